@@ -123,7 +123,9 @@ def tensor_waits(kernel: KernelLines) -> Iterator[LineChange]:
     for access, does in (("ld", "loads"), ("st", "stores")):
         lines = kernel.without_wait(access)
         if lines:
-            role, wait = kernel.who(lines[0]), f"tcgen05.wait::{access}"
+            role = " and ".join(dict.fromkeys(filter(None, map(kernel.who, lines.values()))))
+            role = f"each of {role}" if " and " in role else role
+            wait = f"tcgen05.wait::{access}"
             said = f"{role} executes {wait} after its {does} of tensor memory ({kernel.places(lines)})"
             new = {line: f"{kernel.text(line)} {wait}.sync.aligned;" for line in lines}
             yield LineChange(new, Repair(RepairKind.TENSOR_WAIT, role, ""), said)

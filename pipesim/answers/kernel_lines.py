@@ -115,20 +115,20 @@ class KernelLines:
             for barrier in stages_of(program, agent, repair.group).values()
         }
 
-    def without_wait(self, access: str) -> list[int]:
+    def without_wait(self, access: str) -> dict[int, int]:
         """The last lines of loads of tensor memory (``ld``), or stores (``st``), that are not waited for before the
-        next instruction that synchronises, or the end of their block.
+        next instruction that synchronises, or the end of their block, each with the line of that.
         """
-        found, open_ = [], 0
+        found, open_ = {}, 0
         for each in self._function.body:
             if each.opcode == "tcgen05" and each.has(access):
                 open_ = each.line
             elif each.opcode == "tcgen05" and each.has(f"wait::{access}"):
                 open_ = 0
             elif open_ and (each.opcode in ENDS or synchronises(each)):
-                found.append(open_)
+                found[open_] = each.line
                 open_ = 0
-        return [line for line in found if self.agents_at(line)]
+        return found
 
     def groups(self) -> list[tuple[int, ...]]:
         """The barriers of one CTA that have a name and a count in common, each group in the order of its addresses."""

@@ -8,16 +8,20 @@ from collections.abc import Iterator, Set
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import (
     ACCESSES,
+    ASKS,
     BRANCHES,
     CLUSTER,
     ENDS_READS,
     ENGINE_ACCESSES,
     HANDS_ON,
+    LIFE,
     LOOP_MARKS,
+    ON_BARRIER,
     ON_NAMED_BARRIER,
     OWN_WRITES,
     PARITY_WAITS,
     SEES_READS_END,
+    TOUCHES_MEMORY,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.positions import FENCE
@@ -25,7 +29,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import NOWHERE, FencePlace, Placement, Repair
 from pipesim.prove.repair.order import gives_back, works
-from pipesim.prove.repair.sites import begin_of, members, site_of, stages_of
+from pipesim.prove.repair.sites import begin_of, members, published_at, site_of, stages_of
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
 _CLOSED = (Engine.BULK, Engine.CP_ASYNC, Engine.WGMMA)
@@ -199,6 +203,15 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
     tail = like[3:] if like is not None else (0,)
     turns: Counter[int] = Counter()
     found: dict[int, Insertion] = {}
+    if repair.was == Placement.VISIT.value:
+        for place, barrier in _visits(program, agent, repair):
+            there = sum(op[0] in PARITY_WAITS and operand(op, "barrier") == barrier for op in before.code)
+            if turns[barrier] >= _times_signalled(program, barrier) + repair.value - there:
+                continue  # it is never filled again, or waited for
+            wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
+            found[place] = Insertion(place, wait, before.lines[place])
+            turns[barrier] += 1
+        return insert_operations(before, found.values())
     if repair.at.op:
         order = [stages[stage] for stage in sorted(stages)]
         places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
@@ -227,6 +240,39 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
             found[here] = Insertion(here, wait, before.lines[place])
             turns[barrier] += 1
     return insert_operations(before, found.values())
+
+
+def _times_signalled(program: Program, barrier: int) -> int:
+    """How often the agent that does so most often signals a barrier."""
+    return max(sum(op[0] in ON_BARRIER - ASKS - LIFE and operand(op, "barrier") == barrier for op in code)
+               for code in program.code)  # fmt: skip
+
+
+def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int, int]]:
+    """Where an agent begins to use what a barrier of the group is about: bytes that are used before the arrivals on
+    this one alone. It begins again after other such bytes, and after each of its own signals on the group of ``past``.
+    """
+    mine = set(stages_of(program, agent, repair.group).values())
+    owner: dict[int, int] = {}
+    for other, code in enumerate(program.code):
+        used: set[int] = set()
+        for op in code[published_at(program, other) :] if other != agent else ():
+            if op[0] in TOUCHES_MEMORY:
+                used.update(range(*program.cells[operand(op, "access")]))
+            if (op[0] in (Op.ARRIVE, Op.TMA_LOAD) or gives_back(op)) and operand(op, "barrier") in mine:
+                signalled = operand(op, "barrier")
+                owner |= {cell: signalled if owner.get(cell, signalled) == signalled else -1 for cell in used}
+                used.clear()
+    now, begin = -1, published_at(program, agent)
+    for pc, op in enumerate(program.code[agent][begin:], begin):
+        if op[0] in TOUCHES_MEMORY:
+            about = (owner.get(cell, -1) for cell in range(*program.cells[operand(op, "access")]))
+            barrier = next((each for each in about if each >= 0), now)
+            if barrier != now:
+                yield pc, barrier
+            now = barrier
+        elif repair.past.about == program.instructions[agent][pc].about and (op[0] == Op.ARRIVE or gives_back(op)):
+            now = -1
 
 
 def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:

@@ -53,10 +53,10 @@ def repairs(program: Program, groups: frozenset[str], roles: frozenset[str] = fr
     ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong.
     """
     every = []
-    for n, (least, repair) in enumerate(_alike(program)):
+    for n, (least, repair) in enumerate(dict.fromkeys(_alike(program))):
         rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
-        every.append((rank, repair.group not in groups, "," in repair.role, n, repair))
-    for rank, *_, repair in sorted(every, key=lambda each: each[:4]):
+        every.append((rank, repair.meets, repair.group not in groups, "," in repair.role, n, repair))
+    for rank, *_, repair in sorted(every, key=lambda each: each[:5]):
         yield rank, repair
 
 

@@ -11,7 +11,7 @@ from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, w
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sites import barriers_of, begin_of, members, site_of, threads_of, warp_of
+from pipesim.prove.repair.sites import barriers_of, begin_of, members, numbers_of, site_of, threads_of, warp_of
 
 _CLUSTER = semantics(scope=Scope.CLUSTER)
 
@@ -122,9 +122,13 @@ def with_meetings(program: Program, repair: Repair) -> Program:
 
 
 def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
-    """A bar_sync before (or, ``was`` 1, after) each execution of an instruction, the numbers one after the other."""
+    """A bar_sync before (or, ``was`` 1, after) each execution of an instruction, the numbers one after the other; at
+    one alone where the agent uses no other of them.
+    """
     before, cta = listing(program, agent), program.agents[agent].cta
-    numbers = [program.named_barriers.index((cta, int(number))) for number in repair.group.split(",")]
+    every = [int(number) for number in repair.group.split(",")]
+    own = [number for number in numbers_of(program, agent) if number in every]
+    numbers = [program.named_barriers.index((cta, number)) for number in (own if len(own) == 1 else every)]
     found: list[Insertion] = []
     for pc in range(begin_of(program, agent), len(before.code)):
         if site_of(program, agent, pc) == repair.at:

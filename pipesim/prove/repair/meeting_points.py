@@ -15,6 +15,7 @@ from pipesim.prove.repair.other_operands import begins_at
 from pipesim.prove.repair.sites import (
     arrived_at,
     executes,
+    families,
     members,
     numbers_of,
     roles_of,
@@ -32,7 +33,7 @@ _NEAR = 4  #: operations before and after one that may be the access it is for
 def of_meetings(program: Program) -> Iterator[Ranked]:
     """Named barriers: who waits there, who only arrives, and meetings that are missing."""
     yield from ((4, Repair(K.SYNCS, "", str(number))) for number in sorted(_in_use(program)))
-    for role in roles_of(program):
+    for role in (*roles_of(program), *dict.fromkeys(families(program).values())):
         mine = members(program, role)
         sites = list(sites_of(program, role))
         for site in (site for site in sites if site.op in ON_NAMED_BARRIER):
@@ -163,6 +164,9 @@ def _meeting_places(program: Program, role: str) -> Iterator[tuple[list[int], in
             if op[0] in ON_NAMED_BARRIER:
                 asked.setdefault(program.named_barrier(op), operand(op, "threads"))
     yield from (([number], asked[number]) for number in own)
+    apart = [[number for number in numbers_of(program, agent) if number] for agent in mine]
+    if len(own) > 1 and all(len(numbers) == 1 for numbers in apart):  # of each warp group its own
+        yield sorted({number for (number,) in apart}), asked[apart[0][0]]
     for site in (site for site in sites_of(program, role) if site.op in ON_NAMED_BARRIER):
         numbers = _numbers_at(program, role, site)
         if len(numbers) > 1:

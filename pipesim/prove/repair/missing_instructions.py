@@ -87,6 +87,9 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
     for role, group in unasked:
         yield from _of_a_wait(program, role, group)
+    for role, group in waits:  # it may wait at its end alone
+        starts = first_parities(program, role, group)
+        yield from ((5, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value)) for start in starts)
     yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
     yield 7, Repair(K.LAPS, "", "")
 
@@ -107,6 +110,9 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
     for end in sorted((end for end in ends if len(ends) > 1 and end != group), key=lambda end: end not in returned):
         past = SourceInstruction(int(Op.ARRIVE), "", end)
         yield from ((rank, Repair(K.ACQUIRE, role, group, start, past=past)) for start in starts)
+    for end in (*(end for end in ends if end in returned), ""):
+        past = SourceInstruction(int(Op.ARRIVE), "", end) if end else NOWHERE
+        yield from ((rank, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value, past=past)) for start in starts)
     for end in (end for end in ends if end in returned):
         past = SourceInstruction(int(Op.ARRIVE), "", end)
         yield from (

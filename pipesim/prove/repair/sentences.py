@@ -167,7 +167,9 @@ def _after_init(r: Repair) -> str:
 def _acquire(r: Repair) -> str:
     if r.was == Placement.FIRST.value:
         return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_with_line(r.at)}"
-    if r.was == Placement.BEFORE_ALL.value:
+    if r.was == Placement.VISIT.value and not r.past.about:
+        place = "it uses the bytes that this is about"
+    elif r.was in (Placement.BEFORE_ALL.value, Placement.VISIT.value):
         place = f"all the work that it signals on {r.past.about}"
     elif r.at.op:
         place = _with_line(r.at)

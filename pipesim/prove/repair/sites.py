@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesim.model.groups import ENGINE_ACCESSES, ON_NAMED_BARRIER, PRIVATE, SETS_UP
+from pipesim.model.groups import ENGINE_ACCESSES, MEETING_WAITS, ON_NAMED_BARRIER, PRIVATE, SETS_UP
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
@@ -31,16 +31,23 @@ def members(program: Program, role: str) -> list[int]:
 def families(program: Program) -> dict[str, str]:
     """Of each role that shares most of its lines with others those that do so, with commas between.
 
-    Their code is one function of the author's: what is wrong in one of them often is in all.
+    Their code is one function of the author's: what is wrong in one of them often is in all. Where a line stands for
+    many instructions, as of what a compiler makes of a loop, they have to share these.
     """
-    lines: dict[str, set[str]] = {}
+    sites: dict[str, set[SourceInstruction]] = {}
     for n, agent in enumerate(program.agents):
-        mine = {site.line for site in program.instructions[n][begin_of(program, n) :] if site.op not in _SILENT}
-        lines.setdefault(agent.role, set()).update(mine - {""})
+        mine = {
+            site for site in program.instructions[n][begin_of(program, n) :] if site.op not in _SILENT and site.line
+        }
+        sites.setdefault(agent.role, set()).update(mine)
+    every = set().union(*sites.values())
+    by_line = 3 * len({site.line for site in every}) > len(every)
     found: dict[str, str] = {}
-    plain = {role: mine for role, mine in lines.items() if "," not in role}
-    for role, mine in plain.items():
-        alike = [other for other, theirs in plain.items() if 2 * len(mine & theirs) > max(len(mine), len(theirs))]
+    plain = {
+        role: {site.line if by_line else str(site) for site in each} for role, each in sites.items() if "," not in role
+    }
+    for role, own in plain.items():
+        alike = [other for other, theirs in plain.items() if 2 * len(own & theirs) > max(len(own), len(theirs))]
         if len(alike) > 1:
             found[role] = ",".join(alike)
     return found
@@ -71,6 +78,27 @@ def begin_of(program: Program, agent: int) -> int:
         else:
             break
     return begin
+
+
+def published_at(program: Program, agent: int) -> int:
+    """Where an agent knows that the mbarriers of its CTA are initialised: after it has met those who did it."""
+    place, me = begin_of(program, agent), program.agents[agent]
+    for other, code in enumerate(program.code):
+        inits = [pc for pc, op in enumerate(code) if op[0] == Op.INIT and program.barriers[op[1]].cta == me.cta]
+        met = next((pc for pc in range(inits[-1], len(code)) if code[pc][0] in MEETING_WAITS), -1) if inits else -1
+        if other == agent:
+            place = max(place, met + 1)
+        elif met >= 0:
+            meeting = _meeting(program, code[met])
+            times = sum(_meeting(program, op) == meeting for op in code[: met + 1])
+            mine = [pc for pc, op in enumerate(program.code[agent]) if _meeting(program, op) == meeting]
+            place = max(place, mine[times - 1] + 1) if len(mine) >= times else place
+    return place
+
+
+def _meeting(program: Program, op: Operation) -> int:
+    """The number of the named barrier that an operation waits at, -1 for the cluster; -2 of any other operation."""
+    return program.named_barrier(op) if op[0] == Op.BAR_SYNC else -1 if op[0] == Op.CLUSTER_WAIT else -2
 
 
 def is_syncthreads(program: Program, agent: int, op: Operation) -> bool:
