@@ -180,12 +180,16 @@ def _emulate(
         made.boxless = boxless or BoxlessCopies()
         made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
+        made.begin = begin
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
         return made
 
     void: frozenset[int] = frozenset()
-    further = False
+    further, begin = False, frozenset[int]()
     cluster = run()
+    if unset := cluster.too_early & cluster.initialised.keys():  # the schedule in which they are initialised in time
+        begin = cluster.recorder.initialising(unset)
+        cluster = run()
     for _ in range(_MOST_PARTINGS):
         parted = cluster.must_part()
         if not parted:

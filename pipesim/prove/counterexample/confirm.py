@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipesim.model.coverage import Assumption
+from pipesim.model.edits import Listing, listing, replace_operations, with_listings
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.moves import Move, attempt
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import WARP, warp_shape_faults
 from pipesim.prove.counterexample.leftovers import exit_faults
@@ -40,7 +43,29 @@ def confirm(program: Program, doubt: Doubt) -> Refutation | None:
             found = refutation(play)
             if found is not None:
                 return found
+    pools = program.register_pools
+    if doubt.why is Why.UNPUBLISHED and pools is not None and pools.may_block:
+        return _ordered_by_registers(program, doubt)
     return None
+
+
+def _ordered_by_registers(program: Program, doubt: Doubt) -> Refutation | None:
+    """A use that comes after the init only since its agent has to wait for registers (``setmaxnreg``), which orders no
+    memory (PTX ISA, "Memory Consistency Model"): without these requests there is a schedule in which it does not.
+    """
+    free = with_listings(program, {a: _without_requests(listing(program, a)) for a in range(len(program.agents))})
+    made = [(a, pc) for a, code in enumerate(program.code) for pc, op in enumerate(code)
+            if op[0] == Op.INIT and operand(op, "barrier") == doubt.where]  # fmt: skip
+    if not made or confirm(free, doubt) is None:
+        return None
+    fault = Fault(FaultKind.UNPUBLISHED_INIT, doubt.agent, doubt.pc, doubt.where, 0, 0, *made[0])
+    return Refutation(Ending.FAULT, _way(program, doubt.agent, doubt.pc + 1), fault, usual=True)
+
+
+def _without_requests(before: Listing) -> Listing:
+    """The same with requests for registers that change nothing, so that places stay."""
+    idle: Operation = (int(Op.WORK), 0)
+    return replace_operations(before, {pc: idle for pc, op in enumerate(before.code) if op[0] in TAKES_REGISTERS})
 
 
 def _lapping_schedule(program: Program, doubt: Doubt) -> Refutation | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -143,6 +143,12 @@ class StreamRecorder:
     def ran(self) -> frozenset[int]:
         """The positions at which runs of instructions began that some agent has executed."""
         return frozenset().union(*self._known_runs, *(stream.ran for stream in self.streams))
+
+    def initialising(self, places: Collection[Place]) -> frozenset[int]:
+        """The agents that have initialised one of these mbarriers."""
+        mine = {self.barriers[place] for place in places}
+        inits = ((agent, op) for agent, stream in enumerate(self.streams) for op in stream.code if op[0] == Op.INIT)
+        return frozenset(agent for agent, op in inits if operand(op, "barrier") in mine)
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """The number of this range."""

@@ -102,6 +102,8 @@ class Cluster:
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
         self.uncertified = False
+        self.too_early: set[Place] = set()  #: mbarriers that were used before their init
+        self.begin: frozenset[int] = frozenset()  #: agents that run before the others, since they initialise them
         self.past_hangs = False  #: whether it is followed further where it hangs, and how many phases that took
         self.completed = 0
         self.first_parities: FirstParities = {}
@@ -146,7 +148,7 @@ class Cluster:
         return total
 
     def _run(self, limits: EmulationLimits) -> int:
-        total = 0
+        total = sum(self._turn(warp) for warp in self.warps if warp.agent in self.begin)
         while True:
             moved = 0
             for warp in self.warps:
@@ -232,6 +234,8 @@ class Cluster:
 
     def effect(self, place: Place, effect: mbarrier.Effect) -> FaultKind | None:
         """Put the effect of an operation on an mbarrier into its state; a fault is found again by the proof."""
+        if effect[2] is FaultKind.NOT_INITIALISED:
+            self.too_early.add(place)
         self.barriers[place] = effect[0]
         return effect[2]
 

@@ -225,6 +225,8 @@ def _wait(
     def ready() -> bool:
         return mbarrier.passes(cluster.barrier(place), parity)
 
+    if cluster.barrier(place).life == mbarrier.ABSENT:
+        cluster.too_early.add(place)
     if cluster.barrier(place).life != mbarrier.LIVE or ready():
         return
     warp.block(ready)
