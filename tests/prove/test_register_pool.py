@@ -44,6 +44,42 @@ def handing_over(late: int = 0, registers: int = 0, consumers: int = 2) -> Proto
     return p
 
 
+@pytest.mark.parametrize(("met", "verdict"), [(0, Verdict.REFUTED), (1, Verdict.PROVED)])
+def test_waiting_for_registers_does_not_publish_an_init(met: int, verdict: Verdict) -> None:
+    """The consumers come after the init in every schedule, by the registers alone: no barrier makes it visible."""
+    p = Protocol("handing_over_a_barrier", registers=168)
+    ready = p.mbarriers("ready", 1)
+
+    @p.init
+    def init() -> None:
+        """Nothing: the producer does it."""
+
+    @p.role("producer", warps=4)
+    def producer(w: Warp) -> None:
+        if w.index == 0:
+            with w.elect_one():
+                ready[0].init(1)
+        if met:
+            w.sync_threads()
+        w.setmaxnreg(40)
+        if w.index == 0:
+            with w.elect_one():
+                ready[0].arrive()
+
+    @p.role("consumer", warps=8)
+    def consumer(w: Warp) -> None:
+        if met:
+            w.sync_threads()
+        w.setmaxnreg(232)
+        ready[0].wait(0)
+
+    said = check(p.flatten())
+    assert said.verdict is verdict
+    faults = [shown.fault for shown in said.refutations if shown.fault is not None]
+    assert [fault.kind for fault in faults] == [FaultKind.UNPUBLISHED_INIT] * (not met)
+    assert all(p.flatten().agents[fault.other_agent].role == "producer" for fault in faults)
+
+
 @pytest.mark.parametrize("registers", [0, 168])
 def test_who_gives_at_once_hangs_nobody(registers: int) -> None:
     program = handing_over(registers=registers).flatten()

@@ -32,6 +32,7 @@ from pipesim.prove.repair.order import gives_back, works
 from pipesim.prove.repair.sites import begin_of, members, published_at, site_of, stages_of
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
+_SERVES = ON_BARRIER - ASKS - LIFE  #: signal the barrier that they name
 _CLOSED = (Engine.BULK, Engine.CP_ASYNC, Engine.WGMMA)
 
 
@@ -244,7 +245,7 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
 
 def _times_signalled(program: Program, barrier: int) -> int:
     """How often the agent that does so most often signals a barrier."""
-    return max(sum(op[0] in ON_BARRIER - ASKS - LIFE and operand(op, "barrier") == barrier for op in code)
+    return max(sum(op[0] in _SERVES and operand(op, "barrier") == barrier for op in code)
                for code in program.code)  # fmt: skip
 
 
@@ -259,7 +260,7 @@ def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int,
         for op in code[published_at(program, other) :] if other != agent else ():
             if op[0] in TOUCHES_MEMORY:
                 used.update(range(*program.cells[operand(op, "access")]))
-            if (op[0] in (Op.ARRIVE, Op.TMA_LOAD) or gives_back(op)) and operand(op, "barrier") in mine:
+            if op[0] in _SERVES and operand(op, "barrier") in mine:
                 signalled = operand(op, "barrier")
                 owner |= {cell: signalled if owner.get(cell, signalled) == signalled else -1 for cell in used}
                 used.clear()
