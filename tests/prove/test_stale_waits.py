@@ -16,7 +16,7 @@ from pipesim.findings.catalog import report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
-from pipesim.prove.check import check
+from pipesim.prove.check import MOST_STATES, check
 from pipesim.prove.stale_waits import stale_waits
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.loop_values import computing_lines
@@ -72,8 +72,8 @@ KINDS = {
 }
 
 
-def first_kinds(program: Program) -> str:
-    found = check(program)
+def first_kinds(program: Program, states: int = MOST_STATES) -> str:
+    found = check(program, states)
     assert (found.verdict is Verdict.PROVED) == (not found.refutations)
     return found.refutations[0].kind.name if found.refutations else ""
 
@@ -371,6 +371,37 @@ def test_in_ptx_a_tile_that_is_changed_in_place_is_no_new_one(use: str) -> None:
     for mistake, kind in (("right", ""), ("restart", "STALE_WAIT")):
         text = body(mistake, 4, 2, 2).replace(READ, f"{use} fence.proxy.async.shared::cta;")
         assert first_kinds(program_of(text, params=A, values=[Pointer()])) == kind
+
+
+#: A warp group reads each stage as an operand of a product, and nothing else.
+PRODUCT = """and.b32 %r20, %r11, 262143;
+ shr.u32 %r20, %r20, 4;
+ or.b32 %r20, %r20, 524288; // 128 bytes between the halves of k
+ mov.u32 %r21, 8;
+ mov.b64 %rd1, {%r20, %r21};
+ wgmma.fence.sync.aligned;
+ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r30, %r31, %r32, %r33}, {%r40, %r41, %r42, %r43}, %rd1, 1, 1, 1, 0;
+ wgmma.commit_group.sync.aligned;
+ wgmma.wait_group.sync.aligned 0;"""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "tiles", "kind"), [("right", 3, ""), ("restart", 2, "STALE_WAIT"), ("phase restart", 3, "DEADLOCK")]
+)
+def test_in_ptx_a_product_reads_an_old_tile(mistake: str, tiles: int, kind: str) -> None:
+    text = body(mistake, 4, 2, tiles).replace("mad.lo.u32 %r13, %r2, 2, %r11;\n " + READ, PRODUCT)
+    for old, new in (
+        ("%p2, %r1, 0", "%p2, %r1, 4"),
+        ("setp.ne.u32 %p2", "setp.ge.u32 %p2"),
+        ("@!%p1 bra next", "@%p0 bra next"),
+        ("%r5, 64, %r4", "%r5, 256, %r4"),
+        ("_, [%r10], 64", "_, [%r10], 256"),
+        ("[%rd0], 64", "[%rd0], 256"),
+        *((f"[%r3+{8 * n}], 1;", f"[%r3+{8 * n}], 4;") for n in range(4, 8)),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    assert first_kinds(program_of(text, 8, params=A, values=[Pointer()]), 100) == kind
 
 
 def lines_of(text: str, lines: tuple[int, ...]) -> list[str]:
