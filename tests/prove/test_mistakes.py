@@ -138,7 +138,7 @@ def test_what_is_offered_for_a_small_mistake_does_correct_it(name: str) -> None:
 #: Mistakes whose correction is another spelling of the right kernel: the operation stands beside the place where the
 #: right kernel has it, or in iterations in which it makes no difference.
 ELSEWHERE = {
-    "grouped_ring.no_wait", "multistage.no_commit_in_tail", "two_rings.b_not_released", "multicast.relaxed",
+    "grouped_ring.no_wait", "multistage.no_commit_in_tail", "multicast.relaxed",
     "multicast.narrow", "hand_over.another_number",
 }  # fmt: skip
 

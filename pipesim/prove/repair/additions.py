@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import (
@@ -20,15 +20,17 @@ from pipesim.model.groups import (
     ON_NAMED_BARRIER,
     OWN_WRITES,
     PARITY_WAITS,
+    READS_MEMORY,
     SEES_READS_END,
+    SIGNALS,
     TOUCHES_MEMORY,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import NOWHERE, FencePlace, Placement, Repair
-from pipesim.prove.repair.order import gives_back, works
+from pipesim.prove.repair.kinds import FencePlace, Placement, Repair
+from pipesim.prove.repair.order import gives_back, phases_of_writes, works
 from pipesim.prove.repair.sites import begin_of, members, published_at, site_of, stages_of
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
@@ -69,17 +71,16 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
         return before
     if repair.was == Placement.ONE_WARP.value and agent != _first_of_role(program, agent):
         return before
-    for start, end, barrier in _unreleased_pieces(program, before, stages):
-        if repair.past.about not in ("", program.barriers[operand(before.code[start], "barrier")].name):
-            continue
-        if repair.was == Placement.LAST.value:
+    for start, end, barrier in _unreleased_pieces(program, before, stages, repair.past.about):
+        if repair.at.op:
+            last = repair.was == Placement.LAST.value
+            place = _place_after(
+                program, agent, range(start + 1, end if last else len(before.code)), repair.at, last=last
+            )
+        elif repair.was == Placement.LAST.value:
             place = _last_use(before, start, end)
         else:
-            place = (
-                _end_of_use(before, start, end)
-                if repair.at == NOWHERE
-                else _place_after(program, agent, start, repair.at)
-            )
+            place = _end_of_use(before, start, end)
         if place > start:
             release = _release(program, before.code, start, place, barrier)
             found.append(Insertion(place, release, before.lines[place - 1]))
@@ -99,7 +100,7 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
     if not arrives:
-        return before
+        return insert_operations(before, _once_at_the_end(program, agent, before, stages.values()))
     last, end = arrives[-1], _last(before)
     engines = dict.fromkeys(operand(op, "engine") for op in before.code if op[0] == Op.WAIT_GROUP)
     block: list[Operation] = [(int(Op.WAIT_GROUP), engine, 0) for engine in engines]
@@ -111,6 +112,20 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     return insert_operations(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
 
 
+def _once_at_the_end(program: Program, agent: int, before: Listing, barriers: Iterable[int]) -> Iterator[Insertion]:
+    """An arrive on each of the barriers, which no agent signals, of as many agents as its count."""
+    me, end = program.agents[agent], _last(before)
+    team = [n for n in members(program, me.role) if program.agents[n].cta == me.cta]
+    for barrier in barriers:
+        if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
+            return
+        inits = (op for code in program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") == barrier)
+        count, rest = divmod(operand(next(inits, (0, 0, 1)), "count"), len(team))
+        if (count and not rest) or agent == team[0]:
+            one = count if count and not rest else count * len(team) + rest
+            yield Insertion(end, (int(Op.ARRIVE), barrier, one, 0, -1, 0), before.lines[max(end - 1, 0)])
+
+
 def _last(before: Listing) -> int:
     """Where the work of an agent ends: before it meets its cluster."""
     end = len(before.code)
@@ -119,13 +134,18 @@ def _last(before: Listing) -> int:
     return end
 
 
-def _unreleased_pieces(program: Program, before: Listing, stages: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """The pieces of work without an arrive: the wait that begins one, where the stage is used again, the barrier."""
+def _unreleased_pieces(
+    program: Program, before: Listing, stages: dict[int, int], begun_by: str = ""
+) -> Iterator[tuple[int, int, int]]:
+    """The pieces of work without an arrive, those that begin with a wait for this group where it is given: the wait,
+    where the stage is used again, the barrier.
+    """
     mine = set(stages.values())
     begins = [
         (pc, operand(op, "barrier"))
         for pc, op in enumerate(before.code)
         if op[0] in PARITY_WAITS and operand(op, "barrier") not in mine
+        if begun_by in ("", program.barriers[operand(op, "barrier")].name)
     ]
     done: set[tuple[int, int]] = set()
     for n, (pc, barrier) in enumerate(begins):
@@ -165,9 +185,9 @@ def _last_use(before: Listing, start: int, end: int) -> int:
     return used[-1] + 1 if used else -1
 
 
-def _place_after(program: Program, agent: int, start: int, at: SourceInstruction) -> int:
-    code = program.code[agent]
-    return next((pc + 1 for pc in range(start + 1, len(code)) if site_of(program, agent, pc) == at), -1)
+def _place_after(program: Program, agent: int, places: range, at: SourceInstruction, *, last: bool) -> int:
+    """After the first execution of an instruction at one of these places, or after the last one; -1 without one."""
+    return next((pc + 1 for pc in (reversed(places) if last else places) if site_of(program, agent, pc) == at), -1)
 
 
 def _release(program: Program, code: tuple[Operation, ...], start: int, place: int, barrier: int) -> Operation:
@@ -194,7 +214,7 @@ def _release(program: Program, code: tuple[Operation, ...], start: int, place: i
 def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
     """A wait for the group before each piece of work that ends with an arrive on another group of its stages (with
     ``past`` on that one); with ``at`` before each execution of that instruction, for one stage after the other, or
-    (:attr:`Placement.FIRST`) before the first alone, for all stages.
+    (:attr:`Placement.FIRST`) before the first alone, for all stages. An ``at`` without a line is every use of a tile.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     if not stages or any(op[0] in BRANCHES for op in before.code):
@@ -215,7 +235,9 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
         return insert_operations(before, found.values())
     if repair.at.op:
         order = [stages[stage] for stage in sorted(stages)]
-        places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+        places = [pc for pc, site in enumerate(program.instructions[agent]) if _is_use(site, repair.at)]
+        if repair.was == Placement.WRITTEN.value:
+            return insert_operations(before, _waits_for_what_is_read(program, before, repair.group, places, tail))
         if repair.was == Placement.FIRST.value:
             waits = [(int(Op.WAIT), barrier, repair.value, *tail) for barrier in order]
             return insert_operations(
@@ -274,6 +296,27 @@ def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int,
             now = barrier
         elif repair.past.about == program.instructions[agent][pc].about and (op[0] == Op.ARRIVE or gives_back(op)):
             now = -1
+
+
+def _is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
+    return site == at or (not at.line and site.about == at.about and site.op in TOUCHES_MEMORY)
+
+
+def _waits_for_what_is_read(
+    program: Program, before: Listing, group: str, places: list[int], tail: tuple[int, ...]
+) -> Iterator[Insertion]:
+    """Before each read the wait for the phase of the group in which the bytes with this item are signalled."""
+    signalled = phases_of_writes(program, group)
+    known: set[tuple[int, int]] = set()
+    for place in places:
+        op = before.code[place]
+        if op[0] not in READS_MEMORY:
+            continue
+        cells = range(*program.cells[operand(op, "access")])
+        phase = next((signalled[key] for cell in cells if (key := (cell, operand(op, "item"))) in signalled), None)
+        if phase is not None and phase not in known:
+            known.add(phase)
+            yield Insertion(place, (int(Op.WAIT), phase[0], phase[1] & 1, *tail), before.lines[place])
 
 
 def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:

@@ -7,9 +7,10 @@ operation, and that before another plan: other phases, fewer waits. Nothing here
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 
 from pipesim.model.groups import (
     ACCESSES,
@@ -20,14 +21,16 @@ from pipesim.model.groups import (
     MEETINGS,
     PARITY_WAITS,
     SIGNALS,
+    TOUCHES_MEMORY,
 )
 from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair import meeting_points, missing_instructions, other_operands
 from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, threads
-from pipesim.prove.repair.kinds import SIGNALLING, FencePlace, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
+from pipesim.prove.repair.siblings import Siblings
 from pipesim.prove.repair.sites import (
     arrived_at,
     begin_of,
@@ -44,6 +47,7 @@ from pipesim.prove.repair.sites import (
 K = RepairKind
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
+_MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
 _OF_ANOTHER = 3  #: ranks that are added
 
 
@@ -55,14 +59,16 @@ def repairs(program: Program, groups: frozenset[str], roles: frozenset[str] = fr
     every = []
     for n, (least, repair) in enumerate(dict.fromkeys(_alike(program))):
         rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
-        every.append((rank, repair.meets, repair.group not in groups, "," in repair.role, n, repair))
+        every.append(
+            (rank, repair.meets, repair.group not in groups, len(repair.roles) > 1 or bool(repair.also), n, repair)
+        )
     for rank, *_, repair in sorted(every, key=lambda each: each[:5]):
         yield rank, repair
 
 
 def _is_of_another(repair: Repair, roles: frozenset[str]) -> bool:
     """True of what a role does that uses none of a fault's bytes."""
-    return bool(roles and repair.role) and roles.isdisjoint(repair.role.split(","))
+    return bool(roles and repair.role) and roles.isdisjoint(repair.roles)
 
 
 def fences(reader: str, writer: str) -> Iterator[Ranked]:
@@ -126,12 +132,15 @@ def stronger(program: Program) -> Iterator[Ranked]:
 
 
 def _alike(program: Program) -> Iterator[Ranked]:
-    """Every correction, those of a role whose lines other roles execute as well also for all of these."""
-    whose = families(program)
+    """Every correction, those of a role whose lines other roles execute as well also for all of these, and those on
+    one of several groups that are named alike for all of these.
+    """
+    siblings = Siblings(program)
     for rank, repair in _possible(program):
         yield rank, repair
-        if repair.role in whose:
-            yield rank, replace(repair, role=whose[repair.role])
+        every = siblings.together(repair)
+        if every is not None:
+            yield rank, every
 
 
 def _possible(program: Program) -> Iterator[Ranked]:
@@ -140,6 +149,7 @@ def _possible(program: Program) -> Iterator[Ranked]:
     yield from other_operands.of_single_warps(program)
     yield from other_operands.of_ctas(program)
     yield from _of_places(program)
+    yield from left_out_sometimes(program)
     yield from missing_instructions.of_arrives(program)
     yield from missing_instructions.of_waits(program)
     yield from missing_instructions.of_transfers(program)
@@ -172,13 +182,15 @@ def _of_one_operation(program: Program) -> Iterator[Ranked]:
 
 def _depths(program: Program) -> Iterator[Repair]:
     """Fewer groups under way than a role leaves now, as many as possible first; the group is the engine's number."""
-    found: dict[tuple[str, int, int], None] = {}
+    found: dict[tuple[str, int, int], dict[SourceInstruction, None]] = {}
     for agent, code in enumerate(program.code):
-        for op in code:
+        for op, site in zip(code, program.instructions[agent], strict=True):
             if op[0] == Op.WAIT_GROUP and operand(op, "groups"):
-                found[program.agents[agent].role, operand(op, "engine"), operand(op, "groups")] = None
-    for role, engine, was in found:
-        yield from (Repair(K.DEPTH, role, str(engine), depth, was) for depth in range(was - 1, -1, -1))
+                key = program.agents[agent].role, operand(op, "engine"), operand(op, "groups")
+                found.setdefault(key, {})[site] = None
+    for (role, engine, was), sites in found.items():
+        for at in [*(sites if len(sites) > 1 else ()), NOWHERE]:
+            yield from (Repair(K.DEPTH, role, str(engine), depth, was, at) for depth in range(was - 1, -1, -1))
 
 
 def _of_places(program: Program) -> Iterator[Ranked]:
@@ -260,10 +272,33 @@ def _too_early(one: SourceInstruction, other: SourceInstruction) -> bool:
     return (one.op in SIGNALS and other.op in uses) or (one.op in uses and other.op in PARITY_WAITS)
 
 
+def left_out_sometimes(program: Program) -> Iterator[Ranked]:
+    """Instructions that an agent executes less often than the one beside them: in some iterations only."""
+    for role in roles_of(program):
+        sites = sites_of(program, role)
+        found: dict[Repair, int] = {}
+        for agent in members(program, role):
+            placed = [site for site in program.instructions[agent][begin_of(program, agent) :] if site in sites]
+            often = Counter(placed)
+            for one, other in dict.fromkeys(pairwise(placed)):
+                for before, at, past in ((0, other, one), (1, one, other)):
+                    missing = often[past] - often[at]
+                    if at.op in _MOVING - CLUSTER and 0 < missing <= often[at]:
+                        found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = 3 if missing == 1 else 4
+        yield from ((rank, repair) for repair, rank in found.items())
+
+
+def _may_come_before(moved: SourceInstruction, other: SourceInstruction) -> bool:
+    """True for a wait, a fence or a signal that may come too late; a signal rarely comes before a use."""
+    uses = other.op in TOUCHES_MEMORY | {int(Op.WAIT_GROUP)}
+    return moved.op in _MOVING - MEETINGS and not (uses and moved.op in SIGNALLING)
+
+
 def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
     """Two instructions in the reverse order, where one of them signals or waits."""
-    moving = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
+    uses = ACCESSES | ENGINE_ACCESSES | {int(Op.WAIT_GROUP)}
     following: dict[tuple[SourceInstruction, SourceInstruction], None] = {}
+    earlier: dict[tuple[SourceInstruction, SourceInstruction], None] = {}  # the first of a pair comes after the second
     nearest: dict[SourceInstruction, set[SourceInstruction]] = {}  # what comes next, where it is executed
     for agent in members(program, role):
         begin = begin_of(program, agent)
@@ -271,14 +306,23 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
         own = set(sites) - {site for site in setting_up if site.op != Op.INIT}
         placed = [site for site in program.instructions[agent] if site in own]
         for n, one in enumerate(placed):
-            far = _FAR if one.op in SIGNALLING else _NEAR
             others = takewhile(lambda other: other != one, placed[n + 1 : n + 1 + _LOOKED_AT])  # noqa: B023 (used here)
-            near = list(islice(dict.fromkeys(others), far))
-            following |= dict.fromkeys((one, other) for other in near)
+            near = list(islice(dict.fromkeys(others), _FAR))
+            following |= dict.fromkeys((one, other) for other in near[: _FAR if one.op in SIGNALLING else _NEAR])
+            earlier |= dict.fromkeys((other, one) for other in near[1:] if _may_come_before(other, one))
             nearest.setdefault(one, set()).update(near[:1])
+    often = Counter(site for agent in members(program, role)[:1] for site in program.instructions[agent])
     for one, other in following:
-        if one != other and one.op != Op.INIT and (one.op in moving or other.op in moving - MEETINGS - SIGNALS):
+        if one.op in SIGNALLING - MEETINGS and other.op in uses and often[one] < often[other]:
+            yield 4, Repair(K.MOVE, role, one.about, 2, at=one, past=other)
+        if one != other and one.op != Op.INIT and (one.op in _MOVING or other.op in _MOVING - MEETINGS - SIGNALS):
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
             if one.op == Op.BAR_SYNC and nearest[one] != {other}:
                 rank = 6
             yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)
+    for one, other in earlier:
+        found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)
+        yield 7 if one.op not in SIGNALS and other.op not in TOUCHES_MEMORY else 6, found
+        for wait in (site for site, after in nearest.items() if site.op in PARITY_WAITS and after == {one} != {other}):
+            if one.op in SIGNALS and wait != other:
+                yield 6, replace(found, also=(replace(found, group=wait.about, at=wait),))

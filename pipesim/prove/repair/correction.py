@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from heapq import merge
 from itertools import chain
 
 from pipesim.explain.causes import is_unserved
@@ -20,16 +21,18 @@ from pipesim.prove.repair.applicable import (
     fences_of_writes,
     group_waits,
     initialisations,
+    left_out_sometimes,
     publications,
     repairs,
     stronger,
 )
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
 
 MOST = 2  #: corrections of one finding
-MOST_TRIED = 120_000  #: operations of all small programs that are tried for one finding
+MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
@@ -63,29 +66,18 @@ def corrections(
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
-    left = most
+    trials = _Trials(program, asked, unit, most, again)
     found: list[tuple[int, Correction]] = []
     held: tuple[int, Correction] | None = None  # serialises: what an instruction is on may be wrong instead
-    tried: set[object] = set()
     for rank, repair in candidates(program, refuted, asked):
         if held is not None and repair.kind not in _IS_ON:
             continue
         if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
-        small = apply_repair(program, repair)
-        if small is None or small.code in tried:
-            continue
-        if unit is not None:
-            unit(len(tried), 0)
-        tried.add(small.code)
-        left -= sum(map(len, small.code))
-        if left < 0:
+        large = trials.proved(repair)
+        if trials.left < 0:
             break
-        if not holds(small):
-            continue
-        large = apply_repair(asked, repair)
-        proved_now = large is not None and check(large, max_states=1).verdict is Verdict.PROVED
-        if large is None or not (proved_now or (again is not None and again(repair))):
+        if large is None:
             continue
         proved = rank, Correction(repair, sentence(repair), place_of(program, repair), _only_line(asked, large))
         if repair.serialises and not found:
@@ -97,6 +89,51 @@ def corrections(
     if held is not None and not found:
         found.append(held)
     return tuple(correction for _, correction in found)
+
+
+class _Trials:
+    """The changes of a small program and of the one that was asked for that have been tried; ``left`` operations may
+    still be.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        asked: Program,
+        unit: Callable[[int, int], None] | None,
+        most: int,
+        again: Callable[[Repair], bool] | None,
+    ) -> None:
+        self.left = most
+        self._program, self._asked, self._unit, self._again = program, asked, unit, again
+        self._small: dict[object, bool] = {}  # by code: whether it is proved
+        self._large: set[object] = set()  # changes that make one small program may make several large ones
+
+    def proved(self, repair: Repair) -> Program | None:
+        """The program that was asked for with the change, if it is proved, the small one is, and no other makes it.
+
+        What the small one executes in no iteration cannot be added to it.
+        """
+        small = apply_repair(self._program, repair)
+        if small is None and repair.kind is not RepairKind.EVERY_TIME:
+            return None
+        if small is not None and not self._holds(small):
+            return None
+        large = apply_repair(self._asked, repair)
+        if large is None or large.code in self._large:
+            return None
+        self._large.add(large.code)
+        self.left -= sum(map(len, large.code)) if small is None else 0
+        proved = check(large, max_states=1).verdict is Verdict.PROVED
+        return large if proved or (self._again is not None and self._again(repair)) else None
+
+    def _holds(self, small: Program) -> bool:
+        if small.code not in self._small:
+            if self._unit is not None:
+                self._unit(len(self._small), 0)
+            self.left -= sum(map(len, small.code))
+            self._small[small.code] = self.left >= 0 and holds(small)
+        return self._small[small.code]
 
 
 def _only_line(before: Program, after: Program) -> str:
@@ -133,8 +170,17 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     of_bytes = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
     touching = (fault.agent, fault.other_agent) if fault is not None and of_bytes else ()
     roles = frozenset(program.agents[agent].role for agent in touching)
+    if unserved:
+        waiting = {each.agent for each in blocked if is_unserved(program, each, asked)}
+        roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in waiting])
     found = repairs(program, groups_of(program, refuted), roles)
+    if asked is not program:  # which has iterations that the other has not
+        found = merge(found, sorted(left_out_sometimes(asked), key=_rank), key=_rank)
     return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)
+
+
+def _rank(each: Ranked) -> int:
+    return each[0]
 
 
 _IS_ON = frozenset(

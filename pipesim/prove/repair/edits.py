@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
-from pipesim.model.groups import TOUCHES_MEMORY
-from pipesim.model.ops import Op, operand, ranks
+from pipesim.model.ops import operand, ranks
 from pipesim.model.program import Program
 from pipesim.prove.repair import additions, joint_actions, numbers, order, places
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -22,29 +21,29 @@ _MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, Rep
 
 
 def apply_repair(program: Program, repair: Repair) -> Program | None:
-    """The program with this correction, None if it changes nothing or makes no program."""
+    """The program with this correction, None if a part of it changes nothing or it makes no program."""
+    for part in repair.also:
+        changed = apply_repair(program, part)
+        if changed is None:
+            return None
+        program = changed
+    repair = replace(repair, also=())
     if repair.kind is RepairKind.COUNT_IN:
         return _counted_in(program, repair)
     if repair.kind is RepairKind.MASK:
         program = _with_places(program, repair)
     if repair.kind in _MEETS:
         program = joint_actions.with_meetings(program, repair)
-    if repair.kind is RepairKind.CARRY or _moves_access(repair):
+    change = _of_agent(repair)
+    if repair.kind is RepairKind.CARRY or change is places.shifted_slot:
         program = places.with_slots(program, repair)
-    change = places.shifted_slot if _moves_access(repair) else _of_agent(repair.kind)
-    changed = set(members(program, repair.role))
-    listings = {agent: change(program, agent, repair) for agent in range(len(program.agents)) if agent in changed}
+    listings = {agent: change(program, agent, repair) for agent in members(program, repair.role)}
     if all(after.code == program.code[agent] for agent, after in listings.items()):
         return None
     try:
         return with_listings(program, listings)
     except PipesimError:
         return None
-
-
-def _moves_access(repair: Repair) -> bool:
-    """True for another slot; a copy is moved to another barrier instead."""
-    return repair.kind is RepairKind.SHIFT and repair.at.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}
 
 
 def place_of(program: Program, repair: Repair) -> str:
@@ -62,9 +61,13 @@ def place_of(program: Program, repair: Repair) -> str:
     return ""
 
 
-def _of_agent(kind: RepairKind) -> Callable[[Program, int, Repair], Listing]:
+def _of_agent(repair: Repair) -> Callable[[Program, int, Repair], Listing]:
     """What makes the corrected operations of one agent."""
-    return numbers.of_operand if kind in numbers.CHANGES else _CHANGES[kind]
+    if repair.kind in (RepairKind.SHIFT, RepairKind.STAGES) and repair.is_on_slot:
+        return places.shifted_slot
+    if repair.kind is RepairKind.STAGES and repair.at.op:
+        return places.in_turn_at
+    return numbers.of_operand if repair.kind in numbers.CHANGES else _CHANGES[repair.kind]
 
 
 _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
@@ -90,6 +93,7 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.FENCE: additions.add_fences,
     RepairKind.GROUP_WAIT: additions.waiting_for_groups,
     RepairKind.CLOSE: additions.add_commits,
+    RepairKind.EVERY_TIME: order.every_time,
     RepairKind.EVERY_WARP: joint_actions.like_the_others,
     RepairKind.OUTSIDE: joint_actions.like_the_others,
     RepairKind.PEERS: joint_actions.to_every_cta,

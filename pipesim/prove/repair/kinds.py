@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.model.groups import MEETINGS, SIGNALS
+from pipesim.model.groups import MEETINGS, SIGNALS, TOUCHES_MEMORY
 from pipesim.model.ops import Op
 from pipesim.model.tables import SourceInstruction
 
@@ -61,6 +61,7 @@ class RepairKind(Enum):
     TENSOR_WAIT = "tensor wait"  #: of a kernel's PTX: a wait for its loads of tensor memory, or its stores
     CLOSE = "close"  #: a commit that closes a group of transfers
     EVERY_WARP = "every warp"  #: all warps of a role execute what some of them do
+    EVERY_TIME = "every time"  #: an instruction is executed whenever the one beside it is, which ``past`` names
     OUTSIDE = "outside"  #: all lanes of a warp execute it
     COUNT_IN = "count in"  #: all warps of a role arrive, and are counted
     PEERS = "peers"  #: an arrive on the barrier of every CTA
@@ -82,6 +83,7 @@ class Placement(Enum):
     VISIT = 5  #: before the first use of the bytes that each signal is about
     ONE_WARP = 4  #: by the first warp of the role alone, after an instruction
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
+    WRITTEN = 6  #: before what it reads, in the phase that is signalled when that is written
 
 
 class FencePlace(Enum):
@@ -105,7 +107,8 @@ class Repair:
     ``value`` is the count, the bytes, the threads, the lanes or the mask of CTAs, the parity of the first lap, or which
     of several arrives on a barrier in a row (0 the first); ``was`` is what it was, -1 where that is not a number. Named
     barriers are their numbers, with a comma between two; an engine is its number. ``at`` is the instruction that is
-    changed, or beside which one is added; ``past`` the one after which it is moved, or what it should be about.
+    changed, or beside which one is added; ``past`` the one after which (MOVE with ``value`` 1: before which) it is
+    moved, or what it should be about.
     """
 
     kind: RepairKind
@@ -115,6 +118,17 @@ class Repair:
     was: int = -1
     at: SourceInstruction = NOWHERE
     past: SourceInstruction = NOWHERE
+    also: tuple[Repair, ...] = ()  #: the same of other roles and groups of the same family: all of them together
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles that are changed."""
+        return list(dict.fromkeys(role for each in (self, *self.also) for role in each.role.split(",")))
+
+    @property
+    def is_on_slot(self) -> bool:
+        """True of a change of what is accessed: of a copy it may be of the barrier that is signalled instead."""
+        return self.at.op in TOUCHES_MEMORY and (self.at.op != Op.TMA_LOAD or self.group != self.at.about)
 
     @property
     def serialises(self) -> bool:

@@ -42,8 +42,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             numbered = ",".join(map(str, at))
             yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.ONLY_ARRIVES, role, numbered, at=site)
             rank = 2 if _is_crossed(program, role, site) else 6
-            itself = _arrives_for_itself(program, role, site, at)
-            yield from ((3 if itself else 7, repair) for repair in _other_numbers(program, role, site, at))
+            yield from _other_numbers(program, role, site, at)
             yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
         common = [site for site in sites if all(executes(program, agent, site) for agent in mine)]
         if any(len(warp_of(program, agent)) > 1 for agent in mine):
@@ -69,7 +68,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, stages, at=beside)
 
 
-def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Repair]:
+def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Ranked]:
     """The same at other named barriers in use, as many of them and of as many threads."""
     asked = {
         program.named_barrier(op): operand(op, "threads")
@@ -84,13 +83,16 @@ def _other_numbers(program: Program, role: str, site: SourceInstruction, at: lis
         for beside in (beside for beside in sites_of(program, other) if beside.op in ON_NAMED_BARRIER):
             found[tuple(_numbers_at(program, other, beside))] = None
     for numbers in sorted(found):
+        if set(at) < set(numbers) and asked.get(numbers[0]) == asked.get(at[0]) and at[0] > 0:
+            yield 3, Repair(K.STAGES, role, ",".join(map(str, numbers)), at=site)
         if (
             len(numbers) == len(at)
             and 0 not in numbers
             and not set(numbers) & set(at)
             and asked.get(numbers[0]) == asked.get(at[0])
         ):
-            yield Repair(K.SHIFT, role, ",".join(map(str, (*at, *numbers))), len(at), at[0], at=site)
+            rank = 3 if _arrives_for_itself(program, role, site, at) else 7
+            yield rank, Repair(K.SHIFT, role, ",".join(map(str, (*at, *numbers))), len(at), at[0], at=site)
 
 
 def _arrives_for_itself(program: Program, role: str, site: SourceInstruction, at: list[int]) -> bool:

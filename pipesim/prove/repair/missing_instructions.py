@@ -30,24 +30,26 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
             continue
         last = Engine.TCGEN05.value if Engine.TCGEN05 in set(engines_of(program, role)) else 0
         for group in groups:
+            stages, returned = len(barriers_of(program, group)), returned_after(program, role, group)
+            asked = [name for one, name in waits if (one, len(barriers_of(program, name))) == (role, stages)]
+            asked.sort(key=lambda name: name not in returned)
+            alike = [SourceInstruction(int(Op.WAIT), "", name) for name in asked if name != group]
             if (role, group) in released:  # as soon as it is safe
                 after = [
                     s for s in sites_of(program, role) if s.op in ACCESSES | ENGINE_ACCESSES | {int(Op.WAIT_GROUP)}
                 ]
-                yield from ((4, Repair(K.ARRIVE, role, group, last, at=site)) for site in after)
-                yield 5, Repair(K.TAIL, role, group)
+                for was, past in ((-1, NOWHERE), *((Placement.LAST.value, past) for past in alike)):
+                    yield from ((4, Repair(K.ARRIVE, role, group, last, was, site, past)) for site in after)
+                yield 5, Repair(K.TAIL, role, group, 1)
             else:
                 yield 4, Repair(K.ARRIVE, role, group, last)
+                yield 4, Repair(K.TAIL, role, group)
                 if len(users) > 1 and count_of(program, group) == 1:
                     for site in (site for site in sites_of(program, role) if site.op == Op.BAR_SYNC):
                         yield 4, Repair(K.ARRIVE, role, group, last, Placement.ONE_WARP.value, at=site)
-                stages = len(barriers_of(program, group))
-                asked = [other for one, other in waits if one == role and len(barriers_of(program, other)) == stages]
-                returned = returned_after(program, role, group)
-                for other in sorted(asked, key=lambda other: other not in returned):
-                    wait = SourceInstruction(int(Op.WAIT), "", other)
-                    yield 4, Repair(K.ARRIVE, role, group, last, past=wait)
-                    yield 4, Repair(K.ARRIVE, role, group, last, Placement.LAST.value, past=wait)
+                for past in alike:
+                    yield 4, Repair(K.ARRIVE, role, group, last, past=past)
+                    yield 4, Repair(K.ARRIVE, role, group, last, Placement.LAST.value, past=past)
             yield from _counted_in(program, role, group, users)
 
 
@@ -119,6 +121,10 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
             (rank, Repair(K.ACQUIRE, role, group, start, Placement.BEFORE_ALL.value, past=past)) for start in starts
         )
     used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
+    tiles = [SourceInstruction(int(Op.READ), "", tile) for tile in dict.fromkeys(s.about for s in reversed(used))]
+    yield from ((rank, Repair(K.ACQUIRE, role, group, 0, Placement.WRITTEN.value, tile)) for tile in tiles)
+    for start in starts:
+        yield from ((6, Repair(K.ACQUIRE, role, group, start, Placement.FIRST.value, tile)) for tile in tiles)
     for start in reversed(starts):
         yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
         yield from (
@@ -135,14 +141,12 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             yield 2, Repair(K.CLOSE, role, str(engine))
             yield 3, Repair(K.CLOSE, role, str(engine), 2)
             for site in sites_of(program, role):
-                if site.op == Op.COMMIT and site.about == str(engine):
+                if site.op != Op.COMMIT or site.about != str(engine):
+                    continue
+                if engine == Engine.CP_ASYNC:
                     yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
-            closed = [site for site in sites_of(program, role) if site.op == Op.COMMIT and site.about == str(engine)]
-            for site in closed:
-                yield (
-                    6,
-                    Repair(K.GROUP_WAIT, role, str(engine), 0, 1, at=site, past=_given_back_after(program, role, site)),
-                )
+                past = _given_back_after(program, role, site)
+                yield 6, Repair(K.GROUP_WAIT, role, str(engine), 0, 1, at=site, past=past)
             before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
             rank = 7 if _waits_for_each(program, role, engine) else 5
             for depth in range(_DEEPEST, -1, -1):

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from pipesim.model.edits import Listing, delete_operations, listing, releases, reorder_operations
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from itertools import pairwise
+from typing import Literal
+
+from pipesim.model.edits import (
+    Insertion,
+    Listing,
+    delete_operations,
+    insert_operations,
+    listing,
+    releases,
+    reorder_operations,
+)
 from pipesim.model.groups import (
+    BY_PARITY,
     COMMITS,
     ENGINE_ACCESSES,
     ISSUES,
     LIFE,
     ON_BARRIER,
+    ON_NAMED_BARRIER,
     PARITY_WAITS,
+    READS_MEMORY,
     SIGNALS,
     STAGE_WORK,
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair
 from pipesim.prove.repair.sites import barriers_of, begin_of, members, site_of, stages_of, warp_of
 
@@ -75,11 +92,26 @@ def later(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
-    """Every operation at ``at`` after the next one at ``past``, if that comes before the next at ``at``."""
+    """Every operation at ``at`` after the next one at ``past``, if that comes before the next at ``at``; with ``value``
+    1 before the last one at ``past``, if that comes after the last at ``at``; with 2 after the last one at ``past``
+    before the next at ``at``.
+    """
     before = listing(program, agent)
-    sites = [site_of(program, agent, pc) for pc in range(len(before.code))]
+    if repair.value == 1:
+        backward = _past(program.instructions[agent][::-1], repair)
+        return reorder_operations(before, [len(before.code) - 1 - place for place in reversed(backward)])
+    return reorder_operations(before, _past(program.instructions[agent], repair))
+
+
+def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
     order: list[int] = []
     held: list[int] = []
+    if repair.value == 2:
+        ends = [place for place, site in enumerate(sites) if site == repair.at] + [len(sites)]
+        for place, end in pairwise(ends):
+            last = next((n for n in range(end - 1, place, -1) if sites[n] == repair.past), place)
+            order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
+        return [*range(ends[0]), *order]
     for place, site in enumerate(sites):
         if site == repair.at:
             order += held
@@ -89,7 +121,47 @@ def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
         if site == repair.past:
             order += held
             held = []
-    return reorder_operations(before, order + held)
+    return order + held
+
+
+def every_time(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction after (``value`` 1: before) every execution of the one at ``past``, with the stage of its turn.
+
+    As it is where the turns in which it is executed now do not tell its stage, and its parity.
+    """
+    before, mine = listing(program, agent), program.instructions[agent]
+    turns = [pc for pc, site in enumerate(mine) if site == repair.past]
+    bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
+    there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
+    known = {turn: before.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
+    found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
+    places = [pc + 1 - repair.value for pc, pcs in zip(turns, there, strict=True) if not pcs]
+    new = [Insertion(pc, op, before.lines[pc - 1 + repair.value]) for pc, op in zip(places, found, strict=True) if op]
+    return insert_operations(before, new)
+
+
+def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Operation | None:
+    """The operation of a turn: as those of other turns if these are alike, or on the next barrier of the group."""
+    ops = set(known.values())
+    if len(ops) == 1:
+        return ops.pop()
+    first, like = next(iter(known.items()), (0, None))
+    name: Literal["barrier", "named_barrier"]
+    if like is not None and all(op[0] in ON_BARRIER for op in ops):
+        name, at = "barrier", program.barriers[operand(like, "barrier")]
+        mine = {each.stage: n for n, each in enumerate(program.barriers) if (each.name, each.cta) == (at.name, at.cta)}
+        order = [mine[stage] for stage in sorted(mine)]
+    elif like is not None and all(op[0] in ON_NAMED_BARRIER for op in ops):
+        name, order = "named_barrier", sorted({operand(op, "named_barrier") for op in ops})
+    else:
+        return None
+
+    def on_turn(then: int) -> Operation:
+        lap, place = divmod(then - first + order.index(operand(like, name)), len(order))
+        op = with_operand(like, name, order[place])
+        return with_operand(op, "parity", (operand(like, "parity") + lap) & 1) if op[0] in BY_PARITY else op
+
+    return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
 
 
 def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:
@@ -183,10 +255,42 @@ def shares_memory(program: Program, role: str, agents: list[int]) -> bool:
     return any(not mine.isdisjoint(_cells(program, agent)) for agent in agents)
 
 
-def _cells(program: Program, agent: int) -> set[int]:
-    """The first cells of what an agent accesses; a multicast's in every CTA that it names a place in."""
-    used = {operand(op, "access") for op in program.code[agent] if op[0] in TOUCHES_MEMORY}
+def _cells(program: Program, agent: int, by: Set[int] = TOUCHES_MEMORY) -> set[int]:
+    """The cells of what an agent accesses by these operations; a multicast's in every CTA that it names a place in."""
+    used = {operand(op, "access") for op in program.code[agent] if op[0] in by}
     return {cell for access in used for cell in range(*program.cells[access])}
+
+
+def readers_of(program: Program, agents: list[int]) -> frozenset[str]:
+    """The roles of these agents, and those that read what they write; () if none does."""
+    written = {cell for agent in agents for cell in _cells(program, agent, WRITES_MEMORY)}
+    own = {program.agents[agent].role for agent in agents}
+    others = {
+        each.role for n, each in enumerate(program.agents) if not written.isdisjoint(_cells(program, n, READS_MEMORY))
+    }
+    return frozenset(own | others) if others - own else frozenset()
+
+
+def phases_of_writes(program: Program, group: str) -> dict[tuple[int, int], tuple[int, int]]:
+    """Of each cell and item that is written the barrier of the group on which that is signalled first, and the phase.
+
+    A copy is signalled on its own barrier; anything else on the next one of the group that its agent signals.
+    """
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    mine = set(barriers_of(program, group))
+    for code in program.code:
+        given: Counter[int] = Counter()  # arrivals of this agent: one in each phase
+        written: list[tuple[int, int]] = []
+        for op in code:
+            barrier = operand(op, "barrier") if op[0] in SIGNALS | COMMITS | {int(Op.TMA_LOAD)} else -1
+            if op[0] in WRITES_MEMORY:
+                written += [(cell, operand(op, "item")) for cell in range(*program.cells[operand(op, "access")])]
+            if barrier in mine:
+                phase = barrier, max(given[barrier] - (op[0] == Op.TMA_LOAD), 0)
+                given[barrier] += op[0] != Op.TMA_LOAD
+                found |= {key: phase for key in written if key not in found}
+                written = []
+    return found
 
 
 def uses_what_others_fill(program: Program, agent: int, engine: int) -> bool:

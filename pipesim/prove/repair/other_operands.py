@@ -16,7 +16,7 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, waited_before
-from pipesim.prove.repair.places import uses_in_turn
+from pipesim.prove.repair.places import tile_of, uses_in_turn
 from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 
 K = RepairKind
@@ -144,18 +144,41 @@ def of_slots(program: Program) -> Iterator[Ranked]:
     sizes = _sizes(program)
     for role in roles_of(program):
         for site in sites_of(program, role):
-            if site.op == Op.TMA_LOAD:
-                several = len(sizes.get(site.about, ()))
-            elif site.op in TOUCHES_MEMORY:
-                several = slots.get(site.about, 1)
-            else:
-                continue
-            if not _goes_round(program, role, site):
+            tile = _tile_at(program, role, site)
+            if site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1 and _is_stuck(program, role, site):
+                yield 4, Repair(K.STAGES, role, site.about, at=site)
+            if slots.get(tile, 1) > 1 and not _goes_round(program, role, site):
+                yield 5, Repair(K.STAGES, role, tile, at=site)
+            if not tile or not _goes_round(program, role, site):
                 continue
             rank, first = 3 if is_crossed(program, role, site) else 7, begins_at(program, role, site)
-            for by in range(1, min(several, _MOST_SLOTS + 1)):
-                in_order = first > 0 and (first + by) % several == 0
-                yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, site.about, by, several, at=site)
+            for group in dict.fromkeys((site.about, tile)):  # a copy's barrier, or its slot
+                several = len(sizes[group]) if group in sizes else slots[group]
+                for by in range(1, min(several, _MOST_SLOTS + 1)):
+                    in_order = first > 0 and (first + by) % several == 0
+                    yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, several, at=site)
+
+
+def _tile_at(program: Program, role: str, site: SourceInstruction) -> str:
+    """The tile that an instruction uses, "" if none."""
+    if site.op not in TOUCHES_MEMORY:
+        return ""
+    used = (
+        tile_of(program, program.accesses[operand(op, "access")])
+        for agent in members(program, role)
+        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
+        if here == site
+    )
+    return next((tile.name for tile in used if tile is not None), "")
+
+
+def _is_stuck(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if an instruction is executed several times, always on the same barrier."""
+    if site.op == Op.INIT:
+        return False
+    codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
+    used = [[operand(op, "barrier") for op, here in code if here == site] for code in codes]
+    return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
 
 
 def _goes_round(program: Program, role: str, site: SourceInstruction) -> bool:
@@ -232,3 +255,5 @@ def of_turns(program: Program) -> Iterator[Ranked]:
                 for start in (0, 1):
                     yield 4, Repair(K.CARRY, role, group, start)
                     yield 4, Repair(K.CARRY, role, group, start, 1)
+            if len(sizes[group]) > 1:
+                yield 5, Repair(K.CARRY, role, group, 0, 2)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 from pipesim.model.edits import Listing, listing, replace_operations
-from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.groups import BY_PARITY, ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, READS_MEMORY, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Tile
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.order import gives_back, phases_of_writes
 from pipesim.prove.repair.sites import members, site_of, stages_of
 
 
@@ -96,8 +97,24 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
             tile = tile_of(program, program.accesses[operand(op, "access")])
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
-                found[pc] = _in_slot(program, op, slot, (slot + repair.value) % tile.slots)
+                to = slot + repair.value if repair.kind is RepairKind.SHIFT else len(found)
+                found[pc] = _in_slot(program, op, slot, to % tile.slots)
     return replace_operations(before, found)
+
+
+def in_turn_at(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction on the barriers of its group, or on the named barriers that are given, one after the other."""
+    before, me = listing(program, agent), program.agents[agent]
+    places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+    stages = stages_of(program, agent, repair.group)
+    name: Literal["barrier", "named_barrier"] = "barrier"
+    order = [stages[stage] for stage in sorted(stages)]
+    if repair.at.op in ON_NAMED_BARRIER:
+        known = {number: n for n, (cta, number) in enumerate(program.named_barriers) if cta == me.cta}
+        name, order = "named_barrier", [known[int(n)] for n in repair.group.split(",") if int(n) in known]
+    turns = [order[n % len(order)] for n in range(len(places))] if order else []
+    found = zip(places, turns, strict=False)
+    return replace_operations(before, {pc: with_operand(before.code[pc], name, to) for pc, to in found})
 
 
 def _in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
@@ -113,24 +130,41 @@ def _in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
 
 def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     """The waits for the group stage by stage, ``value`` the parity of the first lap; what the agent does with the stage
-    that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are.
+    that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are; with 2 each wait
+    is for the stage and lap in which what the agent reads after it is signalled.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     order = sorted(stages)
     by_barrier = {barrier: stage for stage, barrier in stages.items()}
     now: dict[int, int] = {}  #: of each stage that the program names the one that is meant
-    turn = 0
+    turn, turns = 0, _turns_of_reads(program, agent, repair.group, order) if repair.was == 2 else {}
     found: dict[int, Operation] = {}
     for pc, op in enumerate(before.code):
-        if op[0] in PARITY_WAITS and operand(op, "barrier") in by_barrier:
+        if op[0] in BY_PARITY and operand(op, "barrier") in by_barrier:
+            turn = turns.get(pc, turn)
             stage = order[turn % len(order)]
             now[by_barrier[operand(op, "barrier")]] = stage
             parity = (repair.value + turn // len(order)) & 1
             found[pc] = with_operand(with_operand(op, "barrier", stages[stage]), "parity", parity)
-            turn += 1
+            turn += op[0] in PARITY_WAITS  # a try belongs to the wait after it
         elif not (repair.was == 1 and gives_back(op)):
             found[pc] = _at_stage(program, op, now, len(order))
     return replace_operations(before, found)
+
+
+def _turns_of_reads(program: Program, agent: int, group: str, order: list[int]) -> dict[int, int]:
+    """Of each wait for the group the turn in which the next item that the agent reads is signalled there."""
+    turns: dict[int, set[int]] = {}  # by item
+    for (_, item), (barrier, lap) in phases_of_writes(program, group).items():
+        turns.setdefault(item, set()).add(lap * len(order) + order.index(program.barriers[barrier].stage))
+    found: dict[int, int] = {}
+    read: set[int] = set()
+    for pc, op in reversed(list(enumerate(program.code[agent]))):
+        if op[0] in READS_MEMORY and operand(op, "item") in turns:
+            read = turns[operand(op, "item")]
+        elif op[0] in BY_PARITY and site_of(program, agent, pc).about == group and len(read) == 1:
+            found[pc] = min(read)
+    return found
 
 
 def _at_stage(program: Program, op: Operation, now: dict[int, int], stages: int) -> Operation:

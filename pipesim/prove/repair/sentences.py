@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -13,7 +13,6 @@ from pipesim.model.groups import (
     ON_NAMED_BARRIER,
     PARITY_WAITS,
     SETS_UP,
-    TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
 from pipesim.model.ops import Engine, Op, Order, order_of
@@ -44,13 +43,23 @@ _VERBS = {
 
 def sentence(repair: Repair) -> str:
     """The change in one sentence."""
-    *others, last = repair.role.split(",")
-    whose = f"each of {', '.join(others)} and {last}" if others else repair.role
-    said, r = _SENTENCES[repair.kind], replace(repair, role=whose)
+    parts = repair, *repair.also
+    *others, last = repair.roles
+    whose = f"each of {', '.join(others)} and {last}" if others else last
+    at = repair.at._replace(about=_all_of(each.at.about for each in parts if each.at.op == repair.at.op))
+    past = repair.past._replace(about=_all_of(each.past.about for each in parts))
+    group = _all_of(each.group for each in parts) if repair.also and "," not in repair.group else repair.group
+    said, r = _SENTENCES[repair.kind], replace(repair, role=whose, group=group, at=at, past=past)
     if not isinstance(said, str):
         return said(r)
-    at = instruction(r.at) if r.at.op else ""
-    return said.format(r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=at, named=_meeting_words(r.group))
+    words = instruction(at) if at.op else ""
+    return said.format(
+        r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=words, named=_meeting_words(r.group)
+    )
+
+
+def _all_of(names: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(name for name in names if name))
 
 
 def instruction(at: SourceInstruction) -> str:
@@ -95,7 +104,8 @@ def _lanes(r: Repair) -> str:
 def _depth(r: Repair) -> str:
     left = f"no more than {r.value:,}" if r.value else "none"
     after = "" if r.value else ", which serialises them"
-    return f"{r.role} leaves {left} of its groups pending when it waits for them, instead of {r.was:,}{after}"
+    where = f" at {_with_line(r.at)}" if r.at.op else ""
+    return f"{r.role} leaves {left} of its groups pending when it waits for them{where}, instead of {r.was:,}{after}"
 
 
 def _fence(r: Repair) -> str:
@@ -119,7 +129,8 @@ def _arrive(r: Repair) -> str:
         return f"one warp of {r.role} arrives on {r.group} for every stage, after {_with_line(r.at)}"
     does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
     if r.at.op:
-        return f"{r.role} {does} {r.group} for every stage: also after {_with_line(r.at)}"
+        which = "the last execution of " if r.was == Placement.LAST.value else ""
+        return f"{r.role} {does} {r.group} for every stage: also after {which}{_with_line(r.at)}"
     if r.was == Placement.LAST.value:
         return f"{r.role} {does} {r.group} after its last use of each stage of {r.past.about}"
     whose = f" of {r.past.about}" if r.past.about else ""
@@ -165,6 +176,10 @@ def _after_init(r: Repair) -> str:
 
 
 def _acquire(r: Repair) -> str:
+    if r.was == Placement.WRITTEN.value:
+        return f"{r.role} waits for {r.group} before it reads {r.at.about}, for the phase in which that is signalled"
+    if r.was == Placement.FIRST.value and not r.at.line:
+        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first uses {r.at.about}"
     if r.was == Placement.FIRST.value:
         return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_with_line(r.at)}"
     if r.was == Placement.VISIT.value and not r.past.about:
@@ -186,6 +201,11 @@ def _stronger(r: Repair) -> str:
 
 
 def _move(r: Repair) -> str:
+    if r.value == 1:
+        moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
+        return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
+    if r.value == 2:
+        return f"{r.role} executes {instruction(r.at)} only after the last execution of {_with_line(r.past)}"
     if r.past.op in SETS_UP - MEETINGS:
         return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
     return f"{r.role} executes {instruction(r.at)} only after {_with_line(r.past)}"
@@ -194,6 +214,8 @@ def _move(r: Repair) -> str:
 def _tail(r: Repair) -> str:
     if r.at.op in ON_NAMED_BARRIER:
         return f"{r.role} executes {instruction(r.at)} once more at its end, as many times as its partners"
+    if not r.value:
+        return f"{r.role} arrives on {r.group} once at its end: no role does"
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
 
 
@@ -231,10 +253,19 @@ def _shift(r: Repair) -> str:
         return f"{r.role} uses {named} in the other order at {instruction(r.at)}: the one of its own stage"
     back = 2 * r.value > r.was
     by, where = (r.was - r.value, "back") if back else (r.value, "further")
-    if r.at.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
+    if r.is_on_slot:
         return f"{r.role}: {instruction(r.at)} is for the slot {by} {where}: that of its own stage"
     stages = f"{by} stage{'' if by == 1 else 's'}"
     return f"{r.role}: {instruction(r.at)} is for the stage {stages} {where}"
+
+
+def _stages(r: Repair) -> str:
+    if r.at.op in ON_NAMED_BARRIER:
+        return f"{r.role} uses {_meeting_words(r.group)} in turn at {_with_line(r.at)}"
+    if r.at.op:
+        one = "slot" if r.is_on_slot else "stage"
+        return f"{r.role}: {_with_line(r.at)} is for one {one} after the other, not always for the same"
+    return f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap"
 
 
 def _every_warp(r: Repair) -> str:
@@ -255,11 +286,14 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.DEPTH: _depth,
     RepairKind.MASK: "{role} multicasts on {group} to the CTAs of mask {value:#b} instead of {was:#b}",
     RepairKind.PHASES: "{role} waits for {group} with parity {value} in the first lap, alternating in each later lap",
-    RepairKind.STAGES: "{role} waits for {group} stage by stage, with parity {value} in the first lap",
+    RepairKind.STAGES: _stages,
     RepairKind.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
     RepairKind.SHIFT: _shift,
-    RepairKind.CARRY: (
-        "{role} carries stage and phase of {group} on instead of beginning again (parity {value} in the first lap)"
+    RepairKind.CARRY: lambda r: (
+        f"{r.role} waits for the stage and phase of {r.group} with what it reads: past those that it leaves to others"
+        if r.was == 2
+        else f"{r.role} carries stage and phase of {r.group} on instead of beginning again "
+        f"(parity {r.value} in the first lap)"
     ),
     RepairKind.OTHER_GROUP: _other_group,
     RepairKind.SWAP: _swap,
@@ -291,6 +325,9 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.FENCE: _fence,
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
+    RepairKind.EVERY_TIME: lambda r: (
+        f"{r.role} executes {instruction(r.at)} every time, {'before' if r.value else 'after'} {_with_line(r.past)}"
+    ),
     RepairKind.EVERY_WARP: _every_warp,
     RepairKind.COUNT_IN: (
         "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}"
