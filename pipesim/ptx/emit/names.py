@@ -21,7 +21,7 @@ from pipesim.model.groups import (
     WRITES_REGISTER,
 )
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
-from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COPY_MASK
+from pipesim.model.positions import ACCESS, ASYNC_ACCESS, ASYNC_ITEM, BARRIER, COPY_MASK, ITEM
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
@@ -133,15 +133,18 @@ def _depth(chains: dict[int, list[tuple[str, int]]]) -> int:
 # roles
 
 
-def role_names(streams: Sequence[Stream]) -> list[str]:
+def role_names(recorder: StreamRecorder) -> list[str]:
     """A name for each agent: agents that run the same instructions share one."""
+    copied = {op[ASYNC_ITEM] for stream in recorder.streams for op in stream.code if op[0] == Op.TMA_LOAD}
+    words = {number for number, each in enumerate(recorder.accesses) if each.space is Space.SHARED and each.nbytes <= 8}
     shapes: dict[tuple[tuple[int, ...], ...], str] = {}
     used: Counter[str] = Counter()
     found = []
-    for stream in streams:
+    for stream in recorder.streams:
         shape = tuple(sorted(set(zip((op[0] for op in stream.code), stream.positions, strict=True))))
         if shape not in shapes:
-            name = _role(stream)
+            code = [op for op in stream.code if op[0] != Op.READ or op[ACCESS] not in words or op[ITEM] in copied]
+            name = _role(code)
             used[name] += 1
             shapes[shape] = name if used[name] == 1 else f"{name}_{used[name]}"
         found.append(shapes[shape])
@@ -162,10 +165,13 @@ def _with_given(roles: Sequence[str], streams: Sequence[Stream], given: GivenNam
     return [names[each] for each in wanted]
 
 
-def _role(stream: Stream) -> str:
-    """What the agents of a role do: they load, multiply, store, or compute (arrive or access memory), or only wait."""
-    kinds = {op[0] for op in stream.code}
-    engines = {operand(op, "engine") for op in stream.code if op[0] in ENGINE_ACCESSES & READS_MEMORY}
+def _role(code: Sequence[Operation]) -> str:
+    """What the agents of a role do: they load, multiply, store, or compute (arrive or access memory), or only wait.
+
+    ``code``: without reads of a word that no copy wrote, as of the number of a warp's partition or of a tensor address.
+    """
+    kinds = {op[0] for op in code}
+    engines = {operand(op, "engine") for op in code if op[0] in ENGINE_ACCESSES & READS_MEMORY}
     found = ["load"] if Op.TMA_LOAD in kinds else []
     found += ["mma"] if engines & IN_ORDER else []
     found += ["store"] if Engine.BULK in engines else []
@@ -260,7 +266,7 @@ def program_of(
         for stream in recorder.streams
     ]
     names = barrier_names(recorder, initialised, function, module, launch.names)
-    roles = _with_given(role_names(recorder.streams), recorder.streams, launch.names)
+    roles = _with_given(role_names(recorder), recorder.streams, launch.names)
     grid = launch.grid[0] * launch.grid[1] * launch.grid[2]
     agents = []
     seen: dict[tuple[int, str], int] = {}

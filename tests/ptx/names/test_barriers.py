@@ -278,4 +278,16 @@ def test_the_barriers_of_a_kernel_that_triton_specialised() -> None:
             *("sums.empty[0]", "sums.full[0]"),
             *(f"a+b.{what}[{n}]" for what in ("empty", "full") for n in range(3)),
         ]
-        assert [each.name for each in read_kernel(ptx).program.tiles] == ["b", "a"]
+        program = read_kernel(ptx).program
+    assert [each.name for each in program.tiles] == ["b", "a"]
+    roles = [each.role for each in program.agents]
+    assert roles == [
+        "store",
+        "store_2",
+        "compute",
+        "compute",
+        "load",
+        "waiting",
+        "mma",
+        "idle",
+    ]  # all read their number
