@@ -6,7 +6,6 @@ Between the proof, which sees flat programs only, and those who ask: the command
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pipesim.answers.budget import Budget
 from pipesim.answers.checking import EVERY_RANGE, CheckQuestion, SteppedCheck
@@ -17,7 +16,7 @@ from pipesim.answers.views.conclusion import heading
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.prove.check import MOST_STATES, usual_ends
+from pipesim.prove.check import MOST_STATES, with_usual
 from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import refutation, shown_by_code
 from pipesim.prove.counterexample.play import Play, play_schedule
@@ -64,13 +63,9 @@ def replay(program: Program, text: str) -> CheckReport:
         phases=0,
         states=0,
         doubts=(),
-        refutations=(counterexample_of(program, _with_usual(program, found)),) if found is not None else (),
+        refutations=tuple(counterexample_of(program, each) for each in with_usual(program, filter(None, (found,)))),
         replayed=len(play.moves),
     )
-
-
-def _with_usual(program: Program, found: Refutation) -> Refutation:
-    return replace(found, usual=found.kind in usual_ends(program))
 
 
 def replay_report(program: Program, text: str) -> WalkReport:

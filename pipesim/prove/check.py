@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.findings.catalog import CAUSES_THEMSELVES
 from pipesim.model.coverage import RULES, Assumption
 from pipesim.model.ending import Ending
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import Fault, Verdict
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
@@ -148,10 +149,8 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     unordered = memory_refutations(program, memory)
     phases = sum(completed_phases(run.state)[: len(program.barriers)])
 
-    usual = _ends(run)
-
     def verdict(said: Verdict, how: How, states: int = 0, found: tuple[Refutation, ...] = ()) -> Check:
-        found = tuple(replace(each, usual=True) if each.kind in usual else each for each in found)
+        found = _marked(program, found, run)
         needs = by_commit_order and how is How.CERTIFICATE
         return Check(said, how, operations, phases, states, certificate.doubts, found, by_commit_order=needs)
 
@@ -206,16 +205,31 @@ def _one_run(program: Program, memory: MemoryOrder | None) -> tuple[CanonicalRun
     return run, certificate
 
 
-def usual_ends(program: Program) -> frozenset[FaultKind | Ending]:
-    """How the one run ends in which every operation is made as soon as it can be: its faults, or the deadlock."""
+def with_usual(program: Program, found: Iterable[Refutation]) -> tuple[Refutation, ...]:
+    """Each marked where the one run in which every operation is made as soon as it can be ends so as well: with the
+    same fault at one of the same lines, or with a deadlock.
+    """
     run = CanonicalRun(program, [])
     run.to_end()
-    return _ends(run)
+    return _marked(program, found, run)
 
 
-def _ends(run: CanonicalRun) -> frozenset[FaultKind | Ending]:
-    faults = frozenset(fault.kind for fault in run.faults)
-    return faults if run.finished or faults else frozenset({Ending.DEADLOCK})
+def _marked(program: Program, found: Iterable[Refutation], run: CanonicalRun) -> tuple[Refutation, ...]:
+    usual = {(fault.kind, line) for fault in run.faults for line in sides_of(program, fault)}
+    hangs = not run.finished and not run.faults
+    return tuple(
+        replace(each, usual=True)
+        if (hangs and each.kind is Ending.DEADLOCK)
+        or (each.fault is not None and any((each.kind, at) in usual for at in sides_of(program, each.fault)))
+        else each
+        for each in found
+    )
+
+
+def sides_of(program: Program, fault: Fault) -> tuple[str, ...]:
+    """The lines of a fault and of the other access."""
+    at = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
+    return tuple(program.line(*side) for side in at if min(side) >= 0)
 
 
 def _most_states(program: Program, most: int, *, doubtful: bool) -> int:

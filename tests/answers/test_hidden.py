@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipesim import Protocol, Warp
-from pipesim.answers.check import check
+from pipesim.answers.check import check, replay
+from pipesim.findings.kind import Basis
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.prove.check import check as prove
 from pipesim.prove.repair.behind import elsewhere, hidden_by
@@ -107,6 +108,52 @@ def test_findings_of_one_kind_at_other_lines() -> None:
     assert len([each for each in more if each.kind is FaultKind.RACE]) == 1
     assert len(lines) == 2
     assert elsewhere(program, found.doubts, (*races, *more), lambda _done, _of: None) == ()
+
+
+def not_waited_for() -> Protocol:
+    """Each copy of ``first`` and ``last`` is read while it is under way; the slot of the ring is given back early."""
+    p = Protocol("not_waited_for")
+    full, empty = p.mbarriers("full", 1, count=1), p.mbarriers("empty", 1, count=1)
+    own, ring = (p.smem(name, slots=2, nbytes=BYTES) for name in ("own", "ring"))
+    done = p.mbarriers("done", 2, count=1)
+
+    @p.role("first")
+    def first(w: Warp) -> None:
+        with w.elect_one():
+            done[0].expect_bytes(BYTES)
+            w.tma_load(own[0], done[0], 0)
+            w.write(own[0], 1)
+            for i in range(TILES):
+                full[0].wait(i & 1)
+                empty[0].arrive()
+                w.write(ring[0], i)
+
+    @p.role("last")
+    def last(w: Warp) -> None:
+        with w.elect_one():
+            done[1].expect_bytes(BYTES)
+            w.tma_load(own[1], done[1], 1)
+            w.write(own[1], 0)
+            for i in range(TILES):
+                empty[0].wait((i & 1) ^ 1)
+                w.write(ring[0], i)
+                full[0].arrive()
+
+    return p
+
+
+def test_what_is_waived_hides_no_finding_of_its_kind_that_comes_later() -> None:
+    """A schedule goes on after a fault that is known, and is replayed so. Sure is what happens in the usual run."""
+    report = check(target_of(not_waited_for), {})
+    found = [(shown.names, shown.elsewhere, shown.basis) for shown in report.refutations]
+    assert found == [
+        (("own",), False, Basis.CERTAIN),
+        (("own",), True, Basis.CERTAIN),
+        (("ring",), True, Basis.POSSIBLE),
+    ]
+    assert len({shown.place for shown in report.refutations}) == len(found)
+    (again,) = replay(target_of(not_waited_for).build(), report.refutations[-1].replay).refutations
+    assert (again.names, again.place) == (("ring",), report.refutations[-1].place)
 
 
 def test_two_changes_of_one_ring_are_no_second_finding() -> None:

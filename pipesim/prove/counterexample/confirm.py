@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from pipesim.model.coverage import Assumption
 from pipesim.model.edits import Listing, listing, replace_operations, with_listings
@@ -21,19 +21,22 @@ from pipesim.prove.stale_waits import stale_waits
 _NONE = (-1, -1)  #: no transfer
 
 
-def confirm(program: Program, doubt: Doubt) -> Refutation | None:
-    """A schedule in which what is doubted fails, None if none of those tried does."""
+def confirm(program: Program, doubt: Doubt, passes: Callable[[Fault], bool] = lambda _: False) -> Refutation | None:
+    """A schedule in which what is doubted fails, None if none of those tried does.
+
+    ``passes``: the faults that are known, after which a schedule goes on.
+    """
     agents = list(range(len(program.agents)))
     orders = [agents, agents[::-1]]
     if doubt.agent >= 0:
         rest = [agent for agent in agents if agent != doubt.agent]
         orders += [[*rest, doubt.agent], [doubt.agent, *rest]]
     if doubt.why is Why.LAP:
-        found = _lapping_schedule(program, doubt)
+        found = _lapping_schedule(doubt, Play(program, passes=passes), agents)
         if found is not None:
             return found
     for hold in _delayed_transfers(doubt):
-        begun = Play(program)
+        begun = Play(program, passes=passes)
         if not _bring_about(begun, doubt, hold):
             continue
         for order in orders:
@@ -68,10 +71,8 @@ def _without_requests(before: Listing) -> Listing:
     return replace_operations(before, {pc: idle for pc, op in enumerate(before.code) if op[0] in TAKES_REGISTERS})
 
 
-def _lapping_schedule(program: Program, doubt: Doubt) -> Refutation | None:
+def _lapping_schedule(doubt: Doubt, play: Play, agents: Sequence[int]) -> Refutation | None:
     """A schedule in which the agent stays before its wait until no other agent can move and everything has landed."""
-    agents = list(range(len(program.agents)))
-    play = Play(program)
     play.go_on([doubt.agent, *agents], hold=(doubt.agent, doubt.pc))
     if not play.faults:
         play.go_on(agents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from reprlib import repr as brief  # of a word of any length
 
@@ -19,11 +19,21 @@ from pipesim.prove.refutation import Schedule
 
 
 class Play:
-    """The state after the moves made so far; the faults of the last one. ``observers`` see every move."""
+    """The state after the moves made so far; the faults of the last one. ``observers`` see every move.
 
-    def __init__(self, program: Program, schedule: Sequence[Move] = (), observers: Sequence[Observer] = ()) -> None:
+    ``passes``: the faults after which it goes on, as the hardware does where it does not trap.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        schedule: Sequence[Move] = (),
+        observers: Sequence[Observer] = (),
+        passes: Callable[[Fault], bool] = lambda _: False,
+    ) -> None:
         self._program = program
         self._observers = observers
+        self._passes = passes
         self.state = canonical(initial_state(program))
         self.moves: list[Move] = []
         self.faults: tuple[Fault, ...] = ()
@@ -32,7 +42,7 @@ class Play:
 
     def fork(self) -> Play:
         """A copy, to continue in another way, without observers."""
-        twin = Play(self._program)
+        twin = Play(self._program, passes=self._passes)
         twin.state, twin.moves, twin.faults = self.state, self.moves.copy(), self.faults
         return twin
 
@@ -52,7 +62,8 @@ class Play:
 
     def _record_move(self, move: Move, result: Step) -> None:
         before = self.state
-        self.state, self.faults = result.state, result.faults
+        self.state = result.state
+        self.faults = tuple(f for f in result.faults if f.kind.traps or result.state == before or not self._passes(f))
         self.moves.append(move)
         for observer in self._observers:
             if move.kind == Kind.LAND:
@@ -229,7 +240,8 @@ def play_schedule(program: Program, text: str) -> Play:
     """The play of a line's schedule. ParameterError for a move that is not possible where it is."""
     play = Play(program)
     for number, move in enumerate(from_text(text), 1):
-        if play.faults or attempt(program, play.state, move) is None:
+        trapped = any(fault.kind.traps for fault in play.faults)
+        if trapped or attempt(program, play.state, move) is None:
             raise ParameterError(
                 f"the schedule: move {number} is not possible in {program.name} at these parameters",
                 cause="the schedule belongs to another protocol, other parameters, or another version of it",

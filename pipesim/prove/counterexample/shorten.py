@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pipesim.explain.blocked_agents import explain
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Fault
+from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import BRANCHES
 from pipesim.model.machine import Flight, State, finished, initial_state
 from pipesim.model.moves import Kind, Move, attempt, canonical
@@ -75,6 +75,7 @@ class _Shortener:
         self._left = most_moves
         self._varies = any(op[0] in BRANCHES or op[0] == Op.BAR_ARRIVE for code in program.code for op in code)
         self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
+        self._passed = set[tuple[FaultKind, int, int]]()  # the faults after which the schedule goes on
         self._best = self._replay_schedule()
 
     def run(self) -> Refutation:
@@ -92,12 +93,15 @@ class _Shortener:
         state = canonical(initial_state(self._program))
         acts: list[_Act] = []
         states = [state]
+        faults: tuple[Fault, ...] = ()
         for move in self._refutation.schedule:
             acts.append(_act(state, move))
             result = attempt(self._program, state, move)
             assert result is not None, "every move of a refutation is possible"
             state = result.state
             states.append(state)
+            self._passed |= {(fault.kind, fault.agent, fault.pc) for fault in faults}
+            faults = result.faults
         self._stands = _stuck_places(self._program, state)
         return _ReplayedRun(tuple(acts), tuple(states), self._refutation.schedule, self._refutation.fault)
 
@@ -157,7 +161,7 @@ class _Shortener:
                 continue
             state = result.state
             rest.append((act, state, move))
-            if result.faults:
+            if any((fault.kind, fault.agent, fault.pc) not in self._passed for fault in result.faults):
                 same = next((fault for fault in result.faults if self._same(fault)), None)
                 return best.then(without, rest, same) if same is not None else None
         if self._refutation.end is Ending.FAULT or state.flights or _stuck_places(self._program, state) != self._stands:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
-from pipesim.model.finding import Verdict
+from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.certain import is_unsure
-from pipesim.prove.check import check
+from pipesim.prove.check import check, sides_of, with_usual
 from pipesim.prove.counterexample.confirm import confirm
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations_by_line
 from pipesim.prove.refutation import Doubt, Refutation
@@ -26,6 +26,7 @@ MOST_PAIRS = 2  #: of these, changes for which a second one is looked for
 MOST_OPERATIONS = 8_000  #: of all programs that are looked at for one finding, and for each second change
 MOST_DOUBTS = 24  #: that are looked into for findings at other lines
 MOST_ELSEWHERE = 6  #: findings at other lines
+_CONTENTS = (FaultKind.UNINITIALISED_READ, FaultKind.WRONG_ITEM)  #: of a slot
 
 
 @dataclass(frozen=True)
@@ -85,19 +86,32 @@ def _suffices(program: Program, found: Correction) -> bool:
 def elsewhere(
     program: Program, doubts: Collection[Doubt], known: Collection[Refutation], unit: Callable[[int, int], None]
 ) -> tuple[Refutation, ...]:
-    """Findings at other lines than those that are known, each pair of lines once."""
+    """Findings at other lines than those that are known, each pair of lines once; also in a schedule that goes on after
+    a known fault of the memory, which changes no barrier. What is read after a race may be its effect.
+    """
     seen = {finding_key(program, each) for each in known}
     found: list[Refutation] = []
+
+    raced = False
+
+    def passes(fault: Fault) -> bool:
+        nonlocal raced
+        at = set(sides_of(program, fault))
+        same = any(each.kind is fault.kind and at == set(lines_of(program, each)) for each in (*known, *found))
+        raced |= same and fault.kind is FaultKind.RACE
+        return same and fault.kind in (FaultKind.RACE, *_CONTENTS)
+
     for each in memory_refutations_by_line(program, memory_order(program), MOST_ELSEWHERE + len(seen)):
         _add(program, each, seen, found)
     for n, doubt in enumerate(doubts):
         if n >= MOST_DOUBTS or len(found) >= MOST_ELSEWHERE:
             break
         unit(n, len(doubts))
-        shown = confirm(program, doubt)
-        if shown is not None:
+        raced = False
+        shown = confirm(program, doubt, passes)
+        if shown is not None and not (raced and shown.kind in _CONTENTS):
             _add(program, shown, seen, found)
-    return tuple(found[:MOST_ELSEWHERE])
+    return with_usual(program, found[:MOST_ELSEWHERE])
 
 
 def _add(program: Program, shown: Refutation, seen: set[Hashable], found: list[Refutation]) -> None:
@@ -112,8 +126,7 @@ def lines_of(program: Program, refuted: Refutation) -> tuple[str, ...]:
     fault, hang = refuted.fault, refuted.deadlock
     if fault is None:
         return tuple(each.line for each in hang.blocked) if hang is not None else ()
-    sides = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
-    return tuple(program.line(*side) for side in sides if min(side) >= 0)
+    return sides_of(program, fault)
 
 
 def finding_key(program: Program, refuted: Refutation) -> Hashable:
