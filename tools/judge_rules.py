@@ -54,12 +54,13 @@ from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Why
 from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
+from pipesim.ptx.emulate.boxless import _UseByOne
 from pipesim.ptx.emulate.synchronisation import converges
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS, TensorAllocations
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared
-from tests.ptx.emulate.test_boxless import contradicts, random_body
+from tests.ptx.emulate.test_boxless import contradicts, random_body, random_phases
 from tests.ptx.emulate.test_exchanges import kernel as exchanging
 from tests.ptx.emulate.test_launch_control import handed_out, random_handed_out
 from tests.support.memory_order_graph import Graph
@@ -226,7 +227,7 @@ def of_allocations(seed: int) -> bool:
 
 def of_boxless(seed: int) -> bool:
     """A kernel whose tensor maps have no box is proved or refuted, and it is not with the boxes of its maps."""
-    return contradicts(random_body(seed))
+    return contradicts(random_body(seed)) or contradicts(random_phases(seed))
 
 
 def of_handed_out(seed: int) -> bool:
@@ -572,12 +573,22 @@ def _unsure_rules() -> Iterator[Rule]:
 
 
 def _boxless_rules() -> Iterator[Rule]:
-    judges = (("without boxes", of_boxless),)
+    judges, boxless = (("without boxes", of_boxless),), "pipesim.ptx.emulate.boxless."
     for said, target, instead in (
         ("no proof rests on bytes that are inferred", "pipesim.ptx.coverage._without_boxes", lambda _: ()),
         ("a copy of inferred bytes may be smaller", "pipesim.prove.certain._sure_bytes", _whole_access),
+        ("a phase may end anywhere from its arrive to the next", f"{boxless}_UseByOne.phases", _where_they_end),
+        ("no bytes fit if none fits any of the ends", f"{boxless}_some_fit", _no),
     ):
         yield Rule("without boxes", said, target, instead, judges)
+
+
+_phases = _UseByOne.phases  # the rule that is switched off
+
+
+def _where_they_end(self: _UseByOne, keys: Sequence[object], *, backwards: bool) -> list[list[Any]]:
+    """Each phase ends only where the next one begins."""
+    return [ends[-1:] for ends in _phases(self, keys, backwards=backwards)]
 
 
 def _allocation_rules() -> Iterator[Rule]:

@@ -139,6 +139,40 @@ def random_body(seed: int) -> str:
     return by_one(issued) + after
 
 
+def random_phases(seed: int) -> str:
+    """Several phases of one mbarrier, whose copies may be issued a phase ahead: right, or one dropped or delayed."""
+    rng = random.Random(seed)
+    issued: list[list[str]] = []
+    totals, at = list[int](), 0
+    for _ in range(rng.choice([2, 2, 3])):
+        copies, total = list[str](), 0
+        for _ in range(rng.randint(1, 2)):
+            size = rng.choice([1024, 512, 256])
+            at = 0 if at + size > 4096 else at
+            name = {1024: "%rd1", 512: "%rd2"}.get(size)
+            copies.append(bulk(at) if name is None else load(name, at))
+            total, at = total + size, at + size
+        issued.append(copies)
+        totals.append(total)
+    if rng.random() < 0.4:
+        k = rng.randrange(len(issued))
+        match rng.choice(["drop", "bytes", "delay"]):
+            case "drop":
+                issued[k].pop(0)
+            case "bytes":
+                totals[k] += rng.choice([-256, 256, 512])
+            case _ if k + 1 < len(issued):
+                issued[k + 1].append(issued[k].pop())
+    text, ahead = "", rng.random() < 0.3
+    for k, total in enumerate(totals):
+        if ahead and issued[k + 1 : k + 2] and issued[k + 1]:
+            issued[k].append(issued[k + 1].pop(0))
+        parts = [expect(total), "".join(issued[k])]
+        text += by_one("".join(parts if rng.random() < 0.8 else parts[::-1]), f"issued{k}")
+        text += wait(f"full{k}").replace("], 0;", f"], {k & 1};") + " bar.sync 0;\n"
+    return text
+
+
 def contradicts(body: str) -> bool:
     """Whether it is proved with boxes and refuted without, or the other way round."""
     return {found(body, A, B)[0], found(body, TensorMap(), TensorMap())[0]} == {Verdict.PROVED, Verdict.REFUTED}
@@ -147,6 +181,7 @@ def contradicts(body: str) -> bool:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_answer_without_boxes_is_another_with_them(seed: int) -> None:
     assert not contradicts(random_body(seed))
+    assert not contradicts(random_phases(seed))
 
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
