@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from operator import ne
 from pathlib import Path
 from statistics import median
 
@@ -17,6 +18,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.findings.kind import Basis
 from pipesim.model.finding import Verdict
+from pipesim.ptx.emit.names import TILE_FROM
 from pipesim.ptx.kernel import read_kernel
 from pipesim.report.findings.in_short import in_short
 from pipesim.targets import target_of
@@ -58,13 +60,16 @@ def _short(why: str) -> str:
 
 def summary(found: Sequence[KernelVerdict]) -> list[str]:
     """How many of each family came how far, and the seconds of all."""
-    lines = ["| family | kernels | followed to the end | proved | refuted | unknown |", "|---|---|---|---|---|---|"]
+    lines = ["| family | kernels | followed to the end | proved | refuted | unknown | barriers named | tiles named |"]
+    lines.append("|---" * lines[0].count("|", 1) + "|")
     families = list(dict.fromkeys(each.family for each in found))
     for name, part in [*((f, [e for e in found if e.family == f]) for f in families), ("all", list(found))]:
         built = [each for each in part if each.verdict != _NOT_BUILT]
         counts = [sum(each.verdict == verdict for each in built) for verdict in ("proved", "refuted", "unknown")]
         whole = sum(bool(each.operations) and not each.stopped for each in built)
-        lines.append(_ROW.format(" | ".join([name, str(len(built)), str(whole), *map(str, counts)])))
+        sums = [[sum(each.named[kind][n] for each in built) for n in (0, 1)] for kind in (0, 1)]
+        named = [f"{with_name} of {count}" for with_name, count in sums]
+        lines.append(_ROW.format(" | ".join([name, str(len(built)), str(whole), *map(str, counts), *named])))
     seconds = sorted(each.seconds for each in found if each.operations)
     if seconds:
         memory = max(each.memory for each in found)
@@ -99,6 +104,8 @@ class KernelVerdict:
     how: str = ""
     reading: float = 0.0
     proving: float = 0.0
+    #: Barriers and tiles: those that the source names, of how many; none of a PTX without lines.
+    named: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     memory: int = 0  #: MB at most, of the process that read and proved it
     why: tuple[str, ...] = ()
 
@@ -160,6 +167,11 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
         left_out=coverage.left_out,
         reading=time.process_time() - start,
     )
+    if any(each.source for each in found.kernel.function.body):
+        said = [(each.name, each.stage) for each in program.barriers]
+        tiles = [not each.name.startswith(TILE_FROM) for each in program.tiles]
+        named = (sum(map(ne, said, found.by_line)), len(said)), (sum(tiles), len(tiles))
+        known = replace(known, named=named)
     answer.send(known)
     start = time.process_time()
     report = check(target_of(program), {}, quick=True)

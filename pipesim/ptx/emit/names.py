@@ -184,6 +184,8 @@ def _role(code: Sequence[Operation]) -> str:
 
 # tiles
 
+TILE_FROM = "tile from "  #: what the name of a tile begins with that only the line of a copy tells apart
+
 
 def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given: GivenNames) -> tuple[Tile, ...]:
     """Ranges that copies write: what the launch file, else the source calls them, else by the first copy's line.
@@ -220,7 +222,7 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given
         while (cta, offset + slots * nbytes, nbytes) in taken and first[cta, offset + slots * nbytes, nbytes] == at:
             del taken[cta, offset + slots * nbytes, nbytes]
             slots += 1
-        base = f"tile from {source_of(function.body[at], module)}"
+        base = f"{TILE_FROM}{source_of(function.body[at], module)}"
         names[f"{cta} {base}"] += 1
         number = names[f"{cta} {base}"]
         name = base if number == 1 else f"{base} ({number})"
