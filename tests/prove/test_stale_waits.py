@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,22 +25,8 @@ from pipesim.ptx.launch.values import Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
 from tests.support.random_programs import stale_waits as stale_waits_of
-from tests.support.random_programs.stale_waits import Ring, places, random_stale, ring
+from tests.support.random_programs.stale_waits import Release, Ring, places, random_stale, rewrite, ring, update
 from tests.support.small_ptx import program_of, text_of
-
-
-def in_place(w: Warp, tile: Slot, item: int) -> None:
-    """The tile is read and overwritten, and read and overwritten again."""
-    for made in (100, 101):
-        w.read(tile, item if made == 100 else -1)
-        w.write(tile, made)
-    w.fence(Fence.PROXY_ASYNC)
-
-
-def update(w: Warp, tile: Slot, item: int) -> None:
-    """As atomics do: no read by itself."""
-    w.write(tile, 100)
-    w.fence(Fence.PROXY_ASYNC)
 
 
 def exchange(w: Warp, tile: Slot, item: int) -> None:
@@ -54,7 +41,7 @@ def exchange(w: Warp, tile: Slot, item: int) -> None:
 
 
 #: Each way to work on a tile where it lies, with the number of warps.
-USES = ((in_place, 1), (update, 1), (exchange, 2))
+USES = ((rewrite, 1), (update, 1), (exchange, 2))
 
 #: By mistake, stages and steps of a tile: the first kind that is reported at 1, 2 and 3 tiles.
 KINDS = {
@@ -98,78 +85,15 @@ def test_what_a_reader_writes_in_place_is_no_new_tile(use: Callable[[Warp, Slot,
     assert first_kinds(ring(Ring(2, places("right", 2, 3, 2), readers, passes=2, use=use))) == ""
 
 
-def handed_on(*, wrong: bool) -> Program:
-    """A warp converts each tile in place and hands it on to one that updates it, by barriers that count no bytes."""
-    p = Protocol("handed_on")
-    tile = p.smem("tile", 4, 64)
-    full, ready, empty = (p.mbarriers(name, 4, 1) for name in ("full", "ready", "empty"))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        with w.elect_one():
-            for stage in range(4):
-                empty[stage].wait(1)
-                full[stage].expect_bytes(64)
-                w.tma_load(tile[stage], full[stage], item=stage)
-
-    @p.role("convert")
-    def convert(w: Warp) -> None:
-        for stage in range(4):
-            full[stage].wait(0)
-            w.read(tile[stage])
-            w.write(tile[stage], 10 + stage)
-            w.sync_warp()
-            with w.elect_one():
-                ready[stage].arrive()
-
-    @p.role("math")
-    def math(w: Warp) -> None:
-        for step in range(4):
-            stage = step % 2 if wrong else step
-            ready[stage].wait(0)
-            update(w, tile[stage], -1)
-            w.sync_warp()
-            with w.elect_one():
-                empty[stage].arrive()
-
-    return p.flatten()
+#: A warp converts each tile in place and hands it on; one of two readers hands back for both, which look twice.
+HANDED_ON = {"converted": True, "use": update}
+HALVES = {"readers": 2, "passes": 2, "pieces": 2, "release": Release.MET}
 
 
-def test_a_tile_that_is_converted_in_place_is_new_to_who_it_is_handed_to() -> None:
-    assert [first_kinds(handed_on(wrong=wrong)) for wrong in (False, True)] == ["", "STALE_WAIT"]
-
-
-def two_halves(*, wrong: bool) -> Program:
-    """Two warps read a ring of two stages; one hands stages back for both. One looks twice at each half of a tile, with
-    no barrier in between, or begins again.
-    """
-    p = Protocol("two_halves")
-    tile, full, empty = p.smem("tile", 2, 64), p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        with w.elect_one():
-            for stage in range(2):
-                empty[stage].wait(1)
-                full[stage].expect_bytes(64)
-                w.tma_load(tile[stage], full[stage], item=stage)
-
-    @p.role("math", warps=2)
-    def math(w: Warp) -> None:
-        for step in range(2 if wrong else 1):
-            for half in range(4):
-                full[0].wait(0)
-                w.read(tile[0].part(half % 2 * 32, 32))
-            w.bar_sync(1, 64)
-            if w.index == 0 and step == 0:
-                with w.elect_one():
-                    empty[0].arrive()
-
-    return p.flatten()
-
-
-def test_a_warp_that_lets_another_hand_back_has_met_it_in_between() -> None:
-    assert [first_kinds(two_halves(wrong=wrong)) for wrong in (False, True)] == ["", "STALE_WAIT"]
+@pytest.mark.parametrize("how", [HANDED_ON, HALVES])
+def test_what_was_handed_on_or_back_by_another_counts(how: dict[str, Any]) -> None:
+    kinds = [first_kinds(ring(Ring(4, places(mistake, 4, 2, 2), **how))) for mistake in ("right", "restart")]
+    assert kinds == ["", "STALE_WAIT"]
 
 
 def test_the_finding_names_both_waits_and_what_is_not_read() -> None:
