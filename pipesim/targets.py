@@ -80,10 +80,13 @@ class Target:
         """The same target for a simulation: of a kernel's PTX the program also has what its warps compute."""
         return self if self.kernel is None else replace(self, program=self.kernel.timed)
 
-    def with_policy(self, name: str, value: int) -> Target:
-        """The same kernel where other CTAs decide otherwise, which ``launch_words`` says as well."""
+    def with_setting(self, name: str, value: int, kernel: Extraction | None = None) -> Target:
+        """The same kernel with another policy, or another CTA, which ``launch_words`` says as well.
+
+        ``kernel``: where it was read so already.
+        """
         assert self.kernel is not None
-        kernel, setting = self.kernel.with_policy(name, value), f"{name}={value}"
+        kernel, setting = kernel or self.kernel.with_setting(name, value), f"{name}={value}"
         editable = self.editable and replace(self.editable, sets=(*self.editable.sets, setting))
         words = (*self.launch_words, "--set", setting)
         return replace(self, program=kernel.program, kernel=kernel, editable=editable, launch_words=words)

@@ -64,7 +64,7 @@ def _expected_counts(kernel: RewrittenPtx) -> _Counts:
 
 
 def _with_failures(kernel: RewrittenPtx, failures: int) -> RewrittenPtx:
-    again = kernel.kernel.with_policy("lock_failures", failures)
+    again = kernel.kernel.with_setting("lock_failures", failures)
     emulation = emulate(again)
     streams = tuple(emulation.cluster.recorder.streams)
     return replace(kernel, kernel=again, extraction=emit(again, emulation), streams=streams)

@@ -30,6 +30,7 @@ from pipesim.answers.counterexample import (
     with_led_past,
     without_unproved,
 )
+from pipesim.answers.every_cta.launches import OtherLaunches
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
@@ -71,7 +72,7 @@ _EXPLAINED = (
 )
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
-_NO_VERDICT = (*_ENDED.values(), How.STOPPED)
+_NO_VERDICT = (*_ENDED.values(), How.STOPPED, How.SOME_CTAS)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
@@ -120,7 +121,7 @@ class SteppedCheck:
         self._operations = 0  # of the program that the next unit of work is about
         self._left_out: list[LeftOut] = []
         self._assumed: tuple[Assumed, ...] = ()
-        self._policies: dict[str, tuple[int, ...]] = {}  # values with which the kernel was judged
+        self._others = OtherLaunches(asked.target)
         self._cut: Limit | None = None
 
     def verdict(self) -> CheckReport:
@@ -135,21 +136,20 @@ class SteppedCheck:
                 found = unknown(asked.program, _ENDED[reached.limit])
         self._take(found)
         if found.verdict is Verdict.PROVED:
-            found = self._with_fewer_tiles(found)
+            found = self._in_other_launches(found)
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
 
-    def _with_fewer_tiles(self, proved: Check) -> Check:
-        """The verdict on the kernel where other CTAs leave it the fewest tiles, if it is not proved; else ``proved``.
+    def _in_other_launches(self, proved: Check) -> Check:
+        """The verdict on the same kernel in another CTA, or where other CTAs leave it fewer tiles, if it is not proved.
 
         With that verdict the check goes on about the kernel as it is then. A limit leaves it unknown.
         """
-        asked, kernel = self._asked, self._asked.target.kernel
-        for name, value, used in kernel.fewer_tiles if kernel is not None else ():
-            target = asked.target.with_policy(name, value)
+        asked, others = self._asked, self._others
+        for target in others:
             try:
                 program = target.build(grid=asked.ctas)
                 found = prove(program, asked.max_states)
@@ -158,11 +158,13 @@ class SteppedCheck:
                 self._cut = reached.limit
                 found = unknown(asked.program, _ENDED[reached.limit])
             if found.verdict is not Verdict.PROVED:
-                self._asked, self._policies = replace(asked, target=target, program=program), {name: (value,)}
+                self._asked = replace(asked, target=target, program=program)
                 self._take(found)
                 return found
-            self._policies[name] = tuple(sorted({value, used, *self._policies.get(name, ())}))
             self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
+        if others.left_out:
+            proved = replace(proved, verdict=Verdict.UNKNOWN, how=How.SOME_CTAS)
+            self._take(proved)
         return proved
 
     @property
@@ -215,6 +217,7 @@ class SteppedCheck:
             also=self._also,
             left_out=tuple(self._left_out),
             scope=self._scope(),
+            kinds=self._others.judged(found.verdict),
             cut=self._cut,
         )
 
@@ -403,7 +406,8 @@ class SteppedCheck:
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         one_size = proved and not (self._ranges and all(each.lap for each in self._ranges))
-        return scope_of(self._asked.program, self._assumed, self._policies, one_size=one_size)
+        every, policies = proved and self._others.complete, self._others.judged_with
+        return scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""

@@ -62,7 +62,7 @@ def with_locks_of(read: Extraction, trace: Trace) -> Extraction:
     """The kernel where as many compare-and-swaps found a lock taken as the trace says."""
     failures = trace.meta.extra.get(LOCK_FAILURES)
     if isinstance(failures, int) and failures != read.kernel.launch.policies.lock_failures:
-        return read.with_policy("lock_failures", min(failures, MAX_LOCK_FAILURES))
+        return read.with_setting("lock_failures", min(failures, MAX_LOCK_FAILURES))
     return read
 
 

@@ -118,7 +118,7 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OFFSET=VALUE",
-        help="a word of a .ptx kernel's parameters, by its byte offset; may be repeated",
+        help="a word of a .ptx kernel's parameters, by its byte offset, or the CTA to follow, cta=5; may be repeated",
     )
     parser.add_argument(
         "--box",

@@ -56,6 +56,13 @@ _VALUE = "a value that is not known"
 _IN_ANY_ORDER = "several reductions change the same bytes in any order"
 
 
+def place_in(kernel: Kernel, position: int) -> str:
+    """A place of a kernel: the source line, if it is known, and the line of the PTX."""
+    module, body = kernel.module, kernel.function.body
+    each = body[min(position, len(body) - 1)]
+    return f"{source_of(each, module)} ({module.name}:{each.line})" if each.source else f"{module.name}:{each.line}"
+
+
 @dataclass(frozen=True)
 class _Words:
     """A kernel and what was done with it, and how places and warps are named."""
@@ -64,10 +71,8 @@ class _Words:
     cluster: Cluster
 
     def place_of(self, position: int) -> str:
-        """A place of the kernel: the source line, if it is known, and the line of the PTX."""
-        module, body = self.kernel.module, self.kernel.function.body
-        each = body[min(position, len(body) - 1)]
-        return f"{source_of(each, module)} ({module.name}:{each.line})" if each.source else f"{module.name}:{each.line}"
+        """A place of the kernel."""
+        return place_in(self.kernel, position)
 
     def who(self, *warps: EmulatedWarp) -> str:
         """Some warps: ``warps 0 to 3, 5 of CTA 1``."""

@@ -23,6 +23,7 @@ from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.uses import uses_of
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
@@ -43,9 +44,9 @@ class Kernel:
     code: Code
     too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
 
-    def with_policy(self, name: str, value: int) -> Kernel:
-        """The kernel in a launch with this policy (:class:`~pipesim.ptx.launch.values.Policies`)."""
-        return replace(self, launch=self.launch.with_policy(name, value))
+    def with_setting(self, name: str, value: int) -> Kernel:
+        """The kernel in a launch with another policy, or another CTA."""
+        return replace(self, launch=self.launch.with_setting(name, value))
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def emulate(
     best, fewest, spent = None, 0, 0
     for given in _HANDED_OUT:
         rest = replace(limits, instructions=limits.instructions - spent)
-        found = _emulate(kernel, kernel.launch.with_policy("launch_control", given), rest, first, past_hangs=past_hangs)
+        found = _emulate(
+            kernel, kernel.launch.with_setting("launch_control", given), rest, first, past_hangs=past_hangs
+        )
         spent += found.instructions
         once = len(used_once(kernel, found.cluster))
         hangs = not found.cut and bool(found.cluster.completed or _waits(found.cluster))
@@ -167,7 +170,7 @@ def _emulate(
     past_hangs: bool = False,
 ) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
-    image, constants = Image(launch, kernel.entry), Constants(kernel.module)
+    image, constants, inputs = Image(launch, kernel.entry), Constants(kernel.module), FreeInputs(fixed=limits.one_cta)
     misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, image.remainder)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
     spent = 0
@@ -176,7 +179,7 @@ def _emulate(
         boxless: BoxlessCopies | None = None, reused: Collection[Place] = (), refused: Collection[int] = ()
     ) -> Cluster:
         nonlocal spent
-        made = Cluster(kernel.code, launch, image, constants, apart)
+        made = Cluster(kernel.code, launch, image, constants, apart, inputs)
         made.boxless = boxless or BoxlessCopies()
         made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void

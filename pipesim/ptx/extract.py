@@ -14,6 +14,7 @@ from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.source_owner import SourceOwner, owner_of
 from pipesim.ptx.text.instruction import Special
@@ -41,6 +42,7 @@ class Extraction:
     body: int
     kernel: Kernel = field(repr=False, compare=False)
     streams: list[Stream] = field(repr=False, compare=False)
+    inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
 
     @cached_property
@@ -62,9 +64,9 @@ class Extraction:
             return SourceOwner(Owner.USER)
         return owner_of(body[positions[pc]], has_lines=any(each.source for each in body))
 
-    def with_policy(self, name: str, value: int) -> Extraction:
-        """The same kernel where other CTAs decide otherwise (:class:`~pipesim.ptx.launch.values.Policies`)."""
-        kernel = self.kernel.with_policy(name, value)
+    def with_setting(self, name: str, value: int) -> Extraction:
+        """The same kernel with another policy, or another CTA (:class:`~pipesim.ptx.launch.values.Launch`)."""
+        kernel = self.kernel.with_setting(name, value)
         return emit(kernel, emulate(kernel))
 
 
@@ -118,6 +120,6 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
-    run = emulation.instructions
-    fewer = fewer_tiles(kernel, cluster)
-    return Extraction(program, places, tuple(by_line.values()), run, kept, body, kernel, recorder.streams, fewer)
+    run, where = emulation.instructions, tuple(by_line.values())
+    fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
+    return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer)

@@ -10,7 +10,8 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulate.memory import Bytes, GlobalMemory
+from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.memory import Bytes
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown
 from pipesim.ptx.extract import Extraction, extract
@@ -98,7 +99,7 @@ def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch
 def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:
     function = read_module(text_of(""), "small.ptx").functions[0]
     memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), Policies())
-    monkeypatch.setattr("pipesim.ptx.emulate.memory.MAX_STORED_BYTES", 100)
+    monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)
     with pytest.raises(EmulationStop, match="more than 100 bytes of global memory are stored"):

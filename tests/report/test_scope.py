@@ -29,7 +29,7 @@ from pipesim.report.sentences.check import ctas_words, not_judged_words, scope_l
 
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (
-    "for CTA 0 of 2, at these parameters; assuming that reads complete before the arrive that follows them "
+    "for every CTA, at these parameters; assuming that reads complete before the arrive that follows them "
     "(--strict-proxies, 1); not judged: 1 store to global memory, 1 load of global memory"
 )
 
@@ -77,7 +77,7 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
     written = tmp_path / "found.sarif"
     assert main(["check", KERNEL, "--quick", "--json", "--sarif", str(written)]) == 0
     scope = json.loads(capsys.readouterr().out)["report"]["scope"]
-    assert (scope["ctas"], scope["grid"]) == ([0], 2)
+    assert (scope["ctas"], scope["grid"]) == ([], 2)
     assert [(each["name"], each["switch"], each["count"]) for each in scope["assumptions"]] == [
         ("proxies", "--strict-proxies", 1)
     ]
@@ -86,7 +86,7 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
         ("global_loads", 1),
     ]
     (verdict,) = json.loads(written.read_text("ascii"))["runs"][0]["properties"]["verdicts"].values()
-    assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [0], 2)
+    assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [], 2)
     assert [each["name"] for each in verdict["assuming"]] == ["proxies"]
     assert main(["check", KERNEL, "--quick", "--format", "junit"]) == 0
     found = fromstring(capsys.readouterr().out).iter("property")
@@ -94,8 +94,8 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
 
 
 def test_which_ctas_were_followed() -> None:
-    scope = report().scope
-    assert ctas_words(scope) == "CTA 0 of 2"
+    assert ctas_words(report().scope) == "every CTA"
+    assert ctas_words(pipesim.check(KERNEL, set={"cta": 1}, quick=True).report.scope) == "CTA 1 of 2"
     assert "for every CTA" in scope_words(pipesim.check("producer_consumer", quick=True, ctas=4).report)
 
 

@@ -155,6 +155,19 @@ class ProvedTogether:
 
 
 @dataclass(frozen=True)
+class CtaKindVerdict:
+    """CTAs that do the same: how many, the first of them, and the verdict on what they do.
+
+    ``differs``: what is not so for them that is so for those of the kind before.
+    """
+
+    cta: int
+    ctas: int
+    verdict: Verdict
+    differs: str = ""
+
+
+@dataclass(frozen=True)
 class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
 
@@ -162,6 +175,7 @@ class CheckReport:
     none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``scope``: for what the verdict holds, what it assumes and what is not judged.
+    ``kinds``: where not all CTAs do the same, those that were looked at.
     ``fail_on``: findings that are less sure do not fail the check. ``unused``: waivers that match no finding.
     """
 
@@ -180,6 +194,7 @@ class CheckReport:
     replayed: int | None = None
     left_out: tuple[LeftOut, ...] = ()
     scope: VerdictScope = field(default_factory=VerdictScope)
+    kinds: tuple[CtaKindVerdict, ...] = ()
     cut: Limit | None = None
     fail_on: Basis = Basis.LETTER
     unused: tuple[Waiver, ...] = ()

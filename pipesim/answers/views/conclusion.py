@@ -150,11 +150,12 @@ def scope_of(
     policies: Mapping[str, tuple[int, ...]] | None = None,
     *,
     one_size: bool = False,
+    every_cta: bool = False,
 ) -> VerdictScope:
     """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``.
 
     ``policies``: with which the kernel was judged. ``one_size``: it is a proof for these sizes only, with which a ring
-    may not be gone through again.
+    may not be gone through again. ``every_cta``: others than those of the program were looked at as well.
     """
     coverage = program.coverage
     described: tuple[NotJudged, ...] = ()
@@ -166,7 +167,7 @@ def scope_of(
     return VerdictScope(
         grid=program.grid * program.ctas,
         cluster=program.ctas,
-        ctas=coverage.ctas if len(coverage.ctas) < program.grid * program.ctas else (),
+        ctas=() if every_cta or len(coverage.ctas) == program.grid * program.ctas else coverage.ctas,
         assuming=tuple(sorted(made, key=lambda each: _ORDER[each.kind])),
         not_judged=(*coverage.not_judged, *described),
         policies=policies or {},

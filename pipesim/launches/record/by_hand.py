@@ -40,7 +40,7 @@ def write_instrumented(
     require_no_variables(text)
     made = instrument(text, name, launch, rewrite_options(stop_flag=True, waits_only=waits_only))
     before, after = (assemble(each, launch.entry) for each in (text, made.ptx))
-    initial = RecordedBuffer(LaunchEnd.FINISHED, "", 0, (0, 0), 0, 0, made.initial(), True, waits_only, launch.cta)
+    initial = RecordedBuffer(LaunchEnd.FINISHED, "", 0, (0, 0), 0, 0, made.initial(), True, waits_only, launch.cta or 0)
     files = {
         f"{name}.cubin": after.cubin,
         f"{name}.buffer": initial.encode(),

@@ -152,7 +152,7 @@ class StreamRecorder:
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """The number of this range."""
-        key = (space, cta, offset, nbytes)
+        key = (space, int(cta), int(offset), int(nbytes))
         found = self._ranges.get(key)
         if found is None:
             access = Access(*key)

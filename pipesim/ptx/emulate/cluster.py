@@ -23,7 +23,8 @@ from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
-from pipesim.ptx.emulate.memory import Bytes, GlobalMemory, Items
+from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
 from pipesim.ptx.emulate.stop import Notes, Status
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
@@ -31,6 +32,7 @@ from pipesim.ptx.emulate.unread import EVERYWHERE, UnreadAccess, around
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
@@ -41,10 +43,14 @@ TURN = 2_000  #: instructions of one warp before the next has its turn
 
 @dataclass
 class EmulationLimits:
-    """What bounds an emulation: instructions of all warps together, and the operations that they record."""
+    """What bounds an emulation: instructions of all warps together, and the operations that they record.
+
+    ``one_cta``: for which other CTAs of the grid it holds is not asked.
+    """
 
     instructions: int = MAX_WARP_INSTRUCTIONS
     operations: int = MAX_KERNEL_OPERATIONS
+    one_cta: bool = False
 
 
 @dataclass
@@ -87,8 +93,10 @@ class Cluster:
         image: Image,
         constants: Callable[[Cluster, int, int], list[Value]],
         apart: Apart | None = None,
+        inputs: FreeInputs | None = None,
     ) -> None:
         self.code, self.launch, self.image = code, launch, image
+        self.inputs = inputs or FreeInputs()
         x, y, z = launch.cluster
         self.ctas = x * y * z
         bx, by, bz = launch.block
@@ -97,7 +105,9 @@ class Cluster:
         self.recorder = StreamRecorder()
         self.notes = Notes()
         self.barriers: dict[Place, BarrierState] = {}
-        self.written_maps: dict[int, dict[tuple[str, int], int]] = {}  #: fields of tensor maps that the kernel writes
+        self.written_maps: dict[
+            object, dict[tuple[str, int], int]
+        ] = {}  #: fields of tensor maps that the kernel writes
         self.stored_by: dict[object, int] = {}  #: the first agent that left an item of stores
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
@@ -138,6 +148,12 @@ class Cluster:
                     warp.lanes, warp.all_lanes = mask, whole
                     warp.agent = self.recorder.agent(cta, number, mask)
                     self.warps.append(warp)
+
+    def number_in_grid(self, axis: int) -> Value:
+        """The cluster's number along an axis of the grid, which is another one for other clusters."""
+        clusters = self.launch.grid[axis] // self.launch.cluster[axis]
+        now = self.launch.first_cta[axis] // self.launch.cluster[axis]
+        return self.inputs.free(self.launch.place_name(axis), now, 0, clusters - 1)
 
     # running
 

@@ -89,9 +89,9 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
     if base == "cluster_ctaid" and 0 <= axis < 3:
         return inside[axis]
     if base == "ctaid" and 0 <= axis < 3:
-        return launch.first_cta[axis] + inside[axis]
+        return cluster.number_in_grid(axis) * launch.cluster[axis] + inside[axis]
     if base == "clusterid" and 0 <= axis < 3:
-        return launch.first_cta[axis] // launch.cluster[axis]
+        return cluster.number_in_grid(axis)
     values: dict[str, Value] = {
         "cluster_ctarank": cta,
         "cluster_nctarank": cluster.ctas,

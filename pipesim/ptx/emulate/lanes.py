@@ -151,7 +151,7 @@ class WarpLanes:
             if not isinstance(of, int) or not isinstance(clamp, int):
                 found.append(of if not isinstance(of, int) else clamp)
                 continue
-            at, inside = _SOURCES[mode](lane, of & 31, clamp)
+            at, inside = _SOURCES[mode](lane, int(of) & 31, int(clamp))
             found.append(a.each[at if inside else lane])
         return lanes_of(found)
 
@@ -159,7 +159,7 @@ class WarpLanes:
         """The predicate of a shuffle: whether the source lane is in the segment."""
         if not isinstance(b, int) or not isinstance(c, int):
             return Unknown(Leaf("the predicate of a shuffle", 0))
-        return lanes_of([int(_SOURCES[mode](lane, b & 31, c)[1]) for lane in range(WARP)])
+        return lanes_of([int(_SOURCES[mode](lane, int(b) & 31, int(c))[1]) for lane in range(WARP)])
 
     @_by_answer
     def reduce(self, a: Value, members: Value, mode: str, sign: int) -> Value:

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from operator import sub
 
 from pipesim.bounds import MAX_STORED_BYTES
-from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, join_lanes, lift
-from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import Policies
-from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.free.varying import Varying
 
 
 @dataclass
@@ -20,6 +17,7 @@ class Bytes:
     """Known bytes of one memory by address; a byte that is missing is not known."""
 
     known: dict[int, Value] = field(default_factory=dict)
+    _varying: dict[int, tuple[Value, list[Value]]] = field(default_factory=dict)  #: stored integers, and their bytes
     _low: int = 1 << 62  #: no byte below this has been known
     _high: int = 0  #: no byte from this on has been known
 
@@ -31,12 +29,17 @@ class Bytes:
         if len(self.known) > MAX_STORED_BYTES:
             self.known.clear()
         self._low, self._high = min(self._low, address), max(self._high, address + size)
-        for i in range(size):
-            self.known[address + i] = value >> 8 * i & 255
+        parts = [value >> 8 * i & 255 for i in range(size)]
+        self.known.update(zip(range(address, address + size), parts, strict=True))
+        if value.__class__ is Varying:
+            self._varying[address] = value, parts
 
     def load(self, address: int, size: int, leaf: Leaf) -> Value:
         """The integer in these bytes; unknown, from ``leaf``, if one of them is."""
         known = self.known
+        stored, parts = self._varying.get(address, (0, []))
+        if len(parts) == size and all(known.get(address + i) is part for i, part in enumerate(parts)):
+            return stored
         value = 0
         for i in range(size):
             byte = known.get(address + i)
@@ -87,7 +90,7 @@ class LocalMemory:
             return
         for i in range(0, size, _WORD):
             held = self.load(address + i, _WORD)
-            part = lift(_part, value, i)
+            part = value >> 8 * i & 0xFFFFFFFF if value.__class__ is Varying else lift(_part, value, i)
             self.words[address + i] = join_lanes(mask, part, _NEVER if held is None else held)
             for at in range(_WORD):
                 for less in (1, 2):
@@ -199,116 +202,3 @@ def merge_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((first, end))
     return found
-
-
-_WORDS = {"32": 4, "64": 8}
-
-
-class GlobalMemory:
-    """Global memory as one cluster sees it: what the launch gives, what a warp has stored, and atomics by policy.
-
-    A word that another warp of the cluster stores is not known: nothing says in which order they reach it. The same
-    holds for a counter on which several warps have an atomic. ``policies``: what other CTAs do to words with atomics.
-    """
-
-    def __init__(self, image: Image, policies: Policies) -> None:
-        self._image = image
-        self._first = policies.tile_counter
-        self._failures = policies.lock_failures
-        self._failed: dict[int, int] = {}  #: word: compare-and-swaps that have found it taken
-        self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
-        self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
-        self._answers: dict[int, list[int]] = {}  #: word: what atomics on it returned, of which the launch says nothing
-        self._seen: dict[int, int] = {}  #: byte: an agent that was given its value
-        self.contested: dict[str, None] = {}  #: words that one agent was given before another changes them
-        self.policies: dict[int, str] = {}  #: by position: what was assumed of a counter
-
-    def load(self, agent: int, address: int, size: int, each: Instruction) -> Value:
-        """A word, as this agent sees it."""
-        if address in self._counters:
-            return Unknown(Leaf("a word of global memory with atomics", each.line))
-        for i in range(size):
-            self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
-        if not self._stored or not any(address + i in self._stored for i in range(size)):
-            known = self._image.load(address, size)
-            return known if known is not None else self._open_word(address, each)
-        value = 0
-        for i in range(size):
-            owner, byte = self._stored.get(address + i, (agent, self._image.load(address + i, 1)))
-            if owner != agent:
-                return Unknown(Leaf("a word of global memory that another warp stores", each.line))
-            if not isinstance(byte, int):
-                return self._open_word(address, each)
-            value |= byte << 8 * i
-        return value
-
-    def store(self, agent: int, address: int, size: int, value: Value) -> None:
-        """A word that this agent stores. EmulationStop where that are more than are followed."""
-        if len(self._stored) > MAX_STORED_BYTES:
-            raise EmulationStop(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
-        self._contest(agent, address, size)
-        for i in range(size):
-            owner, _ = self._stored.get(address + i, (agent, 0))
-            byte: Value = value >> 8 * i & 255 if isinstance(value, int) else Unknown(Leaf("a stored value", 0))
-            self._stored[address + i] = (owner if owner == agent else -1, byte)
-
-    def atomic(self, agent: int, address: int, each: Instruction, operands: list[Value], lanes: int) -> Value:
-        """What an atomic returns; by the launch's policy where nothing has been there."""
-        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
-        kind = each.modifiers[-1]
-        size = _WORDS.get(kind[1:], 0)
-        known = self._image.load(address, size) if size else None
-        owner, value = self._counters.get(address, (agent, self._first if known is None else known))
-        after = _atomic_result(each, value, operands, size)
-        if after != value:
-            self._contest(agent, address, size)
-        if owner != agent or lanes != 1 or after is None or any(address + i in self._stored for i in range(size)):
-            if owner not in (agent, -1):
-                self.contested[self._image.describe(address) or "a counter"] = None
-            self._counters[address] = (-1, 0)
-            return Unknown(leaf)
-        where = self._image.describe(address) or "a counter"
-        if each.has("cas") and after != value and (failed := self._failed.get(address, 0)) < self._failures:
-            self._failed[address] = failed + 1
-            self._counters[address] = (agent, value)  # another CTA has taken it, and gives it back
-            return after
-        self._counters[address] = (agent, after)
-        if known is None and not each.has("cas"):
-            self._answers.setdefault(address, []).append(value)
-        said = f"the first atomic on {where} returns {self._first if known is None else known}"
-        if each.has("cas") and address in self._failed:
-            said = f"{where} is taken by another CTA at the first {self._failed[address]} compare-and-swaps"
-        self.policies[each.position] = said
-        return value
-
-    def last_answers(self) -> set[int]:
-        """The last two that each counter gave, if others came before: what it gives first where others take more."""
-        return {value for answers in self._answers.values() for value in answers[1:][-2:]} - {self._first}
-
-    def _contest(self, agent: int, address: int, size: int) -> None:
-        """An agent changes a word: what another one was given of it depends on who came first."""
-        if any(self._seen.get(at, agent) != agent for at in range(address, address + size)):
-            self.contested[self._image.describe(address) or "a word of global memory"] = None
-
-    def describe(self, address: int, each: Instruction) -> str:
-        """A word of global memory that is not known, in words."""
-        return self._image.describe_unknown(address) or f"a load from global memory ({each.mnemonic})"
-
-    def _open_word(self, address: int, each: Instruction) -> Unknown:
-        return Unknown(Leaf(self.describe(address, each), each.line, bool(self._image.describe_unknown(address))))
-
-
-def _atomic_result(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
-    """What an atomic leaves; None if that is not known."""
-    if not size or not all(isinstance(v, int) for v in operands):
-        return None
-    full = (1 << 8 * size) - 1
-    first = operands[0]
-    if each.has("cas"):
-        return operands[1] & full if value == first & full else value
-    simple = {"add": value + first, "exch": first, "and": value & first, "or": value | first, "xor": value ^ first}
-    simple |= {"inc": 0 if value >= first else value + 1, "dec": first if not value or value > first else value - 1}
-    if each.modifiers[-1].startswith("u"):
-        simple |= {"min": min(value, first), "max": max(value, first)}
-    found = next((simple[m] for m in each.modifiers if m in simple), None)
-    return None if found is None else found & full

@@ -13,6 +13,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeAlias
 
+from pipesim.ptx.free.varying import Varying, identity
+
 WARP = 32
 FULL = (1 << WARP) - 1
 
@@ -158,6 +160,8 @@ def lanes_of(each: list[Value]) -> Value:
     first = each[0]
     if isinstance(first, Unknown):
         return first if all(isinstance(v, Unknown) for v in each) else PerLane(each)
+    if Varying in map(type, each):
+        return first if len(set(map(identity, each))) == 1 else PerLane(each)
     try:
         if first == each[1] and each.count(first) == WARP:
             return first
@@ -190,7 +194,7 @@ def same(a: Value, b: Value) -> bool:
     if a is b:
         return True
     if isinstance(a, int):
-        return isinstance(b, int) and a == b
+        return isinstance(b, int) and identity(a) == identity(b)
     if isinstance(a, PerLane) and isinstance(b, PerLane):
         return all(map(same, a.each, b.each))
     if isinstance(a, OpenAnswer) and isinstance(b, OpenAnswer):
@@ -200,7 +204,7 @@ def same(a: Value, b: Value) -> bool:
 
 def lift(function: Callable[..., Value], *args: Value) -> Value:
     """A function of integers, applied to values of any kind."""
-    lanes = unknown = None
+    lanes = unknown = varying = None
     for a in args:
         kind = a.__class__
         if kind is int:
@@ -211,10 +215,14 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
             return _of_answer(function, a.asked, args)
         elif kind is Unknown:
             unknown = unknown or (a,)
+        elif kind is Varying:
+            varying = a
     if lanes is not None:
         return lanes_of(_by_lane(function, args, known=unknown is None))
     if unknown is not None and function not in _TOTAL:
         return unknown[0]
+    if varying is not None and function not in _TOTAL:
+        return varying.inputs.apply(function, args)
     return function(*args)
 
 
@@ -249,6 +257,8 @@ def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ..
 def _choose(p: Value, a: Value, b: Value) -> Value:
     if isinstance(p, Unknown):
         return a if same(a, b) else p
+    if p.__class__ is Varying and isinstance(a, int) and isinstance(b, int):
+        return p.inputs.choose(p, a, b)
     return a if p else b
 
 
@@ -271,7 +281,7 @@ _INTEGERS = frozenset({int, bool})
 
 def select(p: Value, a: Value, b: Value) -> Value:
     """``a`` where the predicate holds, else ``b``."""
-    if isinstance(p, int):
+    if p.__class__ is int or p.__class__ is bool:
         return a if p else b
     return lift(_choose, p, a, b)
 
@@ -287,7 +297,7 @@ def join_lanes(mask: int, value: Value, other: Value) -> Value:
         return value
     if isinstance(value, OpenAnswer) or isinstance(other, OpenAnswer):
         return _joined_answers(mask, value, other)
-    if isinstance(value, int) and isinstance(other, int) and value == other:
+    if isinstance(value, int) and isinstance(other, int) and identity(value) == identity(other):
         return value
     ours = value.each if isinstance(value, PerLane) else [value] * WARP
     theirs = other.each if isinstance(other, PerLane) else [other] * WARP
@@ -310,6 +320,11 @@ def _joined_answers(mask: int, value: Value, other: Value) -> Value:
 def lanes_in(mask: int) -> tuple[int, ...]:
     """The numbers of the lanes of a mask, the lowest first."""
     return tuple(lane for lane in range(WARP) if mask >> lane & 1)
+
+
+def are_known(each: Iterable[Value]) -> bool:
+    """Whether all of these are known integers, of which some may vary with free inputs."""
+    return all(isinstance(one, int) for one in each)
 
 
 def leaf_of(value: Value) -> Leaf | None:

@@ -149,6 +149,7 @@ class EmulatedWarp(DividedWarp):
         """Carry it out in the lanes whose guard holds; the next position, -1 if the warp is blocked."""
         step = segment.step
         assert step is not None
+        self.cluster.inputs.position = segment.position
         if step.converges:
             if self.frames and self.frames[-1].kind is PartingKind.LANES:
                 return self._converge(segment.position)

@@ -34,6 +34,7 @@ from pipesim.ptx.emulate.values import (
     leaf_of,
     same,
 )
+from pipesim.ptx.free.varying import FreeInputs
 
 
 @dataclass
@@ -107,6 +108,8 @@ class BranchSplit:
 
 class Surroundings(RecordingCluster, Protocol):
     """What a warp needs of its cluster."""
+
+    inputs: FreeInputs
 
     def lanes_ended(self, warp: DividedWarp) -> None:
         """Some lanes of a warp have ended, and others have not."""
@@ -189,7 +192,10 @@ class DividedWarp(WarpLanes):
         return tuple((each, len(each.done)) for each in self.frames if each.kind is PartingKind.LANES)
 
     def _part(self, segment: StraightRun, p: Value) -> int:
-        """A branch whose predicate is not one known integer."""
+        """A branch whose predicate is not one plain integer."""
+        self.cluster.inputs.position = segment.position
+        if isinstance(p, int):
+            return segment.target if bool(p) is not segment.negated else segment.next
         if isinstance(p, PerLane):
             taken = 0
             for lane in lanes_in(self.mask):

@@ -96,7 +96,7 @@ def _launch(given: Members) -> Launch:
             policies.whole("launch_control") if "launch_control" in policies.data else None,
             policies.whole("lock_failures", 0, high=MAX_LOCK_FAILURES),
         ),
-        cta=given.whole("cta", 0, high=MOST_GRID),
+        cta=given.whole("cta", high=MOST_GRID) if "cta" in given.data else None,
         names=_names(Members(given.data.get("names", {}), given.place_of("names"), GivenNames._fields)),
     )
 
@@ -230,7 +230,7 @@ def launch_json(launch: Launch) -> str:
     block = None if launch.block == NO_SHAPE else list(launch.block)
     data |= {"grid": list(launch.grid), "block": block, "cluster": list(launch.cluster)}
     data |= {"dynamic_shared_bytes": launch.dynamic_shared, "registers_per_thread": launch.registers}
-    data |= {"cta": launch.cta} if launch.cta else {}
+    data |= {} if launch.cta is None else {"cta": launch.cta}
     named = [{"name": each.name} if each.name else {} for each in launch.parameters]
     data["parameters"] = [name | _document(each.content) for name, each in zip(named, launch.parameters, strict=True)]
     data["policies"] = {"tile_counter": launch.policies.tile_counter}
@@ -308,7 +308,7 @@ def fit_cluster(launch: Launch, entry: Function) -> Launch:
             cause="" if required is None else f"{entry.name} requires them",
             correction="use multiples",
         )
-    if not 0 <= launch.cta < prod(launch.grid):
+    if launch.cta is not None and not 0 <= launch.cta < prod(launch.grid):
         raise LaunchFileError(
             f"there is no CTA {launch.cta:,} in a grid of {prod(launch.grid):,}",
             place="cta",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
+from pipesim.ptx.free.forms import Form, Terms
+from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Pointer, Struct, TensorMap, size_of
 from pipesim.ptx.text.module import Function
 
@@ -60,6 +62,11 @@ class Region:
     read_to: int = 0  #: the byte after the last one that was asked for
     _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no byte is known."""
+        return not self._pages
+
     def write(self, offset: int, data: bytes) -> None:
         """Write known bytes."""
         at = 0
@@ -97,6 +104,8 @@ class Image:
 
     def __init__(self, launch: Launch, function: Function) -> None:
         self._maps: dict[int, TensorMap] = {}
+        self._unknown: dict[Terms, tuple[int, int]] = {}  #: constants with which an address of these terms is in memory
+        #: of which nothing is known
         self._regions = [Region(PARAMETERS, "parameters")]
         require_parameters(launch, function)
         self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
@@ -118,6 +127,35 @@ class Image:
             return None
         found = region.get(address - region.base, size)
         return None if found is None else int.from_bytes(found, "little")
+
+    def is_unknown(self, address: Varying, size: int) -> bool:
+        """Whether nothing is known of these bytes at any address that a varying one may be."""
+        form = address.form
+        found = self._unknown.get(form.terms)
+        if found is None:
+            region = self._region(form.low)
+            empty = region is not None and region.is_empty
+            base = region.base if region is not None and empty else 0
+            terms = Form(0, form.terms)
+            found = (base - terms.low, base + MAX_POINTED_BYTES - terms.high) if empty else (0, 0)
+            self._unknown[form.terms] = found
+        return found[0] <= form.constant and form.constant + size <= found[1]
+
+    def varying(self, address: Varying, size: int) -> int | None:
+        """The value at an address that varies with free inputs; None if it is not known in this run."""
+        now = self.load(int.__int__(address), size)
+        if now is None:
+            return self.load(int(address), size)
+        inputs, most = address.inputs, (1 << 8 * size) - 1
+
+        def load(at: int) -> int:
+            found = self.load(at, size)
+            return -1 if found is None else found
+
+        name = f"a word of {size} bytes in {id(self)}"
+        form = inputs.forms.apply(name, load, (address.form,), -1, most, elementwise=False)
+        inputs.require_range(form, 0, most)
+        return inputs.integer(now, form)
 
     def remainder(self, offset: int, size: int) -> tuple[int, int]:
         """What is sure of this many bytes of the parameters: a power of two, and the value modulo it; of a pointer

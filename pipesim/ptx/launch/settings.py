@@ -46,7 +46,7 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
     a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
     the box of the tensor map at the place; an element's type may be left out where the launch file has it. The policies
-    ``launch_control`` and ``tile_counter`` are words, too.
+    ``launch_control`` and ``tile_counter`` are words, too, and so is ``cta``.
     """
     require_parameters(launch, function)
     for setting in settings:
@@ -56,10 +56,10 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
 
 def _with_setting(launch: Launch, function: Function, option: str, text: str) -> Launch:
     name, _, number = text.partition("=")
-    if name in ("launch_control", "tile_counter") and name not in {each.name for each in launch.parameters}:
+    if name in ("launch_control", "tile_counter", "cta") and name not in {each.name for each in launch.parameters}:
         if _whole(number) not in range(1 << 63):
             raise ParameterError(f"{option} {text[:60]}: expected a count or a value from 0 on")
-        return launch.with_policy(name, int(number, 0))
+        return launch.with_setting(name, int(number, 0))
     is_box = option == BOX.strip()
     spelling = f"write {_BOX if is_box else _WORD}"
     said = f"{option} {text[:60]}"

@@ -183,7 +183,8 @@ class GivenNames(NamedTuple):
 class Launch:
     """One launch of a kernel. ``dynamic_shared`` is in bytes; ``registers`` are those of a thread, 0 if not known.
 
-    ``cta``: the one that is followed, with the others of its cluster: its number in the grid, x counted first.
+    ``cta``: the one that is followed, with the others of its cluster: its number in the grid, x counted first. Without
+    it the first one is, and a check is about all (:mod:`pipesim.answers.every_cta.kinds`).
     """
 
     entry: str
@@ -195,18 +196,25 @@ class Launch:
     parameters: tuple[Parameter, ...] = ()
     policies: Policies = field(default_factory=Policies)
     version: int = LAUNCH_VERSION
-    cta: int = 0
+    cta: int | None = None
     names: GivenNames = field(default_factory=GivenNames)
 
-    def with_policy(self, name: str, value: int) -> Launch:
-        """The launch with another value of a policy."""
+    def with_setting(self, name: str, value: int) -> Launch:
+        """The launch with another value of a policy, or ``cta``: another CTA is followed."""
+        if name == "cta":
+            return replace(self, cta=value)
         return replace(self, policies=replace(self.policies, **{name: value}))
+
+    def place_name(self, axis: int) -> str:
+        """What the place of a cluster along an axis of the grid is called, of one CTA ``blockIdx.x``."""
+        return f"{'blockIdx' if self.cluster[axis] == 1 else '%clusterid'}.{'xyz'[axis]}"
 
     @property
     def first_cta(self) -> Shape:
         """Where the cluster begins that is followed."""
         x, y, _ = self.grid
-        at = (self.cta % x, self.cta // x % y, self.cta // (x * y))
+        cta = self.cta or 0
+        at = (cta % x, cta // x % y, cta // (x * y))
         first = [a // c * c for a, c in zip(at, self.cluster, strict=True)]
         return first[0], first[1], first[2]
 

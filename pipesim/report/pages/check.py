@@ -22,6 +22,7 @@ from pipesim.report.sentences.check import (
     assumed_line,
     check_sentence,
     how_words,
+    kinds_words,
     left_out_words,
     scope_lines,
     sizes_words,
@@ -37,6 +38,7 @@ from pipesim.report.text.words import count, listed, number, parameters, place
 
 MOST_DOUBTS = 4
 MOST_IN_VIEW = 22  #: lines: those of the smallest usual terminal, less the prompt below and the headline above
+MOST_KINDS = 6  #: of CTAs
 MOST_PLACES = 3  #: at which an assumption is made, that are listed
 
 
@@ -73,6 +75,9 @@ def verdict_lines(report: CheckReport, width: int) -> list[str]:
 def detail_lines(report: CheckReport, width: int) -> list[str]:
     """What follows the verdict: for which sizes it holds, what is wrong, what was left out, and all in one sentence."""
     lines: list[str] = []
+    if report.kinds:
+        said = f"{count(report.scope.grid, 'CTA')} of {count(len(report.kinds), 'kind')}"
+        lines += field("ctas", [said, *_few(kinds_words(report))], width)
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
     if report.together is not None:
@@ -88,6 +93,12 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     else:
         verdict = scope_lines(verdict_words(report), ", ", report, width, first)
     return [*lines, *wrong_lines(report, width, verdict)]
+
+
+def _few(said: list[str]) -> list[str]:
+    """The first kinds of CTAs and the last one, which is that of the finding."""
+    left = len(said) - MOST_KINDS
+    return said if left <= 0 else [*said[: MOST_KINDS - 1], f"{count(left, 'more kind')} proved", said[-1]]
 
 
 def assumed_lines(scope: VerdictScope, width: int) -> list[str]:

@@ -8,7 +8,15 @@ from typing import assert_never
 
 from rich.cells import cell_len
 
-from pipesim.answers.views.check import CheckReport, CutBy, LeftOut, ProvedRange, ProvedTogether, WalkReport
+from pipesim.answers.views.check import (
+    CheckReport,
+    CtaKindVerdict,
+    CutBy,
+    LeftOut,
+    ProvedRange,
+    ProvedTogether,
+    WalkReport,
+)
 from pipesim.answers.views.conclusion import AssumptionCount, Conclusion, VerdictScope
 from pipesim.answers.views.redundant import CutStep
 from pipesim.findings.assumptions import ASSUMPTIONS
@@ -60,6 +68,9 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
             return f"unknown: stopped by the user before there was a verdict on {name}"
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
+        case Verdict.UNKNOWN if report.how is How.SOME_CTAS:
+            said = f"{name} is proved for {number(sum(each.ctas for each in report.kinds))} CTAs"
+            return f"unknown: {said}, and the others are of more kinds than were looked at"
         case Verdict.UNKNOWN if report.how is How.PERHAPS:
             return f"unknown: what fails in {name} may not happen, as values decide that are not known"
         case Verdict.UNKNOWN if report.how is How.UNREAD:
@@ -98,6 +109,16 @@ def _not_read_words(stopped: tuple[str, ...]) -> str:
 def limit_words(report: CheckReport) -> str:
     """What ended an unknown check: the limit of the search, or one of the process."""
     return "the search reached its limit" if report.cut is None else f"the {report.cut.value} was reached"
+
+
+def kinds_words(report: CheckReport) -> list[str]:
+    """``63 like CTA 0 proved``, ``CTA 63 refuted (blockIdx.x > 62 at kernel.cu:55)``: kinds of CTAs, if several."""
+    return [_kind_words(each) for each in report.kinds]
+
+
+def _kind_words(each: CtaKindVerdict) -> str:
+    who = f"CTA {number(each.cta)}" if each.ctas <= 1 else f"{number(each.ctas)} like CTA {number(each.cta)}"
+    return f"{who} {each.verdict.value}" + (f" ({each.differs})" if each.differs else "")
 
 
 def how_words(report: CheckReport) -> str:

@@ -23,6 +23,7 @@ from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
@@ -110,7 +111,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             _check_bytes(cluster, warp, step, size, source)
             if not size:
                 continue
-            value = ("bulk", source, size) if isinstance(source, int) else None
+            value = ("bulk", identity(source), size) if isinstance(source, int) else None
             land(cluster, warp, step, lane, 0, 3, size, mask, value)
         return
     for lane in lanes_in(warp.mask):
@@ -164,7 +165,7 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     at = next(i for i, operand in enumerate(each.operands) if isinstance(operand, TensorAddress))
     map_address, coordinates = step.tensor(at, warp)
-    sources: set[tuple[int, int]] = set()  #: that another lane reads for a copy by the same map: they count once
+    sources: set[tuple[object, object]] = set()  #: that another lane reads for a copy by the same map: they count once
     for lane in lanes_in(warp.mask):
         where = of_lane(map_address, lane)
         if isinstance(where, int) and where < _PARAMETER_SPACE:
@@ -179,16 +180,16 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         corner = tuple(of_lane(c, lane) for c in coordinates)
         known = isinstance(where, int) and all(isinstance(c, int) for c in corner)
         if load:
-            value = (where, corner, each.modifiers) if known else None
+            value = (where, tuple(map(identity, corner)), each.modifiers) if known else None
             extra = _cta_mask(cluster, warp, step)
             boxless = None if key is None else LandedCopy(key, each.position, rows)
             land(cluster, warp, step, lane, 0, 2, rows * (size or LEAST_COPY), extra, value, boxless)
             continue
         source = of_lane(step.get(1 - at, warp), lane)
         if isinstance(where, int) and isinstance(source, int):
-            if (where, source) in sources:
+            if (identity(where), identity(source)) in sources:
                 continue
-            sources.add((where, source))
+            sources.add((identity(where), identity(source)))
         _read_shared(cluster, warp, step, 1 - at, lane, rows * size, boxless=key is not None)
 
 
@@ -199,9 +200,11 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
     """
     if not isinstance(where, int):
         return 0
+    if identity(where) in cluster.written_maps:
+        return max(written_bytes(cluster, where), 0)
     found = cluster.image.tensor_map(where)
     if found is None:
-        return max(written_bytes(cluster, where), 0)
+        return 0
     rank = next((int(m[0]) for m in each.modifiers if m in _RANKS), len(found.box))
     if found.box_bytes and not found.pixels and len(found.box) != rank:
         raise LaunchFileError(

@@ -32,6 +32,7 @@ from pipesim.ptx.emulate.values import (
     PerLane,
     Unknown,
     Value,
+    are_known,
     integers,
     lanes_in,
     lanes_of,
@@ -40,6 +41,7 @@ from pipesim.ptx.emulate.values import (
     same,
 )
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, Register, Sink, Vector
 
@@ -185,13 +187,13 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     if _forgets_nothing(cluster, warp, space, address, size * len(values), values):
         return
-    left: dict[int, Value] = {}  #: of several lanes that store to one place any may be last
+    left: dict[object, Value] = {}  #: of several lanes that store to one place any may be last
     for lane in lanes_in(warp.mask):
         for i, value in enumerate(values):
             seen = Unknown(leaf) if isinstance(value, OpenAnswer) and (leaf := leaf_of(value)) else of_lane(value, lane)
             at = address.each[lane] + i * size
-            if space != "local" and not same(left.setdefault(at, seen), seen):
-                seen = left[at] = unknown("what several lanes store to one place", each.line)
+            if space != "local" and not same(left.setdefault(identity(at), seen), seen):
+                seen = left[identity(at)] = unknown("what several lanes store to one place", each.line)
             _store_value(cluster, warp, space, at, size, seen, lane)
 
 
@@ -283,8 +285,9 @@ def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dic
     found: dict[int, object] = {}
     if len(starts) == len(lanes):  # none of them goes elsewhere
         for start, lane in zip(starts, lanes, strict=True):
-            stored = tuple(of_lane(value, lane) for value in values)
-            held = found.setdefault(start, stored if integers(list(stored)) else None)
+            given = [of_lane(value, lane) for value in values]
+            stored = tuple(map(identity, given))
+            held = found.setdefault(start, stored if are_known(given) else None)
             if held is not None and held != stored:
                 found[start] = None
     return found
@@ -296,7 +299,7 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
         lanes = [address]
     elif isinstance(address, PerLane):
         lanes = address.each if warp.mask == FULL else [address.each[lane] for lane in lanes_in(warp.mask)]
-        if not integers(lanes):
+        if not are_known(lanes):
             return None
     else:
         return None
@@ -304,7 +307,7 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
         low, cta = min(lanes), min(lanes) >> RANK_SHIFT
         base = (cta << RANK_SHIFT) + SHARED_BASE
         if 0 <= cta < cluster.ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
-            return {cta: [one - base for one in lanes]}
+            return {int(cta): [int(one - base) for one in lanes]}
     found: dict[int, list[int]] = {}
     for one in lanes:
         if not space:
@@ -316,7 +319,7 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
             raise no_such_cta(cta, cluster.ctas)
         if not 0 <= cta < cluster.ctas or at < 0:
             return None
-        found.setdefault(cta, []).append(at)
+        found.setdefault(int(cta), []).append(int(at))
     return found
 
 

@@ -12,6 +12,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
 from pipesim.ptx.emulate.values import leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.free.varying import identity
 
 _ELEMENT_BITS = (8, 16, 32, 32, 64, 64, 16, 32, 32, 64, 16, 32, 32, 4, 8, 8)  #: by the number of the type
 _MAP_BYTES = 128
@@ -29,12 +30,12 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if leaf_of(address) is not None or not warp.mask:
         cluster.notes.left_out.setdefault(each.position, "a tensor map at an address that is not known")
         return
-    where = one_of(warp, address, "the address of a tensor map")
+    where = address if isinstance(address, int) else one_of(warp, address, "the address of a tensor map")
     if each.has("cp_fenceproxy"):
         source = one_of(warp, step.get(1, warp), "the address of a tensor map")
         cta, at = shared_place(source, cluster.ctas)
         read(cluster, warp, (Space.SHARED, cta), [(at, at + _MAP_BYTES)], each.position)
-        cluster.written_maps[where] = dict(cluster.written_maps.get(source, {}))
+        cluster.written_maps[identity(where)] = dict(cluster.written_maps.get(source, {}))
         return
     if each.has("shared::cta") or in_shared(where):
         cta, at = shared_place(where, cluster.ctas)
@@ -45,7 +46,7 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     values = [step.get(i, warp) for i in range(1, len(step.getters))]
     number = values[0] if len(values) > 1 and isinstance(values[0], int) else -1
     value = values[-1]
-    found = cluster.written_maps.setdefault(where, {})
+    found = cluster.written_maps.setdefault(identity(where), {})
     if isinstance(value, int):
         found[field, number] = value
     else:
@@ -54,7 +55,7 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 def written_bytes(cluster: Cluster, address: int) -> int:
     """The bytes of a box of a map that the kernel has written; -1 if they are not known."""
-    found = cluster.written_maps.get(address, {})
+    found = cluster.written_maps.get(identity(address), {})
     element, rank = found.get(("elemtype", -1)), found.get(("rank", -1))
     if element is None or rank is None or not 0 <= element < len(_ELEMENT_BITS):
         return -1

@@ -1,0 +1,115 @@
+"""Every CTA of a launch: one cluster of each kind, where those of a kind do the same.
+
+A run notes under which conditions on the cluster's place in the grid it goes on as it does
+(:mod:`pipesim.ptx.free.varying`). The first cluster that no run so far covers is followed next, until all are covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipesim.answers.every_cta.conditions import broken, covered
+from pipesim.bounds import MAX_WARP_INSTRUCTIONS
+from pipesim.ptx.coverage import place_in
+from pipesim.ptx.extract import Extraction
+from pipesim.ptx.launch.values import Shape
+
+if TYPE_CHECKING:
+    import numpy as np  # which few checks need
+
+MOST_KINDS = 64
+_MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of all kinds together
+_AT_ONCE = 1 << 20  #: clusters whose conditions are evaluated together
+
+
+@dataclass
+class CtaKind:
+    """Clusters that do the same as the first of them, whose first CTA this is. ``clusters``: how many, so far.
+
+    ``differs``: what is not so in this cluster that is in the one before, ``blockIdx.x > 62 at kernel.cu:55``.
+    """
+
+    cta: int
+    extraction: Extraction
+    clusters: int = 0
+    differs: str = ""
+
+
+class EveryCta:
+    """The kinds of clusters of a launch of which one was read; iterating gives the others as they are found.
+
+    ``judged``: the number of clusters, from the first on, that all are of one of the kinds.
+    """
+
+    def __init__(self, first: Extraction, most: int = MOST_KINDS) -> None:
+        launch = first.kernel.launch
+        self._grid, self._cluster = launch.grid, launch.cluster
+        self._names = [launch.place_name(axis) for axis in range(3)]
+        x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
+        self._shape: Shape = (x, y, z)
+        self._most = most
+        self.clusters = x * y * z
+        self.judged = 0
+        self.kinds = [CtaKind(launch.cta or 0, first)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cluster is of one of the kinds."""
+        return self.judged == self.clusters
+
+    def __iter__(self) -> Iterator[CtaKind]:
+        if not self.kinds[0].extraction.inputs.conditions:  # it does the same in every place
+            self.kinds[0].clusters = self.judged = self.clusters
+            return
+        import numpy as np
+
+        for start in range(0, self.clusters, _AT_ONCE):
+            left = np.arange(start, min(start + _AT_ONCE, self.clusters), dtype=np.int64)
+            for kind in self.kinds:
+                left = self._take(kind, left)
+            while len(left):
+                self.judged = int(left[0])
+                if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
+                    return
+                kind = self._follow(int(left[0]))
+                left = self._take(kind, left)
+                yield kind
+            self.judged = min(start + _AT_ONCE, self.clusters)
+
+    @property
+    def _spent(self) -> int:
+        return sum(kind.extraction.instructions for kind in self.kinds)
+
+    def _take(self, kind: CtaKind, left: np.ndarray) -> np.ndarray:
+        """Those of some clusters that are not of this kind."""
+        mine = covered(kind.extraction.inputs, self.places(left))
+        kind.clusters += int(mine.sum())
+        others: np.ndarray = left[~mine]
+        return others
+
+    def first_cta_of(self, cluster: int) -> int:
+        """The number in the grid of the first CTA of a cluster, x counted first."""
+        x, y, _ = self._shape
+        at = cluster % x, cluster // x % y, cluster // (x * y)
+        i, j, k = (place * size for place, size in zip(at, self._cluster, strict=True))
+        return (k * self._grid[1] + j) * self._grid[0] + i
+
+    def _follow(self, cluster: int) -> CtaKind:
+        import numpy as np
+
+        last = self.kinds[-1].extraction
+        found = broken(last.inputs, self.places(np.array([cluster])))
+        differs = ""
+        if found is not None:
+            differs = " at ".join(filter(None, (found.words, place_in(last.kernel, found.position))))
+        cta = self.first_cta_of(cluster)
+        self.kinds.append(CtaKind(cta, last.with_setting("cta", cta), 0, differs))
+        return self.kinds[-1]
+
+    def places(self, clusters: np.ndarray) -> dict[str, np.ndarray]:
+        """The free inputs of clusters by their numbers, x counted first."""
+        x, y, _ = self._shape
+        at = clusters % x, clusters // x % y, clusters // (x * y)
+        return dict(zip(self._names, at, strict=True))

@@ -1,0 +1,185 @@
+"""Global memory as one cluster sees it: what the launch gives, what a warp has stored, and atomics by policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesim.bounds import MAX_STORED_BYTES
+from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value
+from pipesim.ptx.free.forms import Form, Terms
+from pipesim.ptx.free.varying import Varying, form_of
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import Policies
+from pipesim.ptx.text.instruction import Instruction
+
+_WORDS = {"32": 4, "64": 8}
+MOST_BYTES = 16  #: of one access
+
+
+@dataclass
+class _Placed:
+    """Accesses at addresses that vary by the same terms: the lowest and the highest constant, and one of them."""
+
+    low: int
+    high: int
+    one: Varying
+
+
+class GlobalMemory:
+    """Global memory as one cluster sees it: what the launch gives, what a warp has stored, and atomics by policy.
+
+    A word that another warp of the cluster stores is not known: nothing says in which order they reach it. The same
+    holds for a counter on which several warps have an atomic. ``policies``: what other CTAs do to words with atomics.
+    """
+
+    def __init__(self, image: Image, policies: Policies) -> None:
+        self._image = image
+        self._first = policies.tile_counter
+        self._failures = policies.lock_failures
+        self._placed: dict[Terms, _Placed] = {}  #: what was stored or counted at addresses that vary with free inputs
+        self._range = (1 << 64, 0)  #: of the addresses at which something was stored or counted
+        self._failed: dict[int, int] = {}  #: word: compare-and-swaps that have found it taken
+        self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
+        self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
+        self._answers: dict[int, list[int]] = {}  #: word: what atomics on it returned, of which the launch says nothing
+        self._seen: dict[int, int] = {}  #: byte: an agent that was given its value
+        self.contested: dict[str, None] = {}  #: words that one agent was given before another changes them
+        self.policies: dict[int, str] = {}  #: by position: what was assumed of a counter
+
+    def load(self, agent: int, address: int, size: int, each: Instruction) -> Value:
+        """A word, as this agent sees it."""
+        if address.__class__ is Varying or self._placed:
+            met = self._meets(address, size)
+            if address.__class__ is Varying and not met:
+                known = None if self._image.is_unknown(address, size) else self._image.varying(address, size)
+                return self._open_word(int.__int__(address), each) if known is None else known
+            apart = address.__class__ is Varying and self._image.is_unknown(address, size)
+            address = int.__int__(address) if apart else int(address)
+        if address in self._counters:
+            return Unknown(Leaf("a word of global memory with atomics", each.line))
+        for i in range(size):
+            self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
+        if not self._stored or not any(address + i in self._stored for i in range(size)):
+            known = self._image.load(address, size)
+            return known if known is not None else self._open_word(address, each)
+        value = 0
+        for i in range(size):
+            owner, byte = self._stored.get(address + i, (agent, self._image.load(address + i, 1)))
+            if owner != agent:
+                return Unknown(Leaf("a word of global memory that another warp stores", each.line))
+            if not isinstance(byte, int):
+                return self._open_word(address, each)
+            value |= byte << 8 * i
+        return value
+
+    def _meets(self, address: int, size: int) -> bool:
+        """Whether something may have been stored there, or counted.
+
+        What varies otherwise than the address and may meet it is then where it is in this run, as the address is.
+        """
+        form, met, others = form_of(address), False, False
+        for terms, each in self._placed.items():
+            if form.terms == terms:  # where it is in this run, others are as well
+                met = met or each.low - size < form.constant < each.high + MOST_BYTES
+            elif form.low < Form(each.high, terms).high + MOST_BYTES and Form(each.low, terms).low < form.high + size:
+                int(each.one)
+                others = True
+        low, high = self._range
+        if others or (form.low < high and low < form.high + size):
+            int(address)
+            return True
+        return met
+
+    def _place(self, address: int) -> int:
+        """Something is at this address: the plain one, where it varies with free inputs."""
+        if address.__class__ is not Varying:
+            self._range = min(self._range[0], address), max(self._range[1], address + MOST_BYTES)
+            return address
+        form, plain = address.form, int.__int__(address)
+        held = self._placed.get(form.terms)
+        if held is None:
+            self._placed[form.terms] = _Placed(form.constant, form.constant, address)
+        else:
+            held.low, held.high = min(held.low, form.constant), max(held.high, form.constant)
+        return plain
+
+    def store(self, agent: int, address: int, size: int, value: Value) -> None:
+        """A word that this agent stores. EmulationStop where that are more than are followed."""
+        if address.__class__ is Varying and not isinstance(value, int) and self._image.is_unknown(address, size):
+            self._place(address)
+            return
+        address = self._place(address)
+        if len(self._stored) > MAX_STORED_BYTES:
+            raise EmulationStop(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
+        self._contest(agent, address, size)
+        for i in range(size):
+            owner, _ = self._stored.get(address + i, (agent, 0))
+            byte: Value = value >> 8 * i & 255 if isinstance(value, int) else Unknown(Leaf("a stored value", 0))
+            self._stored[address + i] = (owner if owner == agent else -1, byte)
+
+    def atomic(self, agent: int, address: int, each: Instruction, operands: list[Value], lanes: int) -> Value:
+        """What an atomic returns; by the launch's policy where nothing has been there."""
+        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
+        if address.__class__ is Varying and not self._image.is_unknown(address, MOST_BYTES):
+            address = int(address)
+        if address.__class__ is Varying or self._placed:
+            self._meets(address, MOST_BYTES)
+        address = self._place(address)
+        kind = each.modifiers[-1]
+        size = _WORDS.get(kind[1:], 0)
+        known = self._image.load(address, size) if size else None
+        owner, value = self._counters.get(address, (agent, self._first if known is None else known))
+        after = _atomic_result(each, value, operands, size)
+        if after != value:
+            self._contest(agent, address, size)
+        if owner != agent or lanes != 1 or after is None or any(address + i in self._stored for i in range(size)):
+            if owner not in (agent, -1):
+                self.contested[self._image.describe(address) or "a counter"] = None
+            self._counters[address] = (-1, 0)
+            return Unknown(leaf)
+        where = self._image.describe(address) or "a counter"
+        if each.has("cas") and after != value and (failed := self._failed.get(address, 0)) < self._failures:
+            self._failed[address] = failed + 1
+            self._counters[address] = (agent, value)  # another CTA has taken it, and gives it back
+            return after
+        self._counters[address] = (agent, after)
+        if known is None and not each.has("cas"):
+            self._answers.setdefault(address, []).append(value)
+        said = f"the first atomic on {where} returns {self._first if known is None else known}"
+        if each.has("cas") and address in self._failed:
+            said = f"{where} is taken by another CTA at the first {self._failed[address]} compare-and-swaps"
+        self.policies[each.position] = said
+        return value
+
+    def last_answers(self) -> set[int]:
+        """The last two that each counter gave, if others came before: what it gives first where others take more."""
+        return {value for answers in self._answers.values() for value in answers[1:][-2:]} - {self._first}
+
+    def _contest(self, agent: int, address: int, size: int) -> None:
+        """An agent changes a word: what another one was given of it depends on who came first."""
+        if any(self._seen.get(at, agent) != agent for at in range(address, address + size)):
+            self.contested[self._image.describe(address) or "a word of global memory"] = None
+
+    def describe(self, address: int, each: Instruction) -> str:
+        """A word of global memory that is not known, in words."""
+        return self._image.describe_unknown(address) or f"a load from global memory ({each.mnemonic})"
+
+    def _open_word(self, address: int, each: Instruction) -> Unknown:
+        return Unknown(Leaf(self.describe(address, each), each.line, bool(self._image.describe_unknown(address))))
+
+
+def _atomic_result(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
+    """What an atomic leaves; None if that is not known."""
+    if not size or not all(isinstance(v, int) for v in operands):
+        return None
+    full = (1 << 8 * size) - 1
+    first = operands[0]
+    if each.has("cas"):
+        return operands[1] & full if value == first & full else value
+    simple = {"add": value + first, "exch": first, "and": value & first, "or": value | first, "xor": value ^ first}
+    simple |= {"inc": 0 if value >= first else value + 1, "dec": first if not value or value > first else value - 1}
+    if each.modifiers[-1].startswith("u"):
+        simple |= {"min": min(value, first), "max": max(value, first)}
+    found = next((simple[m] for m in each.modifiers if m in simple), None)
+    return None if found is None else found & full

@@ -1,0 +1,457 @@
+"""Integers of one run that depend on free inputs: the value in this run, and the expression for all others.
+
+Such an integer computes as any other one does, and keeps its expression. Wherever the run depends on its value (a
+branch, an address, a count: whatever asks for its truth, its hash or the plain integer) the values for which the run
+would go on in the same way are noted as a condition. Python does not ask where it wants an index or the end of a range:
+``int(...)`` belongs there.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, bounds, constant
+
+
+@dataclass
+class Condition:
+    """What the sum of some terms must be: from ``low`` to ``high``, and none of ``never``.
+
+    ``position``: of the instruction at which it was noted first.
+    """
+
+    position: int
+    low: int = -NO_BOUND
+    high: int = NO_BOUND
+    never: set[int] = field(default_factory=set)
+
+
+class FreeInputs:
+    """The free inputs of one run, and the conditions under which the run is that of other inputs, too.
+
+    ``fixed``: they have only the values of this run.
+    """
+
+    def __init__(self, *, fixed: bool = False) -> None:
+        self._fixed = fixed
+        self.forms = Forms()
+        self.position = 0  #: of the instruction that is carried out
+        self.conditions: dict[Terms, Condition] = {}
+
+    def free(self, name: str, now: int, low: int, high: int) -> int:
+        """A free input with its value in this run; a plain integer where it has only one."""
+        return now if self._fixed else self.integer(now, self.forms.free(name, low, high))
+
+    def integer(self, now: int, form: Form) -> int:
+        """An integer with its expression; a plain one where that is constant."""
+        if not form.terms:
+            return form.constant
+        made = Varying(now)
+        made.form, made.inputs = form, self
+        return made
+
+    def apply(self, function: Callable[..., int], arguments: tuple[Any, ...]) -> int:
+        """A function of integers, some of which depend on free inputs."""
+        plain = [each if each.__class__ is int else int.__int__(each) for each in arguments]
+        known = _KNOWN.get(getattr(function, "__name__", ""))
+        found = None if known is None else known(*arguments)
+        if found is not None:
+            return found
+        forms = tuple(form_of(each) for each in arguments)
+        name = getattr(function, "__qualname__", repr(function))
+        return self.integer(function(*plain), self.forms.apply(name, function, forms, elementwise=False))
+
+    def choose(self, p: int, a: int, b: int) -> int:
+        """``a`` where a predicate holds, else ``b``."""
+        forms = form_of(p), form_of(a), form_of(b)
+        now = _plain(a) if _plain(p) else _plain(b)
+        difference = forms[1].plus(forms[2], -1)
+        if not difference.terms and (forms[0].low, forms[0].high) == (0, 1):
+            return self.integer(now, forms[2].plus(forms[0], difference.constant))
+        low, high = min(f.low for f in forms[1:]), max(f.high for f in forms[1:])
+        chosen = self.forms.apply("choose", _chosen, (self.forms.is_zero(forms[0]), *forms[1:]), low, high)
+        return self.integer(now, chosen)
+
+    def require(self, form: Form, now: int) -> None:
+        """The run goes on in the same way where this has its value."""
+        self.require_range(form, now, now)
+
+    def require_truth(self, form: Form, *, holds: bool) -> None:
+        """The run goes on in the same way where this is not 0, or where it is."""
+        if len(form.terms) == 1 and (form.low, form.high) == (0, 1):
+            ((atom, factor),) = form.terms
+            if atom.name in ("negative", "zero"):
+                self._require_test(atom.name, atom.arguments[0], holds=holds is (factor > 0))
+                return
+            if atom.name == "and" and holds and factor > 0 and all(a.low >= 0 and a.high <= 1 for a in atom.arguments):
+                for each in atom.arguments:
+                    self.require_truth(each, holds=True)
+                return
+            self.require_range(form, int(holds), int(holds))
+        elif holds:
+            self._exclude(form, 0)
+        else:
+            self.require_range(form, 0, 0)
+
+    def _require_test(self, name: str, of: Form, *, holds: bool) -> None:
+        if name == "negative":
+            self.require_range(of, -NO_BOUND if holds else 0, -1 if holds else NO_BOUND)
+        elif holds:
+            self.require_range(of, 0, 0)
+        else:
+            self._exclude(of, 0)
+
+    def require_range(self, form: Form, low: int, high: int) -> None:
+        """The run goes on in the same way where this lies in a range."""
+        least, most = bounds(form)
+        if low <= least and most <= high:
+            return
+        terms, at, factor = _least(form)
+        low, high = low - at, high - at
+        low, high = -(-low // factor), high // factor
+        if _is_reversed(form):
+            low, high = -high, -low
+        if len(terms) == 1 and terms[0][0].name == "quotient":
+            of, by = terms[0][0].arguments
+            self.require_range(of, low * by.constant, high * by.constant + by.constant - 1)
+            return
+        found = self._condition(terms)
+        found.low, found.high = max(found.low, low), min(found.high, high)
+
+    def _condition(self, terms: Terms) -> Condition:
+        return self.conditions.setdefault(terms, Condition(self.position))
+
+    def _exclude(self, form: Form, value: int) -> None:
+        terms, at, factor = _least(form)
+        if form.low > value or form.high < value or (value - at) % factor:
+            return
+        never = (value - at) // factor
+        self._condition(terms).never.add(-never if _is_reversed(form) else never)
+
+
+def _chosen(zero: Any, a: Any, b: Any) -> Any:
+    return a * (1 - zero) + b * zero
+
+
+def _is_reversed(form: Form) -> bool:
+    return form.terms[0][1] < 0
+
+
+def _least(form: Form) -> tuple[Terms, int, int]:
+    """The terms divided by what divides them all, the first factor above 0; the constant; that divisor."""
+    factor = gcd(*(f for _, f in form.terms))
+    sign = -factor if _is_reversed(form) else factor
+    return tuple((a, f // sign) for a, f in form.terms), form.constant, factor
+
+
+def form_of(value: int) -> Form:
+    """The expression of an integer."""
+    return value.form if isinstance(value, Varying) else constant(value)
+
+
+def identity(value: Any) -> Any:
+    """What two integers have in common that are equal for all inputs; of anything else itself."""
+    return value.form if isinstance(value, Varying) else value
+
+
+def _plain(value: int) -> int:
+    return int.__int__(value)
+
+
+Operation = Callable[["Varying", Any], Any]
+
+
+def _linear(sign_of_self: int, sign_of_other: int) -> Operation:
+    def compute(self: Varying, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        now = sign_of_self * _plain(self) + sign_of_other * _plain(other)
+        form = self.form if sign_of_self > 0 else self.form.times(-1)
+        return self.inputs.integer(now, form.plus(form_of(other), sign_of_other))
+
+    return compute
+
+
+def _of_forms(compute: Callable[[Forms, Form, Form], Form | None], function: Callable[..., Any], name: str,
+              *, reverse: bool = False) -> Operation:  # fmt: skip
+    """An operator of integers: ``compute`` gives its expression, or None for an atom."""
+
+    def apply(self: Varying, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        plain = (_plain(other), _plain(self)) if reverse else (_plain(self), _plain(other))
+        pair = (form_of(other), self.form) if reverse else (self.form, form_of(other))
+        forms = self.inputs.forms
+        found = compute(forms, *pair)
+        if found is None:
+            found = forms.apply(name, function, pair, *_bounds(name, *pair))
+        return self.inputs.integer(int(function(*plain)), found)
+
+    return apply
+
+
+def _bounds(name: str, a: Form, b: Form) -> tuple[int, int]:
+    if name == "mul":
+        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return min(ends), max(ends)
+    (low, high), (other_low, other_high) = bounds(a), bounds(b)
+    if low < 0 or other_low < 0:
+        return -NO_BOUND, NO_BOUND
+    if name == "and":
+        return 0, min(high, other_high)
+    if name in ("or", "xor"):
+        return 0, (1 << max(high, other_high).bit_length()) - 1
+    if name == "rshift":
+        return 0, high
+    return -NO_BOUND, NO_BOUND
+
+
+def _mul(_: Forms, a: Form, b: Form) -> Form | None:
+    if not b.terms:
+        return a.times(b.constant)
+    return None if a.terms else b.times(a.constant)
+
+
+def _and(forms: Forms, a: Form, b: Form) -> Form | None:
+    if not a.terms:
+        a, b = b, a
+    if b.terms:
+        return None
+    mask = b.constant
+    if mask >= 0 and not mask & (mask + 1):
+        return forms.remainder(a, mask.bit_length())
+    low = (mask & -mask).bit_length() - 1  # bits that are cleared below the others
+    least, most = bounds(a)
+    whole = most.bit_length()
+    if least >= 0 and mask >= 0 and mask >> low & (mask >> low) + 1 == 0 and mask.bit_length() >= whole:
+        return a.plus(forms.remainder(a, low), -1)
+    return None
+
+
+def _or(_: Forms, a: Form, b: Form) -> Form | None:
+    if not a.terms:
+        a, b = b, a
+    size = gcd(*(f for _, f in a.terms)) & -gcd(*(f for _, f in a.terms))  # of the bits that only the constant has
+    if not b.terms and 0 <= b.constant < size:
+        low = a.constant % size
+        return Form(a.constant - low + (low | b.constant), a.terms)
+    for one, other in ((a, b), (b, a)):
+        zeros, (low, high) = (one.divisor & -one.divisor).bit_length() - 1, bounds(other)
+        if bounds(one)[0] >= 0 and low >= 0 and (zeros < 0 or high < 1 << zeros):
+            return one.plus(other)
+    return None
+
+
+def _xor(forms: Forms, a: Form, b: Form) -> Form | None:
+    if not a.terms:
+        a, b = b, a
+    low, high = bounds(a)
+    if b.terms or low < 0 or b.constant < 0:
+        return None
+    bits = b.constant.bit_length()
+    if not b.constant:
+        return a
+    if high < 1 << bits:
+        if not b.constant & (b.constant + 1):  # all bits are inverted
+            return constant(b.constant).plus(a, -1)
+        if b.constant == 1 << bits - 1:  # the highest one is
+            return forms.remainder(Form(a.constant + b.constant, a.terms), bits)
+    return None
+
+
+def _lshift(_: Forms, a: Form, b: Form) -> Form | None:
+    return None if b.terms or b.constant < 0 else a.times(1 << b.constant)
+
+
+def _rshift(forms: Forms, a: Form, b: Form) -> Form | None:
+    return None if b.terms or b.constant < 0 else forms.quotient(a, 1 << b.constant)
+
+
+def _floordiv(forms: Forms, a: Form, b: Form) -> Form | None:
+    return None if b.terms or b.constant <= 0 else forms.quotient(a, b.constant)
+
+
+def _mod(forms: Forms, a: Form, b: Form) -> Form | None:
+    return None if b.terms or b.constant <= 0 else a.plus(forms.quotient(a, b.constant), -b.constant)
+
+
+def _less(forms: Forms, a: Form, b: Form) -> Form:
+    return forms.is_negative(a.plus(b, -1))
+
+
+def _equal(forms: Forms, a: Form, b: Form) -> Form:
+    return forms.is_zero(a.plus(b, -1))
+
+
+def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False, negate: bool = False) -> Operation:
+    """A comparison: 1 or 0 with its expression."""
+
+    def apply(self: Varying, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        pair = (form_of(other), self.form) if swap else (self.form, form_of(other))
+        x, y = (_plain(other), _plain(self)) if swap else (_plain(self), _plain(other))
+        now = (x < y) if compute is _less else (x == y)
+        found = compute(self.inputs.forms, *pair)
+        found = constant(1).plus(found, -1) if negate else found
+        return self.inputs.integer(int(now is not negate), found)
+
+    return apply
+
+
+class Varying(int):
+    """An integer of this run with its expression; see the module."""
+
+    form: Form
+    inputs: FreeInputs
+
+    __add__ = __radd__ = _linear(1, 1)
+    __sub__, __rsub__ = _linear(1, -1), _linear(-1, 1)
+    __mul__ = __rmul__ = _of_forms(_mul, operator.mul, "mul")
+    __and__ = __rand__ = _of_forms(_and, operator.and_, "and")
+    __or__ = __ror__ = _of_forms(_or, operator.or_, "or")
+    __xor__ = __rxor__ = _of_forms(_xor, operator.xor, "xor")
+    __lshift__ = _of_forms(_lshift, operator.lshift, "lshift")
+    __rlshift__ = _of_forms(_lshift, operator.lshift, "lshift", reverse=True)
+    __rshift__ = _of_forms(_rshift, operator.rshift, "rshift")
+    __rrshift__ = _of_forms(_rshift, operator.rshift, "rshift", reverse=True)
+    __floordiv__ = _of_forms(_floordiv, operator.floordiv, "floordiv")
+    __rfloordiv__ = _of_forms(_floordiv, operator.floordiv, "floordiv", reverse=True)
+    __mod__ = _of_forms(_mod, operator.mod, "mod")
+    __rmod__ = _of_forms(_mod, operator.mod, "mod", reverse=True)
+    __lt__, __gt__ = _compare(_less), _compare(_less, swap=True)
+    __le__, __ge__ = _compare(_less, swap=True, negate=True), _compare(_less, negate=True)
+    __eq__, __ne__ = _compare(_equal), _compare(_equal, negate=True)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __invert__(self) -> Any:
+        return -1 - self
+
+    def __bool__(self) -> bool:
+        now = _plain(self) != 0
+        self.inputs.require_truth(self.form, holds=now)
+        return now
+
+    def __int__(self) -> int:
+        now = _plain(self)
+        self.inputs.require(self.form, now)
+        return now
+
+    __index__ = __trunc__ = __int__
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def bit_length(self) -> int:
+        """That of the plain integer."""
+        return int(self).bit_length()
+
+    def bit_count(self) -> int:
+        """That of the plain integer."""
+        return int(self).bit_count()
+
+
+def _signed(value: int, width: int) -> int:
+    half = 1 << width - 1
+    return (value ^ half) - half
+
+
+def _is_unsigned(value: int, width: int) -> bool:
+    low, high = bounds(form_of(value))
+    return low >= 0 and high < 1 << width
+
+
+def _extended(value: int, width: int, to: int) -> int | None:
+    return _signed(value, width) & (1 << max(width, to)) - 1 if _is_unsigned(value, width) else None
+
+
+def _sar(a: int, b: int, width: int) -> int | None:
+    if isinstance(b, Varying) or not _is_unsigned(a, width):
+        return None
+    return (_signed(a, width) >> min(b, width)) & (1 << width) - 1
+
+
+def _shl(a: int, b: int, width: int) -> int | None:
+    return None if isinstance(b, Varying) else (a << b) & (1 << width) - 1 if b < width else 0
+
+
+def _shr(a: int, b: int, _: int) -> int | None:
+    return None if isinstance(b, Varying) else a >> b
+
+
+def _div(a: int, b: int, _: int) -> int | None:
+    return None if isinstance(b, Varying) or not b else a // b
+
+
+def _rem(a: int, b: int, _: int) -> int | None:
+    return None if isinstance(b, Varying) or not b else a % b
+
+
+def _sdiv(a: int, b: int, width: int) -> int | None:
+    return _div(a, b, width) if _is_unsigned(a, width - 1) and _is_unsigned(b, width - 1) else None
+
+
+def _srem(a: int, b: int, width: int) -> int | None:
+    return _rem(a, b, width) if _is_unsigned(a, width - 1) and _is_unsigned(b, width - 1) else None
+
+
+def _extreme(sign: int) -> Callable[[Any, Any], int]:
+    """The lesser of two integers, or with a ``sign`` of -1 the greater one."""
+
+    def apply(a: Any, b: Any) -> Any:
+        below: Any = (a < b) if sign > 0 else (b < a)
+        if not isinstance(below, Varying):
+            return a if below else b
+        forms, now = (form_of(a), form_of(b)), min(_plain(a), _plain(b)) if sign > 0 else max(_plain(a), _plain(b))
+        (la, ha), (lb, hb) = map(bounds, forms)
+        ends = (min(la, lb), min(ha, hb)) if sign > 0 else (max(la, lb), max(ha, hb))
+        inputs = below.inputs
+        return inputs.integer(
+            now, inputs.forms.apply(f"extreme {sign}", _lesser if sign > 0 else _greater, forms, *ends)
+        )
+
+    return apply
+
+
+def _lesser(a: Any, b: Any) -> Any:
+    return b + (a - b) * ((a < b) * 1)
+
+
+def _greater(a: Any, b: Any) -> Any:
+    return a + (b - a) * ((a < b) * 1)
+
+
+def _signed_extreme(sign: int) -> Callable[[int, int, int], int | None]:
+    choose = _extreme(sign)
+
+    def apply(a: int, b: int, width: int) -> int | None:
+        if not (_is_unsigned(a, width) and _is_unsigned(b, width)):
+            return None
+        return choose(_signed(a, width), _signed(b, width)) & (1 << width) - 1
+
+    return apply
+
+
+_OPERATORS = ("add", "sub", "mul", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne")
+#: By the name of a function what it is of operators, where that is exact; None where it is not for these operands.
+_KNOWN: dict[str, Callable[..., int | None]] = {
+    "extended": _extended,
+    "sar": _sar,
+    "shl": _shl,
+    "shr": _shr,
+    "div": _div,
+    "rem": _rem,
+    "sdiv": _sdiv,
+    "srem": _srem,
+    "least": _extreme(1),
+    "most": _extreme(-1),
+    "least_signed": _signed_extreme(1),
+    "most_signed": _signed_extreme(-1),
+    **{name: getattr(operator, name) for name in _OPERATORS},
+}

@@ -1,0 +1,92 @@
+"""Which CTAs do the same, against reading every one; kernels that are right in the first CTA and wrong in another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.every_cta.kinds import EveryCta
+from pipesim.answers.views.check import CheckReport
+from pipesim.cli.main import main
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import How
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.read import read_module
+from pipesim.report.pages.check import check_lines
+from pipesim.report.sentences.check import check_sentence, ctas_words, kinds_words
+from pipesim.targets import find
+from tests.support.random_cta_kernels import random_cta_kernel, ring_of_cta
+from tools.judge_ctas import by_force, kinds_of
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_kinds_are_those_of_reading_every_cta(seed: int) -> None:
+    text, launch = random_cta_kernel(seed)
+    first = extract(read_module(text, "random.ptx"), launch)
+    assert kinds_of(first, range(30))[1] == by_force(first, range(30)), seed
+
+
+def checked(folder: Path, text: str, launch: Launch, *settings: str, quick: bool = False) -> CheckReport:
+    file = folder / "ring.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(launch))
+    return check(find(str(file), sets=settings), {}, quick=quick)
+
+
+#: A stage for each tile of 7 that this CTA of ``width`` has, and for the tiles that it takes.
+SHARE = " sub.u32 %r30, 7, %r20;\n add.u32 %r30, %r30, 3;\n shr.u32 %r30, %r30, 2;"
+
+
+def test_a_right_kernel_is_proved_for_every_cta(tmp_path: Path) -> None:
+    """CTAs 0 to 2 of 4 have two tiles, and CTA 3 has one."""
+    report = checked(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30))
+    assert (report.verdict, ctas_words(report.scope)) == (Verdict.PROVED, "every CTA")
+    assert kinds_words(report) == ["3 like CTA 0 proved", "CTA 3 proved (blockIdx.x > 2 at ring.ptx:45)"]
+    assert any("4 CTAs of 2 kinds" in line for line in check_lines(report, 100))
+
+
+def test_a_kernel_that_hangs_in_its_last_cta_is_refuted_there(tmp_path: Path) -> None:
+    """The consumer of the last CTA waits for a tile more than are loaded."""
+    late = SHARE + "\n mov.u32 %r31, 2;"
+    report = checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31))
+    assert (report.verdict, ctas_words(report.scope)) == (Verdict.REFUTED, "CTA 3 of 4")
+    assert kinds_words(report)[-1] == "CTA 3 refuted (blockIdx.x > 2 at ring.ptx:46)"
+    (found,) = report.refutations
+    assert "--set cta=3" in found.command
+    again = checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31), "cta=3", quick=True)
+    assert (again.verdict, again.kinds) == (Verdict.REFUTED, ())
+    first = checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31), "cta=0", quick=True)
+    assert (first.verdict, ctas_words(first.scope)) == (Verdict.PROVED, "CTA 0 of 4")
+
+
+def test_a_million_ctas_that_do_the_same_are_read_once() -> None:
+    text, launch = ring_of_cta(" mov.u32 %r30, 2;", (1_000_000, 1, 1), trips=30, other=30)
+    first = extract(read_module(text, "ring.ptx"), launch)
+    every = EveryCta(first)
+    assert list(every) == []
+    assert (every.complete, every.kinds[0].clusters, first.inputs.conditions) == (True, 1_000_000, {})
+
+
+def test_of_more_kinds_than_are_looked_at_nothing_is_proved(tmp_path: Path) -> None:
+    """A CTA initialises its barrier with a count of its own: no two do the same."""
+    own = " mov.u32 %r30, 2;\n add.u32 %r31, %r20, 5;\n setp.ne.u32 %p9, %r0, 0;\n"
+    own += " @!%p9 mbarrier.init.shared::cta.b64 [%r3+48], %r31;"
+    report = checked(tmp_path, *ring_of_cta(own, (200, 1, 1), trips=30, other=30))
+    assert (report.verdict, report.how) == (Verdict.UNKNOWN, How.SOME_CTAS)
+    assert "proved for 64 CTAs" in check_sentence(report)
+    assert len(report.kinds) == 64
+    lines = [line for line in check_lines(report, 100) if "ctas" in line or "more kinds" in line]
+    assert lines
+
+
+def test_the_document_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checked(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30), quick=True)
+    assert main(["check", str(tmp_path / "ring.ptx"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)["report"]
+    assert report["kinds"][0] == {"cta": 0, "ctas": 3, "differs": "", "verdict": "proved"}
+    assert (report["scope"]["ctas"], report["scope"]["grid"]) == ([], 4)

@@ -1,0 +1,109 @@
+"""Random kernels whose CTAs do not all do the same: trips, branches, stages and bytes that depend on the CTA's place.
+
+Each is a ring of two warps whose numbers are made by random instructions of ``%ctaid``, a parameter and an array.
+"""
+
+from __future__ import annotations
+
+import random
+
+from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer
+from tests.support.small_ptx import text_of
+
+GRID = (6, 5, 1)
+_OPS = ("add", "sub", "mul.lo", "and", "or", "xor", "min", "max", "shl", "shr", "div", "rem")
+_PARAMS = ".param .u32 n, .param .u64 table"
+
+#: A ring of two stages: warp 0 fills ``trips`` of them, and warp 1 empties ``other``.
+RING_OF_CTA = """ mov.u32 %r0, %tid.x;
+ shr.u32 %r1, %r0, 5;
+ mov.u32 %r3, bars;
+ mov.u32 %r4, tile;
+ mov.u32 %r20, %ctaid.x;
+ mov.u32 %r21, %ctaid.y;
+ ld.param.u32 %r22, [n];
+ ld.param.u64 %rd1, [table];
+ mad.lo.u32 %r23, %r21, 6, %r20;
+ mul.wide.u32 %rd2, %r23, 4;
+ add.u64 %rd3, %rd1, %rd2;
+ ld.global.u32 %r24, [%rd3];
+{made}
+ setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra ready;
+ mbarrier.init.shared::cta.b64 [%r3], 1;
+ mbarrier.init.shared::cta.b64 [%r3+8], 1;
+ mbarrier.init.shared::cta.b64 [%r3+16], 1;
+ mbarrier.init.shared::cta.b64 [%r3+24], {count};
+ fence.mbarrier_init.release.cluster;
+ st.shared.u32 [%r4+2048], %r{shared};
+ready:
+ bar.sync 0;
+ ld.shared.u32 %r50, [%r4+2048];
+ and.b32 %r51, %r{trips}, 3;
+ and.b32 %r52, %r{other}, 3;
+ setp.ne.u32 %p1, %r1, 0;
+ selp.b32 %r53, %r52, %r51, %p1;
+ setp.{compare} %p3, %r{a}, %r{b};
+ mov.u32 %r54, 0;
+loop:
+ setp.ge.u32 %p2, %r54, %r53;
+ @%p2 bra done;
+ and.b32 %r55, %r54, 1;
+ mad.lo.u32 %r56, %r55, 8, %r3;
+ shr.u32 %r57, %r54, 1;
+ and.b32 %r57, %r57, 1;
+ @%p1 bra take;
+ xor.b32 %r58, %r57, 1;
+room:
+ mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r56+16], %r58;
+ @!%p4 bra room;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r56];
+ bra next;
+take:
+ mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r56], %r57;
+ @!%p4 bra take;
+ and.b32 %r59, %r0, 31;
+ setp.ne.u32 %p5, %r59, 0;
+ {guard}or.pred %p5, %p5, %p3;
+ @!%p5 mbarrier.arrive.shared::cta.b64 _, [%r56+16];
+next:
+ add.u32 %r54, %r54, 1;
+ bra loop;
+done:
+"""
+
+
+def ring_of_cta(made: str, grid: tuple[int, int, int] = GRID, n: int = 0, **chosen: object) -> tuple[str, Launch]:
+    """The ring with these instructions first, ``chosen`` registers, and its launch."""
+    usual = {"trips": 50, "other": 50, "shared": 22, "a": 20, "b": 20, "compare": "ne.u32", "guard": "// ", "count": 1}
+    body = RING_OF_CTA.format(made=made, **(usual | chosen))
+    given = (Number("u32", n), Pointer(contents=(Field(0, Array("u32", (0,) * 30)),)))
+    launch = Launch("kernel", grid, (64, 1, 1), parameters=tuple(Parameter("", each) for each in given))
+    return text_of(body, _PARAMS), launch
+
+
+def random_cta_kernel(seed: int) -> tuple[str, Launch]:
+    """The PTX of a random kernel, and its launch."""
+    rng = random.Random(seed)
+    lines, known = [], [20, 21, 22, 23, 24]
+    for register in range(30, 30 + rng.randrange(2, 9)):
+        op, a = rng.choice(_OPS), rng.choice(known)
+        amount = str(rng.choice((1, 2, 3, 4, 7, 31)))
+        b = f"%r{rng.choice(known)}" if rng.random() < 0.5 and op != "shl" else amount
+        kind = "b32" if op in ("and", "or", "xor", "shl") else rng.choice(("u32", "s32"))
+        lines.append(f" {op}.{kind} %r{register}, %r{a}, {b};")
+        known.append(register)
+    late = known[-4:]
+    same = rng.random() < 0.7
+    trips = rng.choice([*late, 50])
+    chosen = {
+        "trips": trips, "other": trips if same else rng.choice(late), "shared": rng.choice(late),
+        "a": rng.choice(known), "b": rng.choice(known),
+        "guard": "" if rng.random() < 0.3 else "// ",
+        "compare": rng.choice(("lt.u32", "gt.s32", "eq.u32", "ne.u32", "le.s32")), "count": rng.choice((1, 1, 1, 2)),
+    }  # fmt: skip
+    values = tuple(rng.randrange(6) for _ in range(GRID[0] * GRID[1]))
+    given = (Number("u32", rng.randrange(9)), Pointer(contents=(Field(0, Array("u32", values)),)))
+    body = RING_OF_CTA.format(made="\n".join(lines), **chosen)
+    launch = Launch("kernel", GRID, (64, 1, 1), parameters=tuple(Parameter("", each) for each in given))
+    return text_of(body, _PARAMS), launch

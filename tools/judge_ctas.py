@@ -1,0 +1,79 @@
+"""Judge which CTAs do the same: as the kinds of a launch say, against reading every CTA of it.
+
+``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones. Of a
+grid with more clusters than ``--most`` some are read, the last one among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+
+from pipesim.answers.every_cta.conditions import covered
+from pipesim.answers.every_cta.kinds import EveryCta
+from pipesim.answers.every_cta.launches import shape_of_program
+from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emulation import emulate
+from pipesim.ptx.extract import Extraction, emit, extract
+from pipesim.ptx.kernel import read_kernel
+from pipesim.ptx.text.read import read_module
+from tests.support.random_cta_kernels import random_cta_kernel
+
+_MOST = 64
+
+
+def kinds_of(first: Extraction, clusters: Sequence[int]) -> tuple[int, list[object]]:
+    """How many kinds the launch has, and what each of some clusters does as they say; None for one of no kind."""
+    every = EveryCta(first)
+    for _ in every:
+        pass
+    found: list[object] = [None] * len(clusters)
+    for kind in reversed(every.kinds):
+        made = shape_of_program(kind.extraction.program)
+        for at, holds in enumerate(covered(kind.extraction.inputs, every.places(np.array(clusters)))):
+            found[at] = made if holds else found[at]
+    return len(every.kinds), found
+
+
+def by_force(first: Extraction, clusters: Sequence[int]) -> list[object]:
+    """What each of them does, read as if it were the only one."""
+    every, found = EveryCta(first), []
+    for number in clusters:
+        kernel = first.kernel.with_setting("cta", every.first_cta_of(number))
+        found.append(shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program))
+    return found
+
+
+def _judge(name: str, first: Extraction, most: int) -> bool:
+    total = EveryCta(first).clusters
+    clusters = sorted({*range(0, total, max(total // most, 1)), total - 1})
+    (kinds, said), forced = kinds_of(first, clusters), by_force(first, clusters)
+    wrong = [n for n, one, other in zip(clusters, said, forced, strict=True) if one != other]
+    line = f"{name}: {total:,} clusters, {kinds} kinds, {len(set(forced))} different of {len(clusters)} that were read"
+    print(line + (f"; WRONG for clusters {wrong[:8]}" if wrong else ""), flush=True)
+    return not wrong
+
+
+def main() -> int:
+    """1 if a CTA does something else than is said."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kernels", nargs="*", type=Path)
+    parser.add_argument("--random", type=int, default=0, metavar="N")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--most", type=int, default=_MOST)
+    options = parser.parse_args()
+    right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
+    for seed in range(options.first_seed, options.first_seed + options.random):
+        text, launch = random_cta_kernel(seed)
+        right.append(_judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), options.most))
+    return 0 if all(right) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
