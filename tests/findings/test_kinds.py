@@ -18,6 +18,7 @@ from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.report.findings.brief import brief_of
 from pipesim.targets import Target, find, target_of
+from tests.support.report_examples import assert_short
 from tests.support.small_programs import build
 from tests.support.small_ptx import SET_UP, program_of
 
@@ -113,6 +114,7 @@ def test_the_example_of_a_finding_has_just_this_one_and_is_corrected(kind: Findi
     assert (wrong.verdict, kinds) == (Verdict.REFUTED, {kind.name})
     assert (right.verdict, right.findings) == (Verdict.PROVED, ())
     assert corrections(wrong) == CASES[kind.name]
+    assert_short(wrong)
     short = brief_of(wrong)
     assert (short.verdict, short.kind, short.findings) == ("refuted", kind.name, len(wrong.refutations))
     assert bool(short.correction) == bool(CASES[kind.name])

@@ -16,10 +16,10 @@ from pipesim.report.sentences.check import MOST_CELLS
 from tests.support.lanes import slow_but
 from tests.support.mistakes import BROKEN
 from tests.support.paths import ROOT
-from tests.support.report_examples import EXAMPLES, checked_twin, render
+from tests.support.report_examples import EXAMPLES, assert_short, checked_twin, render, sentences
 
 SCREEN = 23  #: lines, beside that of the prompt
-CAUSE = re.compile(r"cause:|✗ deadlock|✗ \d+ faults?|: this branch ")
+CAUSE = re.compile(r"cause:|✗ deadlock|✗ \d+ faults?|: this branch |^  \S.* waits? for phase \d")
 BEFORE = re.compile(r"^  (?:assumed|sizes|note|left out) |not ordered with respect|other schedules of this size")
 FEW = ["consumer_arrives_before_reading", "consumer_arrives_twice", "empty_count_too_high", "expects_half"]
 
@@ -38,6 +38,7 @@ def assert_on_the_last_screen(lines: list[str]) -> None:
 @pytest.mark.parametrize("name", slow_but(FEW, BROKEN))
 def test_cause_correction_and_verdict_are_on_the_last_screen(name: str) -> None:
     report = checked_twin(name)
+    assert_short(report)
     if report.verdict is Verdict.REFUTED:
         assert_on_the_last_screen(check_lines(report, 80))
     else:
@@ -76,14 +77,6 @@ def test_a_cause_that_is_out_of_view_is_said_again() -> None:
 
 @pytest.mark.slow
 def test_no_sentence_is_longer_than_two_lines_of_100_cells() -> None:
-    """A line of the widest report is a sentence, but where dots, a full stop or columns part it."""
-    sentences = [
-        part
-        for name in EXAMPLES
-        for line in render(name, 1_000).splitlines()
-        if not re.search(r"[█░▒▓]|──|\\$|^  again: ", line)
-        for part in re.split(r" · | {3,}|(?<=[.?!]) ", line)
-        if part
-    ]
-    assert [said for said in sentences if cell_len(said) > MOST_CELLS] == []
-    assert len(sentences) > 5_000
+    said = [each for name in EXAMPLES for each in sentences(render(name, 1_000).splitlines())]
+    assert [each for each in said if cell_len(each) > MOST_CELLS] == []
+    assert len(said) > 5_000

@@ -8,10 +8,13 @@ of the protocols in ``diagram_protocols``.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from dataclasses import replace
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from functools import cache
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
@@ -76,6 +79,7 @@ from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
+from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import finding_lines
@@ -91,7 +95,8 @@ from pipesim.report.pages.show import show_lines
 from pipesim.report.pages.summary import summary_lines
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pages.verify import compare_lines, verify_lines
-from pipesim.report.text.console import paint
+from pipesim.report.sentences.check import MOST_CELLS
+from pipesim.report.text.console import paint, text_of
 from pipesim.report.text.table import list_lines, protocol_lines
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import StatedError, load_profile
@@ -660,6 +665,24 @@ def twin(name: str, **sizes: int) -> Target:
     program = BROKEN[name](**sizes).flatten()
     program = replace(program, sources=tuple(f"ring.py:{10 + n}" for n in range(len(program.sources))))
     return replace(target_of(program), spelling="ring.json")
+
+
+def sentences(lines: Iterable[str]) -> list[str]:
+    """Those of a report of any width: a line is one, but where dots, a full stop or columns part it."""
+    no_sentence = re.compile(r"[█░▒▓]|──|\\$|^  (?:again|as a timeline): ")
+    parts = (re.split(r" · | {3,}|(?<=[.?!]) ", line.strip()) for line in lines if not no_sentence.search(line))
+    return [each for part in parts for each in part if each]
+
+
+def assert_short(report: CheckReport) -> None:
+    """No sentence has more than two lines of 100 cells, no brief more than 2 kB, and none lacks what it has to have."""
+    said = sentences(text_of(check_lines(report, 1_000)).splitlines())
+    assert [each for each in said if cell_len(each) > MOST_CELLS] == []
+    brief = brief_of(report)
+    assert len(json.dumps({"report": {"brief": asdict(brief)}}, indent=2)) <= 2_000
+    if report.refutations:
+        assert all((brief.said, brief.kind, brief.basis, brief.claim))
+        assert len(brief.claim) <= 300
 
 
 @cache

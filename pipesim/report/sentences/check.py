@@ -93,7 +93,7 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
 def _corrected_words(report: CheckReport) -> str:
     """A waived finding hides nothing where one change is known with which all is proved."""
     known = next((each for shown in report.refutations if shown.after is None for each in shown.corrections), None)
-    return f", which is proved with this change: {known.said}" if known is not None else ""
+    return f"; it is proved with this change: {known.said}" if known is not None else ""
 
 
 _MOST_NAMED = 3
@@ -182,7 +182,7 @@ def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first
         lines += wrap(clause, width, indent if lines else first, f"{indent}  " if lines else None)
     for name, said in _clauses(report).items():
         together = _part_words(name, _joined(name, said))
-        short = cell_len(together) <= MOST_CELLS or not said[1:]
+        short = cell_len(f"{indent}{together}") <= MOST_CELLS or not said[1:]
         lines += wrap(together if short else name, width, indent, f"{indent}  ")
         for clause in [] if short else said:
             lines += wrap(clause, width, f"{indent}  ", f"{indent}    ")

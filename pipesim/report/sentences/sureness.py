@@ -53,7 +53,7 @@ def waived_words(report: CheckReport) -> str:
     if not named:
         return ""
     more = [f"{number(len(named) - MOST_NAMED)} more"] if named[MOST_NAMED:] else []
-    return f"with {count(len(named), 'finding')} waived ({listed([*named[:MOST_NAMED], *more])})"
+    return f"with {count(len(named), 'finding')} waived ({'; '.join([*named[:MOST_NAMED], *more])})"
 
 
 def _named(shown: Counterexample) -> str:
