@@ -8,6 +8,7 @@ operands of memory that is read too early) is asked of the file with lines chang
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from pipesim.answers.budget import Unit
@@ -20,7 +21,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, finding_key
-from pipesim.prove.repair.correctable import correctable
+from pipesim.prove.repair.correctable import correctable, with_places
 from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.branch_decisions import BranchPast
@@ -29,7 +30,7 @@ from pipesim.ptx.kernel import EditableKernel
 
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
-_MOST_TRIED = 1_000_000  #: operations of all programs that are tried for one finding
+_MOST_TRIED = 600_000  #: operations of all programs that are tried for one finding
 
 
 def corrections_of_kernel(
@@ -73,7 +74,14 @@ class _Trial:
             return ()
         found = check(program, max_states=1).refutations
         alike = [each for each in found if each.kind is refuted.kind] or list(found)
-        return corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds) if alike else ()
+        if not alike:
+            return ()
+        by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds)
+        if by_line or not self.lines.several_a_line:
+            return by_line
+        self._program = with_places(program, self.lines.where, self._kernel.ptx.name)
+        by_place = corrections(self._program, alike[0], self._program, self._unit, _MOST_TRIED, self._holds)
+        return tuple(replace(c, line=_author(c.line), source=_author(c.source)) for c in by_place)
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""
@@ -82,6 +90,11 @@ class _Trial:
             return self.proves(None, first)
         lines = for_groups(self.lines, self._program, repair)
         return bool(lines) and self.proves(LineChange(lines, repair, ""))
+
+
+def _author(line: str) -> str:
+    """The author's line of one that names the line of the PTX as well."""
+    return line.partition(", ")[0]
 
 
 def _lines(

@@ -40,9 +40,21 @@ class KernelLines:
     def __init__(self, kernel: EditableKernel, placed: KernelReading) -> None:
         self.program: Program = placed.program
         self._kernel = kernel
-        self._where = placed.lines
+        self.where = placed.lines
         self._offsets = placed.offsets
         self._function = placed.function
+
+    @property
+    def several_a_line(self) -> bool:
+        """Whether some line of the source is several instructions of one kind about the same."""
+        sites = {site for each in self.program.instructions for site in each}
+        return len(
+            {
+                (site, line)
+                for each, where in zip(self.program.instructions, self.where, strict=True)
+                for site, line in zip(each, where, strict=True)
+            }
+        ) > len(sites)
 
     def text(self, line: int) -> str:
         """The text of a line."""
@@ -56,7 +68,7 @@ class KernelLines:
 
     def wait_of(self, fault: Fault) -> tuple[int, int] | None:
         """The line and the mbarrier of a stale wait, or of the last wait for bytes before a read; None without one."""
-        code, lines = self.program.code[fault.agent], self._where[fault.agent]
+        code, lines = self.program.code[fault.agent], self.where[fault.agent]
         counting = {operand(op, "barrier") for each in self.program.code for op in each if op[0] == Op.TMA_LOAD}
         for pc in range(fault.pc, -1, -1):
             if code[pc][0] in PARITY_WAITS and (pc == fault.pc or operand(code[pc], "barrier") in counting):
@@ -67,7 +79,7 @@ class KernelLines:
         """The author's line of all operations of these lines, "" if there are several."""
         found = {
             self.program.line(agent, pc)
-            for agent, where in enumerate(self._where)
+            for agent, where in enumerate(self.where)
             for pc, line in enumerate(where)
             if line in lines
         }
@@ -86,7 +98,7 @@ class KernelLines:
         return sorted(
             {
                 line
-                for code, lines in zip(self.program.code, self._where, strict=True)
+                for code, lines in zip(self.program.code, self.where, strict=True)
                 for op, line in zip(code, lines, strict=True)
                 if op[0] in ops and operand(op, "named_barrier" if op[0] in ON_NAMED_BARRIER else "barrier") in on
             }
@@ -98,7 +110,7 @@ class KernelLines:
         """The lines of the operations of a role (or several) that are wanted; ``program`` as there."""
         return sorted(
             {
-                self._where[agent][pc]
+                self.where[agent][pc]
                 for agent in members(program, role)
                 for pc, op in enumerate(program.code[agent])
                 if wanted(op, program.instructions[agent][pc])
@@ -151,7 +163,7 @@ class KernelLines:
 
     def agents_at(self, line: int) -> list[int]:
         """The agents of the first CTA that reached a line."""
-        return [n for n, agent in enumerate(self.program.agents) if not agent.cta and line in self._where[n]]
+        return [n for n, agent in enumerate(self.program.agents) if not agent.cta and line in self.where[n]]
 
     def who(self, line: int) -> str:
         """The roles that reached a line; ``compute`` for that and ``compute_2``."""

@@ -50,6 +50,8 @@ HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
                "mma_store arrives on empty after its last use of each stage of full"),
     "commit of a stage": (TCGEN05, "tcgen05.commit", slice(1, 2), lambda line: line.partition("@")[0],
                "mma commits to empty whenever it has finished with a stage of full"),
+    "parity of the first lap": (SCALE, "%r138, %r183;", slice(0, None), other("not.b32", "mov.b32"),
+        "each of compute and compute_2 waits for free with parity 1 in the first lap, alternating in each later lap"),
     "copy on another barrier": (GEMM, "cp.async.bulk.tensor.2d.shared", slice(1, 2), other("[%r29]", "[%r27]"),
                "load completes its copy on full, not on bars[1]"),
 }  # fmt: skip
@@ -65,6 +67,12 @@ RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
                "store executes cp.async.bulk.commit_group after its bulk stores, before it waits for them"),
     "fewer bytes": (SCALE, "expect_tx", slice(0, 1), other("8192", "4096"),
                     "load expects 8,192 bytes on full instead of 4,096: as many as are copied (kernel.ptx, line 398)"),
+    "a wait for tensor memory": (TCGEN05, "tcgen05.wait::ld", slice(0, None), out,
+        "each of store and compute executes tcgen05.wait::ld after its loads of tensor memory (kernel.ptx, line 271)"),
+    "the last products": (GEMM, "wgmma.wait_group.sync.aligned 0", slice(0, None), out,
+        "each of mma_store, mma_store_2 and mma waits for its wgmmas before the bar_sync (on_gluon.py:149)"),
+    "an accumulator": (TCGEN05, "[%r54], %r55", slice(0, None), lambda _: "setp.eq.u32 complete, 0, 0;",
+        "mma waits for free, with parity 1 in the first lap, before all the work that it signals on done"),
     "groups of a loop": (PIPELINED, "wait_group.read 	1", slice(0, 1), other("read 	1", "read 	2"),
         ("each of load_store, load_store_2 and compute leaves no more than 1 of its groups pending when it waits for "
          "them, instead of 2")),

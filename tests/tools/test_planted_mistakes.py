@@ -33,7 +33,7 @@ def test_a_sentence_is_right_if_it_names_all_that_was_meant() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("mistakes", "least"), [(KERNEL_MISTAKES, 12), (PROTOCOL_MISTAKES, 19)])
+@pytest.mark.parametrize(("mistakes", "least"), [(KERNEL_MISTAKES, 28), (PROTOCOL_MISTAKES, 19)])
 def test_what_is_offered_is_not_worse(mistakes: tuple[Planted, ...], least: int) -> None:
     found = [each for planted in mistakes if (each := offered(planted)) is not None]
     missing = len(mistakes) - len(found)  # kernels or NVRTC that are not on this machine

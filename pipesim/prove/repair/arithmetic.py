@@ -163,6 +163,11 @@ def threads(program: Program) -> Iterator[Repair]:
         if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), come // min(asked))
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), -1)
+        for count in sorted(asked) if len(asked) > 1 else ():  # two meetings that have nothing to do with each other
+            those = [a for a, ops in enumerate(here) if any(operand(op, "threads") == count for op in ops)]
+            if sum(operand(here[a][0], "lanes") for a in those) == count * program.ctas:
+                role = ",".join(dict.fromkeys(program.agents[a].role for a in those))
+                yield Repair(RepairKind.NUMBER, role, str(name), _free(program), -count)
         if asked:
             wrong.setdefault((come, min(asked - {come})), []).append(name)
     for (come, was), names in wrong.items():

@@ -10,6 +10,7 @@ arrays of their own.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -52,3 +53,17 @@ def _arrays(program: Program) -> dict[tuple[str, int], tuple[str, int]]:
                 part = f"{name}[{first}-{rest[-1]}]" if rest else f"{name}[{first}]"
                 found |= {(name, stage): (part, first) for stage in (first, *rest)}
     return found
+
+
+def with_places(program: Program, places: Sequence[Sequence[int]], name: str) -> Program:
+    """The program whose lines name the line of the PTX as well, ``places`` for each operation: for kernels of which one
+    line of the source is many instructions.
+    """
+    known = dict.fromkeys(program.sources)
+    lines = []
+    for agent, mine in enumerate(places):
+        said = [f"{program.line(agent, pc)}, {name}:{place}" for pc, place in enumerate(mine)]
+        known |= dict.fromkeys(said)
+        lines.append(said)
+    number = {source: n for n, source in enumerate(known)}
+    return replace(program, sources=tuple(known), lines=tuple(tuple(map(number.__getitem__, said)) for said in lines))

@@ -49,7 +49,7 @@ def apply_repair(program: Program, repair: Repair) -> Program | None:
 def place_of(program: Program, repair: Repair) -> str:
     """The author's line that a correction is about, "" if none."""
     if repair.at.line:
-        return repair.at.line
+        return repair.at.line.partition("\n")[0]
     after = apply_repair(program, repair)
     if after is None:
         return ""

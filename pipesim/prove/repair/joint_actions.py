@@ -168,14 +168,19 @@ def prime_meetings(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def own_number(program: Program, agent: int, repair: Repair) -> Listing:
-    """Warps of all meetings but the first at other named barriers than the one given: one for each meeting."""
+    """Warps of all meetings but the first at other named barriers than the one given: one for each meeting; or (``was``
+    below -1) the warps of the meeting of as many threads.
+    """
     before, me = listing(program, agent), program.agents[agent]
-    meeting = _of_number(program, agent, repair)
+    meeting = 1 if repair.was < -1 else _of_number(program, agent, repair)
     if not meeting:
         return before
     to = program.named_barriers.index((me.cta, repair.value + meeting - 1))
     code = tuple(
-        with_operand(op, "named_barrier", to) if program.named_barrier(op) == int(repair.group) else op
+        with_operand(op, "named_barrier", to)
+        if program.named_barrier(op) == int(repair.group)
+        and (repair.was >= -1 or operand(op, "threads") == -repair.was)
+        else op
         for op in before.code
     )
     return Listing(code, before.lines)

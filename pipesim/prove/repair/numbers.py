@@ -25,14 +25,16 @@ def of_operand(program: Program, agent: int, repair: Repair) -> Listing:
         new = {pc: with_expected_bytes(before.code[pc], nbytes) for pc, nbytes in sizes.items()}
         return replace_operations(before, new)
     here = {place: change(program, agent, repair, op) for place, op in enumerate(before.code)}
-    if repair.at.op:
+    if repair.at.op or repair.at.line:
         here = {place: op for place, op in here.items() if _is_at(site_of(program, agent, place), repair.at)}
     return replace_operations(before, here)
 
 
 def _is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
     """True for the instruction, and for all of its line where it names nothing that they are about."""
-    return site == at or (not at.about and (site.op, site.line) == (at.op, at.line))
+    if at.about:
+        return site == at
+    return site.op == (at.op or site.op) and site.line in at.line.split("\n")  # several, of what belongs together
 
 
 def may_expect(op: Operation, copied: set[int]) -> bool:
@@ -157,7 +159,8 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
         to = numbers[(numbers.index(program.named_barrier(op)) + repair.value) % len(numbers)]
         other = (cta, to)  # which another CTA of the cluster need not have
         return with_operand(op, "named_barrier", named.index(other)) if other in named else op
-    if op[0] != repair.at.op or not of_group(program, op, repair.group):
+    together = not repair.at.op and (op[0] == Op.TMA_LOAD or may_expect(op, set()))
+    if not (together or op[0] == repair.at.op) or not of_group(program, op, repair.group):
         return op
     at = program.barriers[operand(op, "barrier")]
     there = {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (at.name, at.cta)}

@@ -5,7 +5,7 @@ The evidence is what is left alone: a group at which no agent arrives while a ro
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
@@ -140,6 +140,7 @@ def _use_of(op: Operation) -> str:
 
 def of_slots(program: Program) -> Iterator[Ranked]:
     """Accesses in the slot of another stage, copies that signal another stage."""
+    yield from _filled_together(program)
     slots = {tile.name: tile.slots for tile in program.tiles}
     sizes = _sizes(program)
     for role in roles_of(program):
@@ -179,6 +180,35 @@ def _is_stuck(program: Program, role: str, site: SourceInstruction) -> bool:
     codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
     used = [[operand(op, "barrier") for op, here in code if here == site] for code in codes]
     return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
+
+
+def _filled_together(program: Program) -> Iterator[Ranked]:
+    """Expects and copies on barriers of another stage than that of the slots that are filled: those of a role that are
+    executed equally often, as in the body of a loop.
+    """
+    sizes = _sizes(program)
+    for role in roles_of(program):
+        uses = _barrier_uses(program, role)
+        for group, sites in uses.get("copies", {}).items():
+            often = Counter(site for agent in members(program, role)[:1] for site in program.instructions[agent])
+            for times in sorted({often[site] for site in sites}, reverse=True):
+                every = [site for site in (*uses.get("expects", {}).get(group, ()), *sites) if often[site] == times]
+                lines = "\n".join(dict.fromkeys(site.line for site in every))
+                crossed = any(_in_other_slot(program, role, site) for site in sites if often[site] == times)
+                for by in range(1, len(sizes[group]) if len(every) > 1 else 0):
+                    yield (
+                        3 if crossed else 7,
+                        Repair(K.SHIFT, role, group, by, len(sizes[group]), SourceInstruction(0, lines, "")),
+                    )
+
+
+def _in_other_slot(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if a copy is always into another slot than that of the stage of its barrier."""
+    agent = members(program, role)[0]
+    pairs = zip(program.code[agent], program.instructions[agent], strict=True)
+    mine = [(program.slot_of(operand(op, "access")), program.barriers[operand(op, "barrier")].stage)
+            for op, here in pairs if here == site]  # fmt: skip
+    return all(slot not in (-1, stage) for slot, stage in mine)
 
 
 def _goes_round(program: Program, role: str, site: SourceInstruction) -> bool:

@@ -163,6 +163,13 @@ def _warp_sync(r: Repair) -> str:
     return f"the lanes of the warp meet at __syncwarp() {'after' if r.was == 1 else 'before'} {_with_line(r.at)}"
 
 
+def _number(r: Repair) -> str:
+    if r.was < -1:
+        own = f"a named barrier of its own, {r.value}"
+        return f"{r.role} meets at {own} ({-r.was:,} threads), not at named barrier {r.group} beside others"
+    return f"give each group of warps that meets at named barrier {r.group} a number of its own, from {r.value} on"
+
+
 def _on_end(r: Repair) -> str:
     if r.value == Engine.CP_ASYNC:
         return f"{r.role} arrives on {r.group} by cp.async.mbarrier.arrive.noinc: when its copies have ended"
@@ -256,6 +263,9 @@ def _shift(r: Repair) -> str:
     if r.is_on_slot:
         return f"{r.role}: {instruction(r.at)} is for the slot {by} {where}: that of its own stage"
     stages = f"{by} stage{'' if by == 1 else 's'}"
+    if not r.at.op:
+        first = PurePath(r.at.line.partition("\n")[0]).name
+        return f"{r.role} expects, and its copies complete, on {r.group} of the stage {stages} {where} ({first})"
     return f"{r.role}: {instruction(r.at)} is for the stage {stages} {where}"
 
 
@@ -338,9 +348,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,
     RepairKind.PRIME: "{role} arrives at {named} ({value:,} threads) once before it begins",
-    RepairKind.NUMBER: (
-        "give each group of warps that meets at named barrier {group} a number of its own, from {value} on"
-    ),
+    RepairKind.NUMBER: _number,
     RepairKind.CLUSTER_END: "every warp of the cluster meets the others (cluster_sync) before it exits",
     RepairKind.AFTER_INIT: _after_init,
 }
