@@ -40,11 +40,7 @@ def barriers_named_by_source(
                 del paths[each]
         elif len(found) == 1 and offset not in paths:
             paths[offset] = next(iter(found.values()))
-    for name in {group_of(path)[0] for path in paths.values() if _has_number(path)}:
-        array = [offset for offset, path in paths.items() if group_of(path)[0] == name]
-        called = {group_of(path)[0] for offset in array for path in uses.get(offset, ())}
-        if len(called) == 1 and name not in called:
-            paths |= dict.fromkeys(array, *called)
+    _call_as_used(paths, uses)
     everything = {offset for _, offset in recorder.barriers}
     rest = {offset: init for (_, offset), init in initialised.items() if offset not in paths.keys() | uses.keys()}
     made = {offset: init for offset, init in rest.items() if _is_made_by_compiler(body[init], resolver)}
@@ -52,6 +48,26 @@ def barriers_named_by_source(
     names = {group_of(path)[0] for path in paths.values()}
     paths |= {offset: path for offset, path in guards.items() if path not in names}
     return _elements(paths, everything - paths.keys(), paths.keys() - by_inits)
+
+
+def _call_as_used(paths: dict[int, str], uses: Mapping[int, Set[str]]) -> None:
+    """Call arrays of a tuple what the functions that use them call them, if it is one name that no other array has.
+
+    Where it is several, what another array is always called is not it: that use is of the wrong barrier.
+    """
+    arrays: dict[str, list[int]] = defaultdict(list)
+    for offset, path in paths.items():
+        arrays[group_of(path)[0] if _has_number(path) else ""].append(offset)
+    arrays.pop("", None)
+    called = {
+        name: {group_of(path)[0] for offset in array for path in uses.get(offset, ())} for name, array in arrays.items()
+    }
+    sure = {each for names in called.values() if len(names) == 1 for each in names}
+    left = {name: names if len(names) == 1 else names - sure for name, names in called.items()}
+    count = Counter(each for names in left.values() for each in names)
+    for name, names in left.items():
+        if len(names) == 1 and count[(only := next(iter(names)))] == 1:
+            paths |= dict.fromkeys(arrays[name], only)
 
 
 def _is_made_by_compiler(init: Instruction, resolver: Resolver) -> bool:

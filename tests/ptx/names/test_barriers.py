@@ -211,6 +211,22 @@ STORIES = (
         tiles=["a 64 1", "b 96 1"],
         waits=[(0, LOADS[2])],
     ),
+    Story(
+        "of which one is used where the other is meant",
+        "",
+        [(0, RING[0]), (8, RING[0]), (24, RING[1]), (32, RING[1])],
+        {0: "full[0]", 8: "full[1]", 24: "empty[0]", 32: "empty[1]"},
+        [(0, chain(8, 5)), (24, chain(9, 5)), (24, chain(8, 5))],
+        "k.py",
+    ),
+    Story(
+        "that functions call by one name",
+        "",
+        [(0, RING[0]), (8, RING[0]), (24, RING[1]), (32, RING[1])],
+        {0: "bars[0][0]", 8: "bars[0][1]", 24: "bars[1][0]", 32: "bars[1][1]"},
+        [(0, chain(8, 5)), (24, chain(8, 5))],
+        "k.py",
+    ),
     Story("a ring with one name", "", [(0, RING[0]), (8, RING[0])], {0: "bars[0][0]", 8: "bars[0][1]"}, file="k.py"),
 )
 
