@@ -22,7 +22,7 @@ class PythonText:
     def _calls(self) -> dict[tuple[int, int], ast.Call]:
         """The calls by where they begin; of several the outermost."""
         found: dict[tuple[int, int], ast.Call] = {}
-        for node in ast.walk(self._tree):
+        for node in self._around:
             if isinstance(node, ast.Call):
                 found.setdefault((node.lineno, node.col_offset + 1), node)
         return found
@@ -31,19 +31,25 @@ class PythonText:
     def _expressions(self) -> dict[tuple[int, int], ast.expr]:
         """The expressions by where they begin; of several the outermost."""
         found: dict[tuple[int, int], ast.expr] = {}
-        for node in ast.walk(self._tree):
+        for node in self._around:
             if isinstance(node, ast.expr):
                 found.setdefault((node.lineno, node.col_offset + 1), node)
         return found
 
     @cached_property
     def _around(self) -> dict[ast.AST, ast.AST]:
-        """What each node is a part of."""
-        return {part: node for node in ast.walk(self._tree) for part in ast.iter_child_nodes(node)}
+        """What each node is a part of; the nodes that are around others come before them."""
+        found: dict[ast.AST, ast.AST] = {}
+        nodes: list[ast.AST] = [self._tree]
+        for node in nodes:  # which grows
+            parts = list(ast.iter_child_nodes(node))
+            found |= dict.fromkeys(parts, node)
+            nodes += parts
+        return found
 
     @cached_property
     def _modules(self) -> frozenset[str]:
-        imports = (node for node in ast.walk(self._tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        imports = (node for node in self._around if isinstance(node, ast.Import | ast.ImportFrom))
         return frozenset(each.asname or root_of(each.name) for node in imports for each in node.names)
 
     @cached_property
@@ -116,7 +122,7 @@ class PythonText:
 
     def function_at(self, line: int) -> ast.FunctionDef | None:
         """The innermost function that has a line."""
-        around = [each for each in ast.walk(self._tree) if isinstance(each, ast.FunctionDef) and _has(each, line)]
+        around = [each for each in self._around if isinstance(each, ast.FunctionDef) and _has(each, line)]
         return max(around, key=lambda each: each.lineno, default=None)
 
     def argument(self, call: ast.Call, function: ast.FunctionDef, name: str) -> str:

@@ -55,6 +55,7 @@ def kernel(x_desc, y_desc, a, b):
     k, v = part(x_desc, 0), part(y_desc, 0)
     for i in tl.range(0, 8):
         sums = tl.dot(a.load([i]), b.load([i]).T, sums)
+        more = tl.dot(w.to(half), b.load([i]), more)
 """
 METHOD_INIT, SET, INIT, ARRIVE = (
     (4, "_ZNK3Bar4initEi"),
@@ -81,6 +82,7 @@ class Story(NamedTuple):
     copies: Sequence[tuple[int, int, Chain]] = ()  #: barrier, destination, places
     tiles: Sequence[str] = ()
     waits: Sequence[tuple[int, Chain]] = ()  #: for the phase before the first
+    code: Sequence[tuple[str, Chain]] = ()  #: after these
 
 
 ONE = chain(18, 5, INIT)
@@ -94,7 +96,14 @@ TWO = {0: "s.full[0]", 8: "s.full[1]", 16: "s.empty[0]", 24: "s.empty[1]"}
 EACH = HEAD + "    for (int i = 1; i >= 0; --i) {}\n    arrive(s.empty[n]);"
 LOADS = [chain(5, 9), chain(6, 9), chain(9, 23), chain(9, 36)]
 PARTS = [((7, column, "kernel"), (3, 12, "part")) for column in (12, 29)]
-IN_LOOP = chain(8, 5)
+IN_LOOP, SUMS, MORE, LOAD_B = chain(8, 5), chain(9, 16), chain(10, 16), chain(10, 35)
+PRODUCT = (
+    f"mov.u32 %r4, {64 >> 3 << 17 | 128 >> 4 << 24}; mov.u64 %rd0, 0; mov.u32 %r5, 0;"
+    "mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0; @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r5], %rd0, %rd0, %r4, %p1;"
+)
+COMMIT = "add.u32 %r1, %r0, {}; @%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1];"
+ROOM = "add.u32 %r1, %r0, 32; mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 1;"
+DRAIN = "add.u32 %r1, %r0, {}; mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 0;"
 RING = [chain(11, 13 + 9 * n, (4, "kernel"), at=9) for n in range(2)]
 STORIES = (
     Story("one statement of two arrays", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO),
@@ -184,6 +193,50 @@ STORIES = (
         tiles=["x:5 64 1", "x:6 80 1"],
     ),
     Story(
+        "a wait at the place of a load, whose first lap is skipped",
+        "",
+        [(0, IN_LOOP), (16, IN_LOOP)],
+        {0: "a.empty[0]", 16: "a.full[0]"},
+        file="k.py",
+        copies=[(16, 64, LOADS[2])],
+        tiles=["a 64 1"],
+        code=[(DRAIN.format(0), LOADS[2])],
+    ),
+    Story(
+        "a product's result, and the operand that no copy loads",
+        "",
+        [(at, IN_LOOP) for at in (0, 16, 32, 48)],
+        {0: "more.full[0]", 16: "w.full[0]", 32: "w.empty[0]", 48: "b.full[0]"},
+        [(16, MORE)],
+        "k.py",
+        copies=[(48, 64, LOAD_B)],
+        tiles=["b 64 1"],
+        code=[(ROOM + DRAIN.format(16) + PRODUCT + COMMIT.format(0) + COMMIT.format(32) + DRAIN.format(0), MORE)],
+    ),
+    Story(
+        "room in what a product is added to",
+        "",
+        [(at, IN_LOOP) for at in (0, 16, 48)],
+        {0: "more.full[0]", 16: "more.empty[0]", 48: "b.full[0]"},
+        file="k.py",
+        copies=[(48, 64, LOAD_B)],
+        tiles=["b 64 1"],
+        code=[
+            (PRODUCT + COMMIT.format(0) + DRAIN.format(0), MORE),
+            ("add.u32 %r1, %r0, 16; mbarrier.arrive.shared.b64 _, [%r1];" + DRAIN.format(16), MORE),
+        ],
+    ),
+    Story(
+        "two barriers of one value that nothing tells apart",
+        "",
+        [(at, IN_LOOP) for at in (0, 16, 32)],
+        {0: "a.full[0]", 16: "k.py:8[0]", 32: "k.py:8[1]"},
+        [(16, SUMS), (32, SUMS)],
+        "k.py",
+        copies=[(0, 64, LOADS[2])],
+        tiles=["a 64 1"],
+    ),
+    Story(
         "one variable loaded on two lines into one slot",
         "",
         [(0, IN_LOOP)],
@@ -240,6 +293,7 @@ def written(story: Story, folder: Path, *, source: bool = True) -> Path:
         ("mbarrier.arrive.shared.b64 _, [%r1]", story.arrives),
         ("mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 1", story.waits),
         ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [data], 16, [%r1]", copies),
+        ("", story.code),
     ):
         for offset, places in ops:
             alone = len(places) == 1 and places[0][2]
@@ -251,14 +305,14 @@ def written(story: Story, folder: Path, *, source: bool = True) -> Path:
                     inlined = f", function_name {label}, inlined_at 1 {outer[0]} {outer[1]}"
                 text.append(f".loc 1 {line} {column}{inlined}")
                 outer = (line, column, function)
-            text.append(f"add.u32 %r1, %r0, {offset}; {opcode};")
+            text.append(f"add.u32 %r1, %r0, {offset}; {opcode};" if opcode else str(offset))
     strings = [f"{label}: .b8 {', '.join(map(str, [*name.encode(), 0]))}" for name, label in numbers.items()]
     ptx = folder / "k.ptx"
     body = "\n".join(text)
     ptx.write_text(
-        f'.version 8.7\n.target sm_90a\n.address_size 64\n.file 1 "{story.file}"\n.global .align 16 .b8 data[16];\n'
-        ".visible .entry kernel()\n{\n.reg .b32 %r<3>;\n.reg .pred %p<1>;\n.shared .align 16 .b8 bars[128];\n"
-        f"mov.u32 %r0, bars;\n{body}\nret;\n}}\n"
+        f'.version 8.7\n.target sm_100a\n.address_size 64\n.file 1 "{story.file}"\n.global .align 16 .b8 data[16];\n'
+        ".visible .entry kernel()\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<1>;\n.reg .pred %p<2>;\n"
+        f".shared .align 16 .b8 bars[128];\nmov.u32 %r0, bars;\n{body}\nret;\n}}\n"
         ".section .debug_str\n{\n" + "\n".join(strings) + "\n}\n"
     )
     launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [32], "parameters": []}
