@@ -56,7 +56,8 @@ class Triage:
 
         ``lines``: those that the program has, where comments may stand.
         """
-        comments = comments_at((*lines, *(shown.place for shown in report.refutations)), self._whole_text_of)
+        places = (line for shown in report.refutations for line in (shown.place, shown.origin.other))
+        comments = comments_at((*lines, *places), self._whole_text_of)
         self._comments |= dict.fromkeys(comments)
         waivers = (*comments, *self._policy.waivers, *self._policy.project, *self._policy.baseline)
         function, again = report.heading.protocol, Counter[Identity]()

@@ -62,7 +62,8 @@ class Extraction:
         body, positions = self.kernel.function.body, self.streams[agent].positions
         if pc >= len(positions):
             return SourceOwner(Owner.USER)
-        return owner_of(body[positions[pc]], has_lines=any(each.source for each in body))
+        kept = (body[at] for at in {at for stream in self.streams for at in stream.positions})
+        return owner_of(body[positions[pc]], kept, has_lines=any(each.source for each in body))
 
     def with_setting(self, name: str, value: int) -> Extraction:
         """The same kernel with another policy, or another CTA (:class:`~pipesim.ptx.launch.values.Launch`)."""

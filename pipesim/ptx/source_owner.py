@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pipesim.findings.kind import Owner
@@ -20,7 +21,9 @@ _LIBRARY = re.compile(
 
 
 class SourceOwner(NamedTuple):
-    """``other``: the library's line that is inlined at the user's, or the user's that is inlined in a library's."""
+    """``other``: a line that is inlined at the one that reports name: of the user at a library's, or where that has
+    several; of a library at the user's.
+    """
 
     owner: Owner
     other: str = ""
@@ -31,8 +34,34 @@ def is_library(file: str) -> bool:
     return _LIBRARY.search(file) is not None
 
 
-def owner_of(each: Instruction, *, has_lines: bool) -> SourceOwner:
-    """Of an instruction; ``has_lines``: the PTX names source lines, so that one without any is the compiler's."""
+def _line_apart(each: Instruction, kept: Iterable[Instruction]) -> Frame | None:
+    """The line inlined at the outermost one that tells an instruction apart from others of it, None if none is needed.
+
+    The innermost one of functions that are inlined once, of those of the same file if there are any; the call's line of
+    a function that wraps an instruction in several places.
+    """
+    frames, mine = each.source.frames if each.source is not None else (), _lines(each)
+    others, found, once = [_lines(other) for other in kept], list[Frame](), list[Frame]()
+    for depth, frame in enumerate(frames):
+        beside = {lines[depth : depth + 1] for lines in others if lines[:depth] == mine[:depth]}
+        if depth and len(beside) > 1 and not is_library(frame.file):
+            found.append(frame)
+            calls = {lines[:depth] for lines in others if lines[depth : depth + 1] == mine[depth : depth + 1]}
+            once += [frame] if len(calls) == 1 else []
+    if not found:
+        return None
+    near, inside = ([frame for frame in part if frame.file == frames[0].file] for part in (once, frames[1:]))
+    return (near or inside or once or found[:1])[-1]
+
+
+def _lines(each: Instruction) -> tuple[tuple[str, int], ...]:
+    return tuple(frame[:2] for frame in each.source.frames) if each.source is not None else ()
+
+
+def owner_of(each: Instruction, kept: Iterable[Instruction], *, has_lines: bool) -> SourceOwner:
+    """Of an instruction; ``kept``: those that became operations. ``has_lines``: the PTX names source lines, so that one
+    without any is the compiler's.
+    """
     if each.source is None or not each.source.line:
         return SourceOwner(Owner.COMPILER if has_lines else Owner.USER)
     frames = each.source.frames
@@ -42,7 +71,8 @@ def owner_of(each: Instruction, *, has_lines: bool) -> SourceOwner:
         return SourceOwner(Owner.LIBRARY)
     if is_library(outer.file):
         return SourceOwner(Owner.USER, _place(mine))
-    return SourceOwner(Owner.USER, _place(inner) if is_library(inner.file) else "")
+    apart = _line_apart(each, kept) or (inner if is_library(inner.file) else None)
+    return SourceOwner(Owner.USER, _place(apart) if apart is not None else "")
 
 
 def _place(frame: Frame) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipesim.answers.project_settings import settings_of
+from pipesim.answers.triage import Triage, TriagePolicy
+from pipesim.answers.views.check import Origin
 from pipesim.errors import UsageError
 from pipesim.findings.catalog import of_fault
 from pipesim.findings.identity import Identity, identity_of
@@ -20,6 +23,7 @@ from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.ptx.source_owner import is_library, owner_of
 from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
 from tests.support.paths import ROOT
+from tests.support.report_examples import checked_twin
 
 Call = Callable[..., Any]
 PROJECT = ROOT / "tests" / "support" / "waived_project"
@@ -131,7 +135,7 @@ def test_what_has_to_be_late_is_said(call: Call) -> None:
     kernel = ROOT / "tests" / "ptx" / "kernels" / "scale_watched-sm_90a.ptx"
     (shown,) = call("check", kernel, "--json").json["report"]["refutations"]
     late = shown["late"]
-    assert (shown["basis"], late["agent"], late["laps"], late["transfer"]) == ("possible", "compute_3", 3, False)
+    assert (shown["basis"], late["agent"], late["laps"], late["transfer"]) == ("possible", "waiting", 3, False)
 
 
 def test_a_letter_fails_where_a_strict_rule_was_asked_for(call: Call, tmp_path: Path) -> None:
@@ -249,6 +253,33 @@ def test_an_identity_has_no_line_numbers_and_no_numbers_of_registers() -> None:
 def test_whose_a_line_is(files: tuple[str, ...], owner: Owner, other: str) -> None:
     frames = tuple(Frame(file, n, "") for n, file in enumerate(files, start=1))
     source = SourceLine(*frames[0][:3], frames) if frames else None
-    found = owner_of(Instruction("mbarrier", (), (), None, 7, source, 0), has_lines=True)
+    found = owner_of(Instruction("mbarrier", (), (), None, 7, source, 0), (), has_lines=True)
     assert (found.owner, found.other) == (owner, other)
     assert [is_library(file) for file in ("cutlass_user/k.cu", "/home/me/cute.cu")] == [False, False]
+
+
+def test_an_inlined_line_is_named_where_the_call_does_not_tell_it_apart() -> None:
+    """Of functions that are inlined once the innermost line; of one that wraps an instruction the call's line."""
+
+    def at(*frames: str) -> Instruction:
+        places = [each.partition(":") for each in frames]
+        found = tuple(Frame(f"/home/me/{file}", int(line), "") for file, _, line in places)
+        return Instruction("mbarrier", (), (), None, 7, SourceLine(*found[0][:3], found), 0)
+
+    load, expect = at("k.cu:90", "k.cu:20", "k.cu:8", "asm.cuh:5"), at("k.cu:90", "k.cu:20", "k.cu:7", "asm.cuh:3")
+    fast, slow = (at("k.cu:90", "k.cu:19", "asm.cuh:9", f"asm.cuh:{line}") for line in (11, 12))
+    other, alone = at("k.cu:92", "k.cu:41", "asm.cuh:9", "asm.cuh:12"), at("k.cu:93", "asm.cuh:3")
+    kept = (load, expect, fast, slow, other, alone)
+    named = [owner_of(each, kept, has_lines=True).other for each in kept]
+    assert named == ["k.cu:8", "k.cu:7", "k.cu:19", "k.cu:19", "", ""]
+    assert [owner_of(each, (each,), has_lines=True).other for each in kept] == [""] * 6
+
+
+@pytest.mark.parametrize(("kind", "waived"), [("deadlock", True), ("race", False)])
+def test_a_comment_may_be_at_the_line_that_is_inlined(kind: str, waived: bool) -> None:
+    report = checked_twin("empty_count_too_high")
+    shown = replace(report.refutations[0], origin=Origin(Owner.USER, "ring.cuh:4"))
+    text = {"ring.cuh:3": f"// pipesim: ignore[{kind}] known"}
+    triage = Triage(TriagePolicy(), lambda _: "", lambda line: text.get(line, ""))
+    found = triage.of(replace(report, refutations=(shown,), left_out=()), (), last=True)
+    assert (bool(found.waived), [each.said for each in found.unused]) == (waived, [] if waived else ["ring.cuh:3"])

@@ -33,7 +33,7 @@ from pipesim.report.sentences.check import (
 from pipesim.report.sentences.sureness import sureness_words, unused_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
-from pipesim.report.text.source import with_source
+from pipesim.report.text.source import source_lines, text_of, with_source
 from pipesim.report.text.words import count, listed, number, parameters, place
 
 MOST_DOUBTS = 4
@@ -215,8 +215,11 @@ def _after(shown: Counterexample, width: int) -> list[str]:
 
 
 def _sureness(shown: Counterexample, width: int) -> list[str]:
-    said = sureness_words(shown)
-    return ["", *(line for each in said for line in wrap(each, width, "  ", "    "))] if said else []
+    said, inlined = sureness_words(shown), shown.origin.other
+    lines = [line for each in said for line in wrap(each, width, "  ", "    ")]
+    if text := text_of(inlined):
+        lines += source_lines(inlined, text, width, "    ")
+    return ["", *lines] if lines else []
 
 
 def _schedule(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
