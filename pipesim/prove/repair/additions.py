@@ -120,7 +120,7 @@ def _once_at_the_end(program: Program, agent: int, before: Listing, barriers: It
         if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
             return
         inits = (op for code in program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") == barrier)
-        count, rest = divmod(operand(next(inits, (0, 0, 1)), "count"), len(team))
+        count, rest = divmod(next((operand(op, "count") for op in inits), 1), len(team))
         if (count and not rest) or agent == team[0]:
             one = count if count and not rest else count * len(team) + rest
             yield Insertion(end, (int(Op.ARRIVE), barrier, one, 0, -1, 0), before.lines[max(end - 1, 0)])
