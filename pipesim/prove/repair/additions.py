@@ -74,9 +74,7 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     for start, end, barrier in _unreleased_pieces(program, before, stages, repair.past.about):
         if repair.at.op:
             last = repair.was == Placement.LAST.value
-            place = _place_after(
-                program, agent, range(start + 1, end if last else len(before.code)), repair.at, last=last
-            )
+            place = _place_after(program, agent, range(start, end if last else len(before.code)), repair.at, last=last)
         elif repair.was == Placement.LAST.value:
             place = _last_use(before, start, end)
         else:

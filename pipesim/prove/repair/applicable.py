@@ -51,13 +51,19 @@ _MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
 _OF_ANOTHER = 3  #: ranks that are added
 
 
-def repairs(program: Program, groups: frozenset[str], roles: frozenset[str] = frozenset()) -> Iterator[Ranked]:
+def repairs(
+    program: Program,
+    groups: frozenset[str],
+    roles: frozenset[str] = frozenset(),
+    asked: Program | None = None,
+) -> Iterator[Ranked]:
     """The corrections of the program with their ranks, the likeliest first; of one rank those about these groups.
 
-    ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong.
+    ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong. ``asked``: the
+    program that was asked about, in which roles share code of which this one may have too few iterations.
     """
     every = []
-    for n, (least, repair) in enumerate(dict.fromkeys(_alike(program))):
+    for n, (least, repair) in enumerate(dict.fromkeys(_alike(program, Siblings(asked or program)))):
         rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
         every.append(
             (rank, repair.meets, repair.group not in groups, len(repair.roles) > 1 or bool(repair.also), n, repair)
@@ -131,11 +137,10 @@ def stronger(program: Program) -> Iterator[Ranked]:
                 yield wide, Repair(K.STRONGER, key[0], key[1].about, wide, given, at=key[1])
 
 
-def _alike(program: Program) -> Iterator[Ranked]:
+def _alike(program: Program, siblings: Siblings) -> Iterator[Ranked]:
     """Every correction, those of a role whose lines other roles execute as well also for all of these, and those on
     one of several groups that are named alike for all of these.
     """
-    siblings = Siblings(program)
     for rank, repair in _possible(program):
         yield rank, repair
         every = siblings.together(repair)

@@ -183,9 +183,14 @@ def _free(program: Program) -> int:
 def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
     """One lane for an arrive of a whole warp, and all for that of an elected one; and whether that is what is likely.
 
-    All lanes are where each has copies of its own to signal, by ``cp.async``; for writes ``__syncwarp`` does.
+    All lanes are where each has copies of its own to signal, by ``cp.async``; for writes ``__syncwarp`` does. So they
+    are where those of others arrive on the same group.
     """
     seen: set[Repair] = set()
+    given: defaultdict[str, set[int]] = defaultdict(set)
+    for code in program.code:
+        for op in (op for op in code if op[0] == Op.ARRIVE):
+            given[program.barriers[operand(op, "barrier")].name].add(operand(op, "count"))
     for agent, code in enumerate(program.code):
         role, warp_wide = program.agents[agent].role, program.agents[agent].lanes.bit_count() == WARP
         if not warp_wide:
@@ -202,7 +207,7 @@ def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
             found = Repair(RepairKind.LANES, role, site.about, to, was, site)
             if found not in seen and (wide or operand(op, "count") == 1):
                 seen.add(found)
-                yield found, wide or own
+                yield found, wide or own or to in given[site.about]
     for role in roles_of(program):  # of several groups together
         every = dict.fromkeys(each.group for each in seen if (each.role, each.value) == (role, 1))
         if len(every) > 1:

@@ -173,7 +173,7 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     if unserved:
         waiting = {each.agent for each in blocked if is_unserved(program, each, asked)}
         roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in waiting])
-    found = repairs(program, groups_of(program, refuted), roles)
+    found = repairs(program, groups_of(program, refuted), roles, asked)
     if asked is not program:  # which has iterations that the other has not
         found = merge(found, sorted(left_out_sometimes(asked), key=_rank), key=_rank)
     return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)

@@ -21,13 +21,12 @@ _MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, Rep
 
 
 def apply_repair(program: Program, repair: Repair) -> Program | None:
-    """The program with this correction, None if a part of it changes nothing or it makes no program."""
-    for part in repair.also:
-        changed = apply_repair(program, part)
-        if changed is None:
-            return None
-        program = changed
-    repair = replace(repair, also=())
+    """The program with this correction, None if it changes nothing or makes no program."""
+    found = None
+    for part in (*repair.also, replace(repair, also=())) if repair.also else ():
+        found = apply_repair(found or program, part) or found
+    if repair.also:
+        return found
     if repair.kind is RepairKind.COUNT_IN:
         return _counted_in(program, repair)
     if repair.kind is RepairKind.MASK:

@@ -11,7 +11,7 @@ from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import pairs
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.other_operands import begins_at
+from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
     arrived_at,
     executes,
@@ -63,7 +63,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             ]
             for beside in at_group:
                 rank, first = 3 if _is_crossed(program, role, beside) else 7, begins_at(program, role, beside)
-                for by in range(1, min(stages, 4)):
+                for by in shifts(stages):
                     in_order = first > 0 and (first + by) % stages == 0
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, stages, at=beside)
 

@@ -50,6 +50,8 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
                 for past in alike:
                     yield 4, Repair(K.ARRIVE, role, group, last, past=past)
                     yield 4, Repair(K.ARRIVE, role, group, last, Placement.LAST.value, past=past)
+                    begun = [s for s in sites_of(program, role) if s.op in PARITY_WAITS and s.about == past.about]
+                    yield from ((4, Repair(K.ARRIVE, role, group, last, at=site, past=past)) for site in begun)
             yield from _counted_in(program, role, group, users)
 
 

@@ -22,7 +22,11 @@ from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 K = RepairKind
 #: What is done on a group excludes that the same role does one of these on it as well.
 _EXCLUDES = {"waits": ("gives back", "expects"), "gives back": ("waits",), "expects": ("waits",)}
-_MOST_SLOTS = 4  #: by which an access is shifted
+
+
+def shifts(several: int) -> list[int]:
+    """By how many of so many stages or slots an instruction may be wrong, the likeliest first: one, and two."""
+    return list(dict.fromkeys(by for by in (1, several - 1, 2, several - 2) if 0 < by < several))
 
 
 def of_groups(program: Program) -> Iterator[Ranked]:
@@ -155,7 +159,7 @@ def of_slots(program: Program) -> Iterator[Ranked]:
             rank, first = 3 if is_crossed(program, role, site) else 7, begins_at(program, role, site)
             for group in dict.fromkeys((site.about, tile)):  # a copy's barrier, or its slot
                 several = len(sizes[group]) if group in sizes else slots[group]
-                for by in range(1, min(several, _MOST_SLOTS + 1)):
+                for by in shifts(several):
                     in_order = first > 0 and (first + by) % several == 0
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, several, at=site)
 
