@@ -196,6 +196,7 @@ def _depths(program: Program) -> Iterator[Repair]:
     for (role, engine, was), sites in found.items():
         for at in [*(sites if len(sites) > 1 else ()), NOWHERE]:
             yield from (Repair(K.DEPTH, role, str(engine), depth, was, at) for depth in range(was - 1, -1, -1))
+        yield from (Repair(K.DEPTH, role, str(engine), -1, was, at) for at in sites)  # which may differ in a larger one
 
 
 def _of_places(program: Program) -> Iterator[Ranked]:

@@ -33,6 +33,7 @@ from pipesim.prove.repair.sentences import sentence
 
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
+MOST_READ = 3_000  #: operations of the program that was asked for, to look for changes in it as well
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
@@ -173,9 +174,12 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     if unserved:
         waiting = {each.agent for each in blocked if is_unserved(program, each, asked)}
         roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in waiting])
-    found = repairs(program, groups_of(program, refuted), roles, asked)
+    groups = groups_of(program, refuted)
+    found = repairs(program, groups, roles, asked)
     if asked is not program:  # which has iterations that the other has not
-        found = merge(found, sorted(left_out_sometimes(asked), key=_rank), key=_rank)
+        few = sum(map(len, asked.code)) <= MOST_READ
+        more = repairs(asked, groups, roles) if few else sorted(left_out_sometimes(asked), key=_rank)
+        found = iter(dict.fromkeys(merge(found, more, key=_rank)))
     return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)
 
 

@@ -99,6 +99,8 @@ def _threads(program: Program, _: int, repair: Repair, op: Operation) -> Operati
 
 def _depth(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
     wanted = op[0] == Op.WAIT_GROUP and operand(op, "engine") == int(repair.group)
+    if repair.value < 0:  # one fewer than now, however many
+        return with_operand(op, "groups", max(operand(op, "groups") - 1, 0)) if wanted else op
     return with_operand(op, "groups", repair.value) if wanted and operand(op, "groups") == repair.was else op
 
 

@@ -102,6 +102,8 @@ def _lanes(r: Repair) -> str:
 
 
 def _depth(r: Repair) -> str:
+    if r.value < 0:
+        return f"{r.role} leaves one of its groups fewer pending at {_with_line(r.at)}"
     left = f"no more than {r.value:,}" if r.value else "none"
     after = "" if r.value else ", which serialises them"
     where = f" at {_with_line(r.at)}" if r.at.op else ""
