@@ -30,7 +30,7 @@ from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import FencePlace, Placement, Repair
-from pipesim.prove.repair.order import gives_back, phases_of_writes, works
+from pipesim.prove.repair.order import gives_back, is_use, phases_of_writes, works
 from pipesim.prove.repair.sites import begin_of, members, published_at, site_of, stages_of
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
@@ -80,8 +80,8 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
         else:
             place = _end_of_use(before, start, end)
         if place > start:
-            release = _release(program, before.code, start, place, barrier)
-            found.append(Insertion(place, release, before.lines[place - 1]))
+            release = _release(program, agent, start, place, barrier)
+            found += [Insertion(place, release, before.lines[place - 1])] if release is not None else []
     return insert_operations(before, found)
 
 
@@ -112,16 +112,21 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
 
 def _once_at_the_end(program: Program, agent: int, before: Listing, barriers: Iterable[int]) -> Iterator[Insertion]:
     """An arrive on each of the barriers, which no agent signals, of as many agents as its count."""
-    me, end = program.agents[agent], _last(before)
-    team = [n for n in members(program, me.role) if program.agents[n].cta == me.cta]
+    end = _last(before)
     for barrier in barriers:
         if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
             return
-        inits = (op for code in program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") == barrier)
-        count, rest = divmod(next((operand(op, "count") for op in inits), 1), len(team))
-        if (count and not rest) or agent == team[0]:
-            one = count if count and not rest else count * len(team) + rest
-            yield Insertion(end, (int(Op.ARRIVE), barrier, one, 0, -1, 0), before.lines[max(end - 1, 0)])
+        if count := _share(program, agent, barrier):
+            yield Insertion(end, (int(Op.ARRIVE), barrier, count, 0, -1, 0), before.lines[max(end - 1, 0)])
+
+
+def _share(program: Program, agent: int, barrier: int) -> int:
+    """The arrivals of an agent if those of its role alone are counted: its part, or all of them for the first one."""
+    me = program.agents[agent]
+    team = [n for n in members(program, me.role) if program.agents[n].cta == me.cta]
+    inits = (op for code in program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") == barrier)
+    each, rest = divmod(next((operand(op, "count") for op in inits), 1), len(team))
+    return each if not rest else (each * len(team) + rest) * (agent == team[0])
 
 
 def _last(before: Listing) -> int:
@@ -188,8 +193,11 @@ def _place_after(program: Program, agent: int, places: range, at: SourceInstruct
     return next((pc + 1 for pc in (reversed(places) if last else places) if site_of(program, agent, pc) == at), -1)
 
 
-def _release(program: Program, code: tuple[Operation, ...], start: int, place: int, barrier: int) -> Operation:
-    """An arrive as the others of its agent, else as any agent's; a commit where a tcgen05 engine has used the stage."""
+def _release(program: Program, agent: int, start: int, place: int, barrier: int) -> Operation | None:
+    """An arrive as the others on the group, else as its count asks; a commit where a tcgen05 engine has used the stage;
+    None of agents that it does not count.
+    """
+    code = program.code[agent]
     if any(op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code[start:place]):
         return (int(Op.COMMIT), int(Engine.TCGEN05), barrier)
     group = {n for n, each in enumerate(program.barriers) if each.name == program.barriers[barrier].name}
@@ -201,9 +209,10 @@ def _release(program: Program, code: tuple[Operation, ...], start: int, place: i
         for op in other
         if op[0] == Op.ARRIVE and not operand(op, "expect") and operand(op, "barrier") in group
     ]
-    count = Counter(operand(op, "count") for op in mine or theirs or own).most_common(1)
+    count = Counter(operand(op, "count") for op in mine or theirs).most_common(1)
     like = next(iter(mine or own or theirs), None)
-    return (int(Op.ARRIVE), barrier, count[0][0] if count else 1, 0, -1, operand(like, "semantics") if like else 0)
+    asked = count[0][0] if count else _share(program, agent, barrier)
+    return (int(Op.ARRIVE), barrier, asked, 0, -1, operand(like, "semantics") if like else 0) if asked else None
 
 
 # waits
@@ -233,7 +242,7 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
         return insert_operations(before, found.values())
     if repair.at.op:
         order = [stages[stage] for stage in sorted(stages)]
-        places = [pc for pc, site in enumerate(program.instructions[agent]) if _is_use(site, repair.at)]
+        places = [pc for pc, site in enumerate(program.instructions[agent]) if is_use(site, repair.at)]
         if repair.was == Placement.WRITTEN.value:
             return insert_operations(before, _waits_for_what_is_read(program, before, repair.group, places, tail))
         if repair.was == Placement.FIRST.value:
@@ -294,10 +303,6 @@ def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int,
             now = barrier
         elif repair.past.about == program.instructions[agent][pc].about and (op[0] == Op.ARRIVE or gives_back(op)):
             now = -1
-
-
-def _is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
-    return site == at or (not at.line and site.about == at.about and site.op in TOUCHES_MEMORY)
 
 
 def _waits_for_what_is_read(

@@ -302,7 +302,6 @@ def _may_come_before(moved: SourceInstruction, other: SourceInstruction) -> bool
 
 def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
     """Two instructions in the reverse order, where one of them signals or waits."""
-    uses = ACCESSES | ENGINE_ACCESSES | {int(Op.WAIT_GROUP)}
     following: dict[tuple[SourceInstruction, SourceInstruction], None] = {}
     earlier: dict[tuple[SourceInstruction, SourceInstruction], None] = {}  # the first of a pair comes after the second
     nearest: dict[SourceInstruction, set[SourceInstruction]] = {}  # what comes next, where it is executed
@@ -317,10 +316,9 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             following |= dict.fromkeys((one, other) for other in near[: _FAR if one.op in SIGNALLING else _NEAR])
             earlier |= dict.fromkeys((other, one) for other in near[1:] if _may_come_before(other, one))
             nearest.setdefault(one, set()).update(near[:1])
-    often = Counter(site for agent in members(program, role)[:1] for site in program.instructions[agent])
     for one, other in following:
-        if one.op in SIGNALLING - MEETINGS and other.op in uses and often[one] < often[other]:
-            yield 4, Repair(K.MOVE, role, one.about, 2, at=one, past=other)
+        if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
+            yield 4, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
         if one != other and one.op != Op.INIT and (one.op in _MOVING or other.op in _MOVING - MEETINGS - SIGNALS):
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
             if one.op == Op.BAR_SYNC and nearest[one] != {other}:

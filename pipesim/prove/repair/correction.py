@@ -188,7 +188,15 @@ def _rank(each: Ranked) -> int:
 
 
 _IS_ON = frozenset(
-    {RepairKind.SHIFT, RepairKind.OTHER_GROUP, RepairKind.SWAP, RepairKind.PHASES, RepairKind.STAGES, RepairKind.CARRY}
+    {
+        RepairKind.SYNC,
+        RepairKind.SHIFT,
+        RepairKind.OTHER_GROUP,
+        RepairKind.SWAP,
+        RepairKind.PHASES,
+        RepairKind.STAGES,
+        RepairKind.CARRY,
+    }
 )
 _OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
 

@@ -133,7 +133,7 @@ class Repair:
     @property
     def serialises(self) -> bool:
         """True if transfers that were under way together are not any more: none is left when the next one begins."""
-        return self.kind is RepairKind.DEPTH and not self.value
+        return self.kind is RepairKind.DEPTH and (self.value == 0 or (self.value < 0 and self.was < 2))
 
     @property
     def meets(self) -> bool:

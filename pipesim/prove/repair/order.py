@@ -109,7 +109,7 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
     if repair.value == 2:
         ends = [place for place, site in enumerate(sites) if site == repair.at] + [len(sites)]
         for place, end in pairwise(ends):
-            last = next((n for n in range(end - 1, place, -1) if sites[n] == repair.past), place)
+            last = next((n for n in range(end - 1, place, -1) if is_use(sites[n], repair.past)), place)
             order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
         return [*range(ends[0]), *order]
     for place, site in enumerate(sites):
@@ -162,6 +162,11 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
         return with_operand(op, "parity", (operand(like, "parity") + lap) & 1) if op[0] in BY_PARITY else op
 
     return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
+
+
+def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
+    """True for the instruction; where it has no line for every use of the tile that it is about."""
+    return site == at or (not at.line and site.about == at.about and site.op in TOUCHES_MEMORY)
 
 
 def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:

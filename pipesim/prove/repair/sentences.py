@@ -214,7 +214,7 @@ def _move(r: Repair) -> str:
         moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
         return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
     if r.value == 2:
-        return f"{r.role} executes {instruction(r.at)} only after the last execution of {_with_line(r.past)}"
+        return f"{r.role} executes {instruction(r.at)} only after its last use of {r.past.about}"
     if r.past.op in SETS_UP - MEETINGS:
         return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
     return f"{r.role} executes {instruction(r.at)} only after {_with_line(r.past)}"
