@@ -31,12 +31,10 @@ _MOST = 64
 def kinds_of(first: Extraction, clusters: Sequence[int]) -> tuple[int, list[object]]:
     """How many kinds the launch has, and what each of some clusters does as they say; None for one of no kind."""
     every = EveryCta(first)
-    for _ in every:
-        pass
+    shapes = [shape_of_program(each.program) for each in (first, *every)]
     found: list[object] = [None] * len(clusters)
-    for kind in reversed(every.kinds):
-        made = shape_of_program(kind.extraction.program)
-        for at, holds in enumerate(covered(kind.extraction.inputs, every.places(np.array(clusters)))):
+    for kind, made in reversed(list(zip(every.kinds, shapes, strict=True))):
+        for at, holds in enumerate(covered(kind.inputs, every.places(np.array(clusters)))):
             found[at] = made if holds else found[at]
     return len(every.kinds), found
 

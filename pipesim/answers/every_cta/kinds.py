@@ -14,6 +14,7 @@ from pipesim.answers.every_cta.conditions import broken, covered
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.coverage import place_in
 from pipesim.ptx.extract import Extraction
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import Shape
 
 if TYPE_CHECKING:
@@ -28,17 +29,19 @@ _AT_ONCE = 1 << 20  #: clusters whose conditions are evaluated together
 class CtaKind:
     """Clusters that do the same as the first of them, whose first CTA this is. ``clusters``: how many, so far.
 
+    ``inputs``: under which conditions they do, which ``instructions`` have shown.
     ``differs``: what is not so in this cluster that is in the one before, ``blockIdx.x > 62 at kernel.cu:55``.
     """
 
     cta: int
-    extraction: Extraction
+    inputs: FreeInputs
+    instructions: int
     clusters: int = 0
     differs: str = ""
 
 
 class EveryCta:
-    """The kinds of clusters of a launch of which one was read; iterating gives the others as they are found.
+    """The kinds of clusters of a launch of which one was read; iterating gives one of each other kind, as it was read.
 
     ``judged``: the number of clusters, from the first on, that all are of one of the kinds.
     """
@@ -52,15 +55,16 @@ class EveryCta:
         self._most = most
         self.clusters = x * y * z
         self.judged = 0
-        self.kinds = [CtaKind(launch.cta or 0, first)]
+        self._first = first
+        self.kinds = [CtaKind(launch.cta or 0, first.inputs, first.instructions)]
 
     @property
     def complete(self) -> bool:
         """Whether every cluster is of one of the kinds."""
         return self.judged == self.clusters
 
-    def __iter__(self) -> Iterator[CtaKind]:
-        if not self.kinds[0].extraction.inputs.conditions:  # it does the same in every place
+    def __iter__(self) -> Iterator[Extraction]:
+        if not self.kinds[0].inputs.conditions:  # it does the same in every place
             self.kinds[0].clusters = self.judged = self.clusters
             return
         import numpy as np
@@ -73,18 +77,19 @@ class EveryCta:
                 self.judged = int(left[0])
                 if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
                     return
-                kind = self._follow(int(left[0]))
-                left = self._take(kind, left)
-                yield kind
+                made = self._follow(int(left[0]))
+                left = self._take(self.kinds[-1], left)
+                yield made
+                del made  # it is large
             self.judged = min(start + _AT_ONCE, self.clusters)
 
     @property
     def _spent(self) -> int:
-        return sum(kind.extraction.instructions for kind in self.kinds)
+        return sum(kind.instructions for kind in self.kinds)
 
     def _take(self, kind: CtaKind, left: np.ndarray) -> np.ndarray:
         """Those of some clusters that are not of this kind."""
-        mine = covered(kind.extraction.inputs, self.places(left))
+        mine = covered(kind.inputs, self.places(left))
         kind.clusters += int(mine.sum())
         others: np.ndarray = left[~mine]
         return others
@@ -96,17 +101,17 @@ class EveryCta:
         i, j, k = (place * size for place, size in zip(at, self._cluster, strict=True))
         return (k * self._grid[1] + j) * self._grid[0] + i
 
-    def _follow(self, cluster: int) -> CtaKind:
+    def _follow(self, cluster: int) -> Extraction:
         import numpy as np
 
-        last = self.kinds[-1].extraction
-        found = broken(last.inputs, self.places(np.array([cluster])))
+        found = broken(self.kinds[-1].inputs, self.places(np.array([cluster])))
         differs = ""
         if found is not None:
-            differs = " at ".join(filter(None, (found.words, place_in(last.kernel, found.position))))
+            differs = " at ".join(filter(None, (found.words, place_in(self._first.kernel, found.position))))
         cta = self.first_cta_of(cluster)
-        self.kinds.append(CtaKind(cta, last.with_setting("cta", cta), 0, differs))
-        return self.kinds[-1]
+        made = self._first.with_setting("cta", cta)
+        self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, differs))
+        return made
 
     def places(self, clusters: np.ndarray) -> dict[str, np.ndarray]:
         """The free inputs of clusters by their numbers, x counted first."""

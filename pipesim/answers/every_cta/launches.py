@@ -70,9 +70,9 @@ class OtherLaunches:
         every = EveryCta(target.kernel)
         self._every.append(every)
         self._is_new(target.kernel.program)
-        for kind in every:
-            if self._is_new(kind.extraction.program):
-                yield target.with_setting("cta", kind.cta, kind.extraction)
+        for made in every:
+            if self._is_new(made.program):
+                yield target.with_setting("cta", made.kernel.launch.cta or 0, made)
 
     def _is_new(self, program: Program) -> bool:
         """Whether no such program was judged."""

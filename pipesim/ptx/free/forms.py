@@ -53,6 +53,8 @@ class Form:
 
     def plus(self, other: Form, factor: int = 1) -> Form:
         """The sum with a multiple of another one."""
+        if not other.terms:
+            return Form(self.constant + factor * other.constant, self.terms)
         found = dict(self.terms)
         for atom, times in other.terms:
             found[atom] = found.get(atom, 0) + times * factor

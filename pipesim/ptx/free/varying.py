@@ -170,6 +170,8 @@ def _linear(sign_of_self: int, sign_of_other: int) -> Operation:
         if not isinstance(other, int):
             return NotImplemented
         now = sign_of_self * _plain(self) + sign_of_other * _plain(other)
+        if sign_of_self > 0 and other.__class__ is int:
+            return self.inputs.integer(now, Form(self.form.constant + sign_of_other * other, self.form.terms))
         form = self.form if sign_of_self > 0 else self.form.times(-1)
         return self.inputs.integer(now, form.plus(form_of(other), sign_of_other))
 
@@ -293,6 +295,9 @@ def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False
     def apply(self: Varying, other: Any) -> Any:
         if not isinstance(other, int):
             return NotImplemented
+        if other.__class__ is int and not self.form.low <= other <= self.form.high:  # it is the same for all inputs
+            holds = (other < _plain(self)) is swap if compute is _less else False
+            return int(holds is not negate)
         pair = (form_of(other), self.form) if swap else (self.form, form_of(other))
         x, y = (_plain(other), _plain(self)) if swap else (_plain(self), _plain(other))
         now = (x < y) if compute is _less else (x == y)
