@@ -46,7 +46,7 @@ def test_a_right_kernel_is_proved_for_every_cta(tmp_path: Path) -> None:
     """CTAs 0 to 2 of 4 have two tiles, and CTA 3 has one."""
     report = checked(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30))
     assert (report.verdict, ctas_words(report.scope)) == (Verdict.PROVED, "every CTA")
-    assert kinds_words(report) == ["3 like CTA 0 proved", "CTA 3 proved (blockIdx.x > 2 at ring.ptx:45)"]
+    assert kinds_words(report) == ["3 like CTA 0 proved", "CTA 3 proved (blockIdx.x > 2 at ring.ptx:49)"]
     assert any("4 CTAs of 2 kinds" in line for line in check_lines(report, 100))
 
 
@@ -55,7 +55,7 @@ def test_a_kernel_that_hangs_in_its_last_cta_is_refuted_there(tmp_path: Path) ->
     late = SHARE + "\n mov.u32 %r31, 2;"
     report = checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31))
     assert (report.verdict, ctas_words(report.scope)) == (Verdict.REFUTED, "CTA 3 of 4")
-    assert kinds_words(report)[-1] == "CTA 3 refuted (blockIdx.x > 2 at ring.ptx:46)"
+    assert kinds_words(report)[-1] == "CTA 3 refuted (blockIdx.x > 2 at ring.ptx:50)"
     (found,) = report.refutations
     assert "--set cta=3" in found.command
     again = checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31), "cta=3", quick=True)

@@ -35,10 +35,14 @@ RING_OF_CTA = """ mov.u32 %r0, %tid.x;
  mbarrier.init.shared::cta.b64 [%r3+16], 1;
  mbarrier.init.shared::cta.b64 [%r3+24], {count};
  fence.mbarrier_init.release.cluster;
- st.shared.u32 [%r4+2048], %r{shared};
+ and.b32 %r49, %r{put}, {words};
+ add.u32 %r49, %r49, %r4;
+ st.shared.u32 [%r49+2048], %r{shared};
 ready:
  bar.sync 0;
- ld.shared.u32 %r50, [%r4+2048];
+ and.b32 %r49, %r{got}, {words};
+ add.u32 %r49, %r49, %r4;
+ ld.shared.u32 %r50, [%r49+2048];
  and.b32 %r51, %r{trips}, 3;
  and.b32 %r52, %r{other}, 3;
  setp.ne.u32 %p1, %r1, 0;
@@ -75,7 +79,10 @@ done:
 
 def ring_of_cta(made: str, grid: tuple[int, int, int] = GRID, n: int = 0, **chosen: object) -> tuple[str, Launch]:
     """The ring with these instructions first, ``chosen`` registers, and its launch."""
-    usual = {"trips": 50, "other": 50, "shared": 22, "a": 20, "b": 20, "compare": "ne.u32", "guard": "// ", "count": 1}
+    usual = {
+        "trips": 50, "other": 50, "shared": 22, "put": 20, "got": 20, "words": 0, "a": 20, "b": 20,
+        "compare": "ne.u32", "guard": "// ", "count": 1,
+    }  # fmt: skip
     body = RING_OF_CTA.format(made=made, **(usual | chosen))
     given = (Number("u32", n), Pointer(contents=(Field(0, Array("u32", (0,) * 30)),)))
     launch = Launch("kernel", grid, (64, 1, 1), parameters=tuple(Parameter("", each) for each in given))
@@ -101,6 +108,7 @@ def random_cta_kernel(seed: int) -> tuple[str, Launch]:
         "a": rng.choice(known), "b": rng.choice(known),
         "guard": "" if rng.random() < 0.3 else "// ",
         "compare": rng.choice(("lt.u32", "gt.s32", "eq.u32", "ne.u32", "le.s32")), "count": rng.choice((1, 1, 1, 2)),
+        "put": rng.choice(late), "got": rng.choice(late), "words": rng.choice((0, 0, 4, 12)),
     }  # fmt: skip
     values = tuple(rng.randrange(6) for _ in range(GRID[0] * GRID[1]))
     given = (Number("u32", rng.randrange(9)), Pointer(contents=(Field(0, Array("u32", values)),)))

@@ -74,4 +74,4 @@ def in_shared(address: int) -> bool:
 
 def place_of(address: int) -> tuple[int, int]:
     """CTA and offset in its variables of a shared address."""
-    return address >> RANK_SHIFT, (address & _OFFSET) - SHARED_BASE
+    return int(address >> RANK_SHIFT), int((address & _OFFSET) - SHARED_BASE)

@@ -319,7 +319,7 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
             raise no_such_cta(cta, cluster.ctas)
         if not 0 <= cta < cluster.ctas or at < 0:
             return None
-        found.setdefault(int(cta), []).append(int(at))
+        found.setdefault(cta, []).append(at)
     return found
 
 

@@ -79,7 +79,7 @@ def shared_place(address: int, ctas: int) -> Place:
         raise no_such_cta(cta, ctas)
     if not 0 <= cta < ctas or offset < 0:
         raise EmulationStop(f"the shared address {address:#x} is outside of the cluster's memory")
-    return int(cta), int(offset)
+    return cta, offset
 
 
 def no_such_cta(cta: int, ctas: int) -> IllegalOperand:

@@ -48,7 +48,7 @@ def tensor_map(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     value = values[-1]
     found = cluster.written_maps.setdefault(identity(where), {})
     if isinstance(value, int):
-        found[field, number] = value
+        found[field, number] = int(value)
     else:
         found.pop((field, number), None)
 
