@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
-from pipesim.answers.views.advise import AdviseReport
-from pipesim.answers.views.against import AgainstReport
-from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.conclusion import Answer, Conclusion, worst
-from pipesim.answers.views.launches import LaunchesReport
-from pipesim.answers.views.recording import RecordReport
-from pipesim.answers.views.run import RunReport
-from pipesim.answers.views.sweep import SweepReport
-from pipesim.answers.views.trace import CompareReport, PairReport
-from pipesim.answers.views.verify import VerifyReport
 from pipesim.errors import InternalError
-from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.version import version
 
+if TYPE_CHECKING:  # a command has the reports that it makes, and imports no other
+    from pipesim.answers.views.launches import LaunchesReport
+    from pipesim.answers.views.recording import RecordReport
+    from pipesim.explain.anatomy.parts import Anatomy
+
 ANSWERS = 1  #: the version of these documents
-Report = (
-    CheckReport
-    | AgainstReport
-    | RunReport
-    | WalkReport
-    | VerifyReport
-    | CompareReport
-    | PairReport
-    | SweepReport
-    | AdviseReport
-)
-_SCHEMAS: dict[type, str] = {
-    CheckReport: "check",
-    AgainstReport: "check-against",
-    RunReport: "run",
-    WalkReport: "run-schedule",
-    VerifyReport: "verify",
-    CompareReport: "compare",
-    PairReport: "compare-pair",
-    SweepReport: "sweep",
-    AdviseReport: "advise",
+#: The schema of each report, by the name of its class.
+_SCHEMAS = {
+    "CheckReport": "check",
+    "AgainstReport": "check-against",
+    "RunReport": "run",
+    "WalkReport": "run-schedule",
+    "VerifyReport": "verify",
+    "CompareReport": "compare",
+    "PairReport": "compare-pair",
+    "SweepReport": "sweep",
+    "AdviseReport": "advise",
 }
+_WITHOUT_FINDINGS = ("sweep", "advise")
 
 
 def document(schema: str, code: int = 0, **members: object) -> dict[str, object]:
@@ -48,15 +35,15 @@ def document(schema: str, code: int = 0, **members: object) -> dict[str, object]
     return {"schema": f"{schema}.v{ANSWERS}", "pipesim": version(), "exit_code": code} | members
 
 
-def document_of(report: Report) -> dict[str, object]:
+def document_of(report: Answer) -> dict[str, object]:
     """A document with ``report``, ``findings`` where there can be any, and ``error`` where evidence is missing."""
-    made = document(_SCHEMAS[type(report)], exit_code(report))
-    if not isinstance(report, SweepReport | AdviseReport):
-        made["findings"] = () if isinstance(report, CompareReport | PairReport) else report.findings
+    schema = _SCHEMAS[type(report).__name__]
+    made = document(schema, exit_code(report))
+    if schema not in _WITHOUT_FINDINGS:
+        made["findings"] = getattr(report, "findings", ())
     made["report"] = report
-    if isinstance(report, VerifyReport) and report.missing is not None:
-        made["error"] = report.missing
-    return made
+    missing = getattr(report, "missing", None)
+    return made if missing is None else made | {"error": missing}
 
 
 def anatomy_document(found: Anatomy) -> dict[str, object]:
