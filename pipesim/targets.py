@@ -29,7 +29,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
-from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
+from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction, built_in
 from pipesim.protocols.limits import require_fits
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
             correction="leave --launch, --set and --box out, or name a .ptx file",
         )
     if text in BUILT_IN:
-        return replace(_target(text, BUILT_IN[text]), spelling=text)
+        return replace(_target(text, built_in(text)), spelling=text)
     path, _, function = text.rpartition(":")
     if path.endswith(".py") and function:
         return replace(_target(text, _from_file(Path(path), function)), spelling=text)
@@ -309,7 +309,7 @@ def target_of(protocol: ProtocolFunction | Program) -> Target:
 
 def _spelling(name: str, function: ProtocolFunction) -> str:
     """What a command line calls a function: its built-in name, or ``file.py:function`` if its file has it so."""
-    if BUILT_IN.get(name) is function:
+    if name in BUILT_IN and built_in(name) is function:
         return name
     module = sys.modules.get(getattr(function, "__module__", ""))
     file = getattr(module, "__file__", None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import ProtocolError, UsageError
-from pipesim.protocols.catalog import BUILT_IN
+from pipesim.protocols.catalog import built_in
 from pipesim.targets import find, protocols_of
 from pipesim.testing import assert_verified
 from tests.support.mistakes import BROKEN
@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 
 def test_what_is_right_in_every_schedule_passes() -> None:
-    assert_verified(BUILT_IN["gemm_sm100"], tiles=2, k_iters=3)
+    assert_verified(built_in("gemm_sm100"), tiles=2, k_iters=3)
     assert_verified(find("producer_consumer").build({"tiles": 5}))
 
 
@@ -64,7 +64,7 @@ def test_wrong_parameters_are_not_a_failure_of_the_protocol() -> None:
     from pipesim.errors import ParameterError
 
     with pytest.raises(ParameterError, match="has no parameter 'tile'"):
-        assert_verified(BUILT_IN["producer_consumer"], tile=2)
+        assert_verified(built_in("producer_consumer"), tile=2)
 
 
 @pytest.mark.parametrize(

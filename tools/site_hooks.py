@@ -61,7 +61,7 @@ def generated(root: Path) -> dict[str, str]:
 def appendix(page: str) -> str:
     """What the site has below the text of a page: what commands print, and docstrings."""
     from pipesim.cli.main import COMMANDS
-    from pipesim.protocols.catalog import BUILT_IN
+    from pipesim.protocols.catalog import BUILT_IN, built_in
     from tools.docs_output import output_of
 
     if page == "commands.md":
@@ -70,7 +70,7 @@ def appendix(page: str) -> str:
     folder, _, name = page.removesuffix(".md").partition("/")
     if folder != "protocols" or name not in BUILT_IN:
         return ""
-    said = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", inspect.getdoc(BUILT_IN[name]) or "").replace("``", "`")
+    said = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", inspect.getdoc(built_in(name)) or "").replace("``", "`")
     shown = output_of(f"pipesim show {name}", 0)
     return f"\n## As its source describes it\n\n{said}\n\n## What `pipesim show` draws\n\n```text\n{shown}```\n"
 

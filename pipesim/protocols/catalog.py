@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 from pipesim.lang.protocol import Protocol
-from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
-from pipesim.protocols.blackwell.block_scaled import gemm_sm100_block_scaled
-from pipesim.protocols.blackwell.conv_epilogue import conv_epilogue
-from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
-from pipesim.protocols.blackwell.gemm_sm100 import gemm_sm100
-from pipesim.protocols.blackwell.gemm_sm100_blockwise import gemm_sm100_blockwise
-from pipesim.protocols.blackwell.grouped import gemm_sm100_grouped
-from pipesim.protocols.blackwell.grouped_1d1d import gemm_sm100_grouped_1d1d
-from pipesim.protocols.hopper.attention_sm90 import attention_sm90
-from pipesim.protocols.hopper.attention_sm90_fused import attention_sm90_fused
-from pipesim.protocols.hopper.cluster_multicast import cluster_multicast
-from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
-from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
-from pipesim.protocols.hopper.epilogue_residual import epilogue_residual
-from pipesim.protocols.hopper.gemm_sm90 import gemm_sm90
-from pipesim.protocols.hopper.persistent_scheduler import persistent_scheduler
-from pipesim.protocols.hopper.producer_consumer import producer_consumer
 
 ProtocolFunction = Callable[..., Protocol]
 
-BUILT_IN: dict[str, ProtocolFunction] = {
-    "attention_sm100": attention_sm100,
-    "attention_sm90": attention_sm90,
-    "attention_sm90_fused": attention_sm90_fused,
-    "cluster_multicast": cluster_multicast,
-    "conv_epilogue": conv_epilogue,
-    "cutlass_sm100": cutlass_sm100,
-    "cutlass_sm90_cooperative": cutlass_sm90_cooperative,
-    "cutlass_sm90_pingpong": cutlass_sm90_pingpong,
-    "epilogue_residual": epilogue_residual,
-    "gemm_sm100": gemm_sm100,
-    "gemm_sm100_block_scaled": gemm_sm100_block_scaled,
-    "gemm_sm100_blockwise": gemm_sm100_blockwise,
-    "gemm_sm100_grouped": gemm_sm100_grouped,
-    "gemm_sm100_grouped_1d1d": gemm_sm100_grouped_1d1d,
-    "gemm_sm90": gemm_sm90,
-    "persistent_scheduler": persistent_scheduler,
-    "producer_consumer": producer_consumer,
+#: The module that has the function of each name: imported when the protocol is asked for.
+BUILT_IN: dict[str, str] = {
+    "attention_sm100": "pipesim.protocols.blackwell.attention_sm100",
+    "attention_sm90": "pipesim.protocols.hopper.attention_sm90",
+    "attention_sm90_fused": "pipesim.protocols.hopper.attention_sm90_fused",
+    "cluster_multicast": "pipesim.protocols.hopper.cluster_multicast",
+    "conv_epilogue": "pipesim.protocols.blackwell.conv_epilogue",
+    "cutlass_sm100": "pipesim.protocols.blackwell.cutlass_sm100",
+    "cutlass_sm90_cooperative": "pipesim.protocols.hopper.cutlass_sm90_cooperative",
+    "cutlass_sm90_pingpong": "pipesim.protocols.hopper.cutlass_sm90_pingpong",
+    "epilogue_residual": "pipesim.protocols.hopper.epilogue_residual",
+    "gemm_sm100": "pipesim.protocols.blackwell.gemm_sm100",
+    "gemm_sm100_block_scaled": "pipesim.protocols.blackwell.block_scaled",
+    "gemm_sm100_blockwise": "pipesim.protocols.blackwell.gemm_sm100_blockwise",
+    "gemm_sm100_grouped": "pipesim.protocols.blackwell.grouped",
+    "gemm_sm100_grouped_1d1d": "pipesim.protocols.blackwell.grouped_1d1d",
+    "gemm_sm90": "pipesim.protocols.hopper.gemm_sm90",
+    "persistent_scheduler": "pipesim.protocols.hopper.persistent_scheduler",
+    "producer_consumer": "pipesim.protocols.hopper.producer_consumer",
 }
+
+
+def built_in(name: str) -> ProtocolFunction:
+    """The function that makes the built-in protocol of this name."""
+    function: ProtocolFunction = getattr(import_module(BUILT_IN[name]), name)
+    return function

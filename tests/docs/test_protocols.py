@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from pipesim.protocols.catalog import BUILT_IN
+from pipesim.protocols.catalog import BUILT_IN, built_in
 from pipesim.targets import find
 from tests.support.paths import ROOT
 
@@ -30,5 +30,5 @@ def test_every_protocol_has_a_row_and_a_page() -> None:
 
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_the_docstring_explains_every_parameter(name: str) -> None:
-    text = inspect.getdoc(BUILT_IN[name]) or ""
+    text = inspect.getdoc(built_in(name)) or ""
     assert [parameter for parameter in find(name).defaults if f"``{parameter}``" not in text] == []

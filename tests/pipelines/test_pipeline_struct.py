@@ -16,7 +16,7 @@ from pipesim.pipelines import (
     TmemAllocation,
 )
 from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
-from pipesim.protocols.catalog import BUILT_IN
+from pipesim.protocols.catalog import built_in
 
 
 class _Mine(ProducerConsumerPipeline):
@@ -90,4 +90,4 @@ def test_a_program_of_bare_barriers_names_none_and_an_older_file_has_none() -> N
     ],
 )
 def test_every_struct_of_modulars_is_made_by_a_kernel_that_is_recorded(name: str, kernel: str) -> None:
-    assert name in BUILT_IN[kernel]().flatten().pipelines
+    assert name in built_in(kernel)().flatten().pipelines

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import BUILT_IN
+from pipesim.protocols.catalog import BUILT_IN, built_in
 from pipesim.targets import Target
 
 MOST = 600  #: programs that are kept at a time
@@ -22,7 +22,7 @@ def made_once() -> Iterator[None]:
     changed, their makers can. That every role was recorded twice, to see that it is deterministic, is not forgotten: a
     program for which that was not asked is not given to one who asks.
     """
-    functions = frozenset(BUILT_IN.values())
+    functions = frozenset(map(built_in, BUILT_IN))
     make = Target._flatten
 
     def made(self: Target, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
