@@ -22,7 +22,10 @@ _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not s
 
 @dataclass(frozen=True, eq=False)
 class SourceFiles:
-    """The files whose lines a kernel names, by the names that reports have. Each is read when a line is asked for."""
+    """The files whose lines a kernel names, by the names that reports have and by those that the PTX has.
+
+    Each is read when a line is asked for.
+    """
 
     paths: Mapping[str, Path]
     _read: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
@@ -64,15 +67,16 @@ def lines_read_from(sources: SourceFiles | None) -> Iterator[None]:
 def enter_sources(ptx: Path, files: Iterable[str]) -> SourceFiles:
     """Make the table of a PTX file and of the source ``files`` that it names the current one, and return it.
 
-    A file is looked for under its own name, below the folder of the PTX, and beside it. A name that two different files
-    have is not entered: the wrong text would be worse than none.
+    A file is looked for under its own name, below the folder of the PTX, and beside it. A last name that two different
+    files have is not entered: the wrong text would be worse than none.
     """
     found: dict[str, set[Path]] = {ptx.name: {ptx.absolute()}}
     for file in files:
         name = file.rpartition("/")[2]
         there = next((path for path in (Path(file), ptx.parent / file, ptx.parent / name) if is_source(path)), None)
         if there is not None:
-            found.setdefault(name, set()).add(there.absolute())
+            for each in {name, file}:
+                found.setdefault(each, set()).add(there.absolute())
     made = SourceFiles({name: path.pop() for name, path in found.items() if len(path) == 1})
     _current.set(made)
     return made

@@ -79,8 +79,9 @@ def test_two_files_of_one_name_have_no_text_and_the_next_kernel_forgets_the_last
         (tmp_path / folder / "k.cu").write_text(f"of {folder}\n")
     enter_sources(tmp_path / "k.ptx", ["a/k.cu"])
     assert text_of("k.cu:1") == "of a"
-    enter_sources(tmp_path / "k.ptx", ["a/k.cu", "b/k.cu"])
+    both = enter_sources(tmp_path / "k.ptx", ["a/k.cu", "b/k.cu"])
     assert text_of("k.cu:1") == ""
+    assert [both.lines(f"{folder}/k.cu") for folder in ("a", "b")] == [("of a",), ("of b",)]  # by the name in the PTX
 
 
 def test_a_ptx_names_no_file_that_is_not_code(tmp_path: Path) -> None:

@@ -110,59 +110,73 @@ def _by_inits(
 def _turns(
     inits: Mapping[int, list[int]], body: Sequence[Instruction], resolver: Resolver
 ) -> Iterator[tuple[tuple[str, ...], list[int]]]:
-    """Paths that take turns, and the positions of the inits that they are of, in the order of the code."""
+    """Paths that take turns, and the positions of the inits that they are of, in the order of the code.
+
+    An array whose first init has no sure place is known by another instruction of the function that the init is in.
+    """
+    leaves: dict[str, set[Frame]] = defaultdict(set)
+    for at in inits:
+        if (source := body[at].source) is not None:
+            leaves[source.frames[-1].function].add(source.frames[-1])
     stated: dict[tuple[Frame, ...], list[int]] = {}  #: the positions by their places, since the last that is not sure
     unsure: list[int] = []
-    for at in [*sorted(inits), -1]:
+    for at in range(min(inits, default=0), max(inits, default=-1) + 1):
         source = body[at].source
-        if at < 0 or (unsure and (source is None or source.sure)):
-            yield from _with_unsure(list(stated.values()), unsure, inits, body, resolver)
+        if source is None or (at not in inits and (not source.sure or len(leaves[source.frames[-1].function]) != 1)):
+            continue
+        if unsure and at in inits and source.sure:
+            yield from _with_unsure(stated, unsure, inits, body, resolver)
             stated, unsure = {}, []
-        if at >= 0 and source is not None:
+        if at not in inits and not unsure and len(source.frames) > 1:
+            stated.setdefault((*source.frames[:-1], *leaves[source.frames[-1].function]), [])
+        elif at in inits:
             (stated.setdefault(source.frames, []) if source.sure else unsure).append(at)
+    yield from _with_unsure(stated, unsure, inits, body, resolver)
 
 
 def _with_unsure(
-    stated: Sequence[list[int]],
+    stated: Mapping[tuple[Frame, ...], list[int]],
     unsure: list[int],
     inits: Mapping[int, list[int]],
     body: Sequence[Instruction],
     resolver: Resolver,
 ) -> Iterator[tuple[tuple[str, ...], list[int]]]:
     """The inits of each place, and those without a sure one as further turns of the last places before them."""
-    turns = _fitting(stated, unsure, inits) if unsure else []
-    said = len(stated) - sum(array[0] == each[0] for each in stated for array in turns)
+    turns = _fitting(list(stated.values()), unsure, inits) if unsure else []
     asm = {source.frames[-1] for at in unsure if (source := body[at].source) is not None}
-    for positions in [*stated[:said], *turns]:
-        source = body[positions[0]].source
-        if unsure and not turns and source is not None and source.frames[-1] in asm:
+    for n, (frames, positions) in enumerate(stated.items(), len(turns) - len(stated)):
+        if unsure and not turns and frames[-1] in asm:
             continue  # which of the others belong to its array is not known
-        paths = resolver.paths(body[positions[0]]) if source is not None and source.sure else ()
-        if paths and len(positions) % len(paths) == 0:
-            yield paths, positions
+        paths = resolver.paths_at(frames)
+        of_array = turns[n] if n >= 0 else positions
+        if paths and of_array and len(of_array) % len(paths) == 0:
+            yield paths, of_array
 
 
 def _fitting(stated: Sequence[list[int]], unsure: list[int], inits: Mapping[int, list[int]]) -> list[list[int]]:
-    """Arrays whose elements take turns, beginning with the last places that are sure; [] where it is not certain.
+    """Arrays whose elements take turns, those of the last places that are stated; [] where it is not certain.
 
-    How many places are sure and how many arrays there are is tried: all elements must be at equal distances in one way
-    only. Where every array has a sure place, other inits may follow the last turn.
+    How many places are stated and how many arrays there are is tried: all elements must be at equal distances in one
+    way only. Where every array has a place, other inits may follow the last turn.
     """
     fitting = []
     for sure in range(1, len(stated) + 1):
         last = stated[-sure:]
         order = [at for each in last for at in each] + unsure
-        if any(len(each) != 1 for each in last) or any(len(inits[at]) != 1 for at in order):
+        first = [len(each) for each in last]
+        if max(first) > 1 or any(len(inits[at]) != 1 for at in order):
             break
+        if first != sorted(first, reverse=True):
+            continue  # the others' elements are not in the order of the places
         offsets = [inits[at][0] for at in order]
-        for arrays in range(sure, len(order) // 2 + 1):
+        for arrays in range(sure, len(order) // 2 + 1) if first[-1] else [sure]:
             steps = list(map(sub, offsets[arrays:], offsets))
             turns = next((n for n, step in enumerate(steps) if step != steps[0]), len(steps)) // arrays + 1
             whole = turns * arrays == len(order)
             if turns > 1 and whole and arrays == 1:
                 return []  # one array, or several that lie one after the other
             if turns > 1 and (whole or 1 < arrays == sure):
-                fitting.append((sure == arrays, [order[n : turns * arrays : arrays] for n in range(arrays)]))
+                fitting.append((sure == arrays, [order[n : turns * arrays : arrays] for n in range(sure)]))
     best = [each for is_best, each in fitting if is_best] or [each for _, each in fitting]
     return best[0] if len(best) == 1 else []
 

@@ -17,8 +17,11 @@ from pipesim.ptx.names.python_text import PythonText
 from pipesim.ptx.source_files import SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
 
-_COMPONENT = re.compile(r"L[a-z]n?\d+E|(\d{1,3})", re.ASCII)
+_COMPONENT = re.compile(
+    r"L[a-z]n?\d+E|[ST][0-9A-Z]*_|(\d{1,3})", re.ASCII
+)  #: of a mangled name; one with a length is a name
 _FINAL = "="  #: before a path that begins with a local object: further out there is no other name for it
+_OPERATOR = re.compile(r"E(?:\d*_)?cl[EI]", re.ASCII)
 _CONSTRUCTOR = re.compile(r"C[1-3](?:E|I)")
 _COPIES = frozenset({"cp", "clusterlaunchcontrol"})  #: their destination is the first operand, the barrier the last
 _FEW = 4  #: objects of one kind that one statement names
@@ -40,11 +43,13 @@ class Resolver:
         if each.source is None or not each.source.line:
             return ()
         copy = each.opcode in _COPIES
-        key = (each.source.frames, tile)
-        if tile and not copy:
-            return ()
+        return () if tile and not copy else self.paths_at(each.source.frames, copy=copy, tile=tile)
+
+    def paths_at(self, frames: tuple[Frame, ...], *, copy: bool = False, tile: bool = False) -> tuple[str, ...]:
+        """Those that an instruction at these places may have."""
+        key = (frames, tile)
         if key not in self._found:
-            self._found[key] = self._resolved(each.source.frames, copy=copy, tile=tile)
+            self._found[key] = self._resolved(frames, copy=copy, tile=tile)
         return self._found[key]
 
     def value(self, each: Instruction) -> str:
@@ -75,7 +80,7 @@ class Resolver:
         return name
 
     def _text(self, frame: Frame) -> CppText | PythonText | None:
-        name = frame.file.rpartition("/")[2]
+        name = frame.file
         if name not in self._texts:
             lines = self.sources.lines(name)
             made: CppText | PythonText | None = None
@@ -148,6 +153,8 @@ class Resolver:
             return ()
         if root_of(path) not in head.parameters and callee.declares(root_of(path), head, there):
             return (_FINAL + path,) if path != root_of(path) else ()
+        if root_of(path) not in head.parameters and _is_lambda_of(inner.function, frame.function):
+            return self._seen_through(text, frame, at, path, outermost=outermost)  # which it captures
         found: list[str] = []
         for call in _called(text.calls(text.statement(at)), at, inner):
             root, made = root_of(path), path
@@ -211,7 +218,12 @@ def _is_constructor(function: str) -> bool:
 
 def _is_operator(function: str) -> bool:
     """Whether it is the ``operator()`` of a class, or a lambda."""
-    return function.startswith("_Z") and ("EclE" in function or "EclI" in function)
+    return function.startswith("_Z") and _OPERATOR.search(function) is not None
+
+
+def _is_lambda_of(function: str, enclosing: str) -> bool:
+    encoding = enclosing[2:] if enclosing.startswith("_Z") else f"{len(enclosing)}{enclosing}"
+    return function.startswith(f"_ZZ{encoding}") and _is_operator(function)
 
 
 def _function_names(function: str) -> frozenset[str]:

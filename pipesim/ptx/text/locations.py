@@ -88,7 +88,9 @@ class Locations:
     numbers, which may itself be inlined. A call at the line where the function begins is none of the author's: so
     Triton marks what it moves into a partition; the author's place is the one inside. Where the place of the call has
     been inlined into several places and is not said again just before, as nvcc leaves it out in a loop that it
-    unrolled, it cannot be known: the latest is taken, and the place is not ``sure``.
+    unrolled, it cannot be known: the latest is taken, and the place is not ``sure``. But the place of a call is said
+    once for each function that it was inlined into, without an instruction of its own: if all of these but one had it
+    before, it is of that one.
     """
 
     files: dict[int, str]
@@ -99,6 +101,10 @@ class Locations:
     _several: set[tuple[str, ...]] = field(default_factory=set)  #: places that were inlined into different ones
     _unsure: set[tuple[str, ...]] = field(default_factory=set)
     _before: tuple[str, ...] = ()
+    _caller: tuple[tuple[str, ...], tuple[Frame, ...]] = ((), ())  #: place and frames of the call that has that before
+    _end: int = 0  #: of the directive before
+    _calls: dict[tuple[str, ...], dict[tuple[Frame, ...], set[tuple[str, ...]]]] = field(default_factory=dict)
+    _lost: set[tuple[str, ...]] = field(default_factory=set)  #: places of calls of which one has unknown frames
     _begins: Frame | None = None  #: the function's first line, where the first directive says it
 
     def place_of(self, directive: re.Match[str]) -> SourceLine | None:
@@ -106,8 +112,11 @@ class Locations:
         file, line, column, rest = directive[1], directive[2], directive[3] or "0", directive[4]
         outer: tuple[Frame, ...] = ()
         name, sure, own = self.function, True, (file, line, column)
+        key: tuple[str, ...] = ()
         if rest and (inlined := _INLINED.search(rest)) is not None:
             key = (inlined[1], inlined[2], inlined[3] or "0")
+            if key == self._before and directive.string[self._end : directive.start()].isspace():
+                self._was_call()
             outer = self._frames.get(key) or (self._frame(*key, self.function),)
             sure = key not in self._unsure if key == self._before else key not in self._several
             named = _NAME.search(rest)
@@ -121,12 +130,26 @@ class Locations:
             self._several.add(own)
             self._frames[own] = frames
         (self._unsure.discard if sure else self._unsure.add)(own)
-        self._before = own
+        self._before, self._caller, self._end = own, (key, outer), directive.end()
         if not frames[0].line:
             return None
         if (frames, sure) not in self._made:
             self._made[frames, sure] = SourceLine(*frames[0][:3], frames, sure)
         return self._made[frames, sure]
+
+    def _was_call(self) -> None:
+        """The place before is that of an inlined call: find whose call it is, where that was not sure."""
+        own, (caller, outer) = self._before, self._caller
+        if own in self._unsure:
+            without = [each for each, inside in self._calls.get(caller, {}).items() if own not in inside]
+            if len(without) != 1 or caller in self._lost:
+                self._lost.add(own)
+                return
+            outer = without[0]
+            self._frames[own] = (*outer, self._frames[own][-1])[-_DEEPEST:]
+            self._unsure.discard(own)
+        self._calls.setdefault(own, {}).setdefault(self._frames[own], set())
+        self._calls.get(caller, {}).get(outer, set()).add(own)
 
     def _frame(self, file: str, line: str, column: str, name: str) -> Frame:
         return Frame(self.files.get(int(file), f"file {file}"), int(line), name, int(column))

@@ -88,6 +88,8 @@ class Story(NamedTuple):
 ONE = chain(18, 5, INIT)
 METHOD = [chain(line, 9, METHOD_INIT, SET) for line in (19, 20)]
 REPEATED = METHOD[1][-1:]  # nvcc says the innermost place alone
+NO_INIT = -8
+CHECKED = chain(20, 9, METHOD_INIT, (7, SET[1]))
 MACRO = [chain(line, 1, INIT) for line in (17, 18)]
 HEAD = "void kernel(S& s) {\n"
 LOOP = HEAD + "    for (int i = 0; i < 2; ++i) {\n        s.full[i].init(1);\n        s.empty[i].init(2);\n    }"
@@ -105,6 +107,16 @@ COMMIT = "add.u32 %r1, %r0, {}; @%p1 tcgen05.commit.cta_group::1.mbarrier::arriv
 ROOM = "add.u32 %r1, %r0, 32; mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 1;"
 DRAIN = "add.u32 %r1, %r0, {}; mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 0;"
 RING = [chain(11, 13 + 9 * n, (4, "kernel"), at=9) for n in range(2)]
+
+
+def in_lambda(parameters: str, arguments: str) -> tuple[str, Sequence[tuple[int, Chain]]]:
+    source = (
+        f"    auto ring = [&]({parameters}) {{\n        init(s.full[i], 1);\n        return 0;\n    }}({arguments});"
+    )
+    places = [(18, 25, ""), (19, 9, "_ZZ6kernelENKUlvE_clEv"), (*INIT[:1], 5, INIT[1])]
+    return HEAD + source, [(0, places), (8, places)]
+
+
 STORIES = (
     Story("one statement of two arrays", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO),
     Story("whose uses agree", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO, [(16, chain(19, 5, ARRIVE))]),
@@ -121,6 +133,20 @@ STORIES = (
         [(0, METHOD[0]), (16, METHOD[1]), (8, REPEATED), (24, REPEATED)],
         TWO,
     ),
+    Story(
+        "whose second array is first seen at a check before its init",
+        LOOP,
+        [(0, METHOD[0]), (NO_INIT, CHECKED), (16, REPEATED), (8, REPEATED), (24, REPEATED)],
+        TWO,
+    ),
+    Story(
+        "whose first array is, and begins behind the second",
+        LOOP,
+        [(NO_INIT, CHECKED), (0, METHOD[0]), (16, REPEATED), (8, REPEATED), (24, REPEATED)],
+        {0: "s.full[0]", 8: "s.full[1]", 16: "k.cu:19[0]", 24: "k.cu:19[1]"},
+    ),
+    Story("a lambda that is called at once", *(in_lambda("", "")), {0: "s.full[0]", 8: "s.full[1]"}),
+    Story("whose parameter is another", *(in_lambda("S& s", "other")), {0: "k.cu:18[0]", 8: "k.cu:18[1]"}),
     Story(
         "the same at unequal distances",
         LOOP,
@@ -305,7 +331,8 @@ def written(story: Story, folder: Path, *, source: bool = True) -> Path:
                     inlined = f", function_name {label}, inlined_at 1 {outer[0]} {outer[1]}"
                 text.append(f".loc 1 {line} {column}{inlined}")
                 outer = (line, column, function)
-            text.append(f"add.u32 %r1, %r0, {offset}; {opcode};" if opcode else str(offset))
+            made = f"add.u32 %r1, %r0, {offset};" + f" {opcode};" * (offset != NO_INIT)
+            text.append(made if opcode else str(offset))
     strings = [f"{label}: .b8 {', '.join(map(str, [*name.encode(), 0]))}" for name, label in numbers.items()]
     ptx = folder / "k.ptx"
     body = "\n".join(text)

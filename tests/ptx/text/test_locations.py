@@ -1,5 +1,7 @@
 """Source lines of instructions: ``.file``, ``.loc``, and functions that were inlined into each other."""
 
+import pytest
+
 from pipesim.ptx.text.instruction import Frame, SourceLine
 from pipesim.ptx.text.read import read_module
 from tests.support.ptx_text import ptx
@@ -102,3 +104,28 @@ def test_what_a_compiler_moves_to_the_line_where_the_function_begins_keeps_the_p
     assert moved == SourceLine("include/ring.cuh", 9, "acquire", (ring,))
     assert called is not None
     assert (called.line, called.frames[1]) == (25, ring)
+
+
+CALLED = """.loc 1 {} 5
+    .loc 2 9 1, function_name $L__info_string0, inlined_at 1 {} 5
+    .loc 2 7 1, function_name $L__info_string1, inlined_at 2 9 1
+    mov.u32 %r1, 0;
+"""
+AGAIN = ".loc 2 5 1, function_name $L__info_string1, inlined_at 2 9 1\n"
+INSIDE = ".loc 2 3 5, function_name $L__info_string1, inlined_at 2 5 1\nmov.u32 %r1, 2;"
+
+
+@pytest.mark.parametrize(
+    ("rest", "line", "sure"),
+    [
+        (AGAIN + INSIDE, 30, True),  # the call in the function that is called at line 20 was said before
+        (INSIDE, 20, True),
+        (AGAIN + "mov.u32 %r1, 1;\n" + INSIDE, 30, False),  # an instruction of its own: nothing new is called
+        (CALLED.replace("{}", "40") + AGAIN + INSIDE, 40, False),  # of line 30 or of line 40
+    ],
+)
+def test_a_call_that_is_said_again_is_that_of_the_place_that_had_none(rest: str, line: int, sure: bool) -> None:
+    first, second = (CALLED.replace("{}", number) for number in ("20", "30"))
+    last = sources(first + AGAIN + INSIDE + second + rest)[-1]
+    assert last is not None
+    assert (last.line, last.sure) == (line, sure)
