@@ -28,6 +28,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
+from pipesim.model.rules_sync import WARP
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import FencePlace, Placement, Repair
 from pipesim.prove.repair.order import gives_back, is_use, phases_of_writes, works
@@ -80,7 +81,7 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
         else:
             place = _end_of_use(before, start, end)
         if place > start:
-            release = _release(program, agent, start, place, barrier)
+            release = _release(program, repair.role, agent, range(start, place), barrier)
             found += [Insertion(place, release, before.lines[place - 1])] if release is not None else []
     return insert_operations(before, found)
 
@@ -98,7 +99,7 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
     if not arrives:
-        return insert_operations(before, _once_at_the_end(program, agent, before, stages.values()))
+        return insert_operations(before, _once_at_the_end(program, repair.role, agent, stages.values()))
     last, end = arrives[-1], _last(before)
     engines = dict.fromkeys(operand(op, "engine") for op in before.code if op[0] == Op.WAIT_GROUP)
     block: list[Operation] = [(int(Op.WAIT_GROUP), engine, 0) for engine in engines]
@@ -110,23 +111,26 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     return insert_operations(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
 
 
-def _once_at_the_end(program: Program, agent: int, before: Listing, barriers: Iterable[int]) -> Iterator[Insertion]:
+def _once_at_the_end(program: Program, role: str, agent: int, barriers: Iterable[int]) -> Iterator[Insertion]:
     """An arrive on each of the barriers, which no agent signals, of as many agents as its count."""
+    before = listing(program, agent)
     end = _last(before)
     for barrier in barriers:
         if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
             return
-        if count := _share(program, agent, barrier):
+        if count := _share(program, role, agent, barrier):
             yield Insertion(end, (int(Op.ARRIVE), barrier, count, 0, -1, 0), before.lines[max(end - 1, 0)])
 
 
-def _share(program: Program, agent: int, barrier: int) -> int:
-    """The arrivals of an agent if those of its role alone are counted: its part, or all of them for the first one."""
-    me = program.agents[agent]
-    team = [n for n in members(program, me.role) if program.agents[n].cta == me.cta]
+def _share(program: Program, role: str, agent: int, barrier: int) -> int:
+    """The arrivals of an agent if those of these roles alone are counted: its part, one or those of whole warps, or all
+    of them for the first agent; 0 if it has none.
+    """
+    team = [n for n in members(program, role) if program.agents[n].cta == program.agents[agent].cta]
     inits = (op for code in program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") == barrier)
-    each, rest = divmod(next((operand(op, "count") for op in inits), 1), len(team))
-    return each if not rest else (each * len(team) + rest) * (agent == team[0])
+    count = next((operand(op, "count") for op in inits), 1)
+    mine = count // len(team) if not count % len(team) else count * (agent == team[0])
+    return mine if mine == 1 or not mine % WARP else 0
 
 
 def _last(before: Listing) -> int:
@@ -193,12 +197,14 @@ def _place_after(program: Program, agent: int, places: range, at: SourceInstruct
     return next((pc + 1 for pc in (reversed(places) if last else places) if site_of(program, agent, pc) == at), -1)
 
 
-def _release(program: Program, agent: int, start: int, place: int, barrier: int) -> Operation | None:
+def _release(program: Program, role: str, agent: int, piece: range, barrier: int) -> Operation | None:
     """An arrive as the others on the group, else as its count asks; a commit where a tcgen05 engine has used the stage;
     None of agents that it does not count.
     """
     code = program.code[agent]
-    if any(op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code[start:place]):
+    if any(
+        op[0] in ENGINE_ACCESSES and operand(op, "engine") == Engine.TCGEN05 for op in code[piece.start : piece.stop]
+    ):
         return (int(Op.COMMIT), int(Engine.TCGEN05), barrier)
     group = {n for n, each in enumerate(program.barriers) if each.name == program.barriers[barrier].name}
     own = [op for op in code if op[0] == Op.ARRIVE and not operand(op, "expect")]
@@ -211,7 +217,7 @@ def _release(program: Program, agent: int, start: int, place: int, barrier: int)
     ]
     count = Counter(operand(op, "count") for op in mine or theirs).most_common(1)
     like = next(iter(mine or own or theirs), None)
-    asked = count[0][0] if count else _share(program, agent, barrier)
+    asked = count[0][0] if count else _share(program, role, agent, barrier)
     return (int(Op.ARRIVE), barrier, asked, 0, -1, operand(like, "semantics") if like else 0) if asked else None
 
 

@@ -257,5 +257,31 @@ _KERNELS = [
         small.hand_over, "written_unsynced", "RACE", {WRITTEN: "pass"},
         "writer executes bar_sync at named barrier 1 (64 threads) after the bar_sync",
     ),
+    _in(
+        right_ring, "expects_not_at_the_end", "DEADLOCK", {EXPECT: f"if i + 1 < tiles: {EXPECT}"},
+        "producer executes the arrive on full every time, after the wait for empty", base=FIVE,
+    ),
+    _in(
+        right_ring, "reads_one_slot", "RACE", {READ: "w.read(r.tile[0], i)"},
+        "consumer: the read of tile is for one slot after the other, not always for the same", base=FIVE,
+    ),
+    _in(
+        small.two_groups, "none_arrives", "DEADLOCK", {"empty[n][i % stages].arrive()": "pass"},
+        "each of consumer0 and consumer1 arrives on empty0 and empty1 whenever it has finished with a stage",
+    ),
+    _in(
+        small.two_groups, "waits_for_the_first_phase", "WRONG_ITEM", {"wait(i // stages & 1)": "wait(0)"},
+        "each of consumer0 and consumer1 waits for full0 and full1 with parity 0 in the first lap, alternating in each "
+        "later lap",
+    ),
+    _in(
+        small.two_groups, "reads_the_slot_before", "RACE", {"w.read(tile[n][i % stages], i)":
+        "w.read(tile[n][(i + 1) % stages], i)"},
+        "each of consumer0 and consumer1: the read of tile0 and tile1 is for the slot 1 further: that of its own stage",
+    ),
+    _in(
+        small.two_groups, "no_end", "DEADLOCK", {"done[0].arrive()": "pass"},
+        "each of consumer0 and consumer1 arrives on done once at its end: no role does",
+    ),
 ]  # fmt: skip
 KERNEL_MISTAKES = {each.name: each for each in _KERNELS}

@@ -322,3 +322,34 @@ def multiplied_and_filled(tiles: int = 3) -> Protocol:
             empty.arrive()
 
     return p
+
+
+def two_groups(tiles: int = 4, stages: int = 2) -> Protocol:
+    """A producer fills a ring for each of two roles of consumers, which share code, and waits for both at last."""
+    p = Protocol("two_groups")
+    tile = [p.smem(f"tile{n}", slots=stages, nbytes=TILE) for n in range(2)]
+    full = [p.mbarriers(f"full{n}", stages, 1) for n in range(2)]
+    empty = [p.mbarriers(f"empty{n}", stages, 1) for n in range(2)]
+    done = p.mbarriers("done", 1, 2)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(tiles):
+                for n in range(2):
+                    empty[n][i % stages].wait(i // stages & 1 ^ 1)
+                    full[n][i % stages].expect_bytes(TILE)
+                    w.tma_load(tile[n][i % stages], full[n][i % stages], i)
+            done[0].wait(0)
+
+    def consume(w: Warp, n: int) -> None:
+        with w.elect_one():
+            for i in range(tiles):
+                full[n][i % stages].wait(i // stages & 1)
+                w.read(tile[n][i % stages], i)
+                empty[n][i % stages].arrive()
+            done[0].arrive()
+
+    p.role("consumer0")(lambda w: consume(w, 0))
+    p.role("consumer1")(lambda w: consume(w, 1))
+    return p
