@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pipesim
-from pipesim.errors import ForeignFileError, ParameterError, PipesimError, UsageError
+from pipesim.errors import ParameterError, PipesimError, UsageError
 from pipesim.model.program_json import dumps
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
@@ -190,17 +190,6 @@ def test_what_cannot_be_compared(arguments: tuple[Any, ...], kind: type[PipesimE
     with pytest.raises(kind) as caught:
         pipesim.compare(*arguments)
     assert all(part in str(caught.value) for part in said), str(caught.value)
-
-
-@pytest.mark.slow
-def test_a_parquet_file_of_another_program_is_no_trace(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    other = tmp_path / "other.parquet"
-    pq.write_table(pa.table({"a": [1]}), other)
-    with pytest.raises(ForeignFileError):
-        pipesim.compare(other)
 
 
 def test_a_result_is_no_trace_but_has_one() -> None:

@@ -179,13 +179,6 @@ def test_what_a_simulation_finds_has_no_counterexample() -> None:
     assert "<img" not in finding._repr_html_()
 
 
-def test_a_budget_that_runs_out_is_unknown() -> None:
-    result = pipesim.simulate("producer_consumer", max_steps=20)
-    assert result.ok is None
-    assert result.outcome is pipesim.Ending.UNKNOWN
-    assert json.loads(result.to_json())["exit_code"] == 3
-
-
 def test_the_numbers_of_a_simulation() -> None:
     plain, traced = (pipesim.simulate("producer_consumer", "h200", traced=t) for t in (False, True))
     assert plain.profile.name == "h200"
@@ -224,29 +217,11 @@ def test_a_trace_that_differs_says_where() -> None:
     assert 'class="here"' not in pipesim.compare(trace).svg()
 
 
-@pytest.mark.slow
-def test_a_verification_has_all_that_its_parts_have() -> None:
-    result = pipesim.verify("producer_consumer", hardware="recorded", profile="h200", tolerance=50)
-    assert result.verdict is pipesim.Verdict.PROVED
-    assert {each.device for each in result.hardware} == {"NVIDIA H100 80GB HBM3", "NVIDIA H200"}
-    assert [line.profile for line in result.report.simulations] == ["h200"]
-    assert result.missing is None
-    assert result.findings == ()
-
-
 def test_a_verification_has_findings_with_and_without_a_counterexample() -> None:
     checked, simulated = pipesim.verify(BROKEN["two_consumers_one_counted"], hardware=False).findings
     assert checked.counterexample is not None
     assert simulated.counterexample is None
     assert (checked.kind, simulated.kind) == ("race", "deadlock")
-
-
-@pytest.mark.slow
-def test_evidence_that_is_missing_is_part_of_the_answer(tmp_path: Path) -> None:
-    result = pipesim.verify("producer_consumer", traces=tmp_path)
-    assert result.ok is None
-    assert result.missing is not None
-    assert json.loads(result.to_json())["error"]["kind"] == "NoTraceError"
 
 
 @pytest.mark.parametrize(

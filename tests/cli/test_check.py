@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 import sys
@@ -16,7 +15,6 @@ import pytest
 from pipesim.answers.budget import Unit
 from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.views.check import CheckStep
-from pipesim.cli.arguments import add_time_limit
 from pipesim.cli.progress import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN
 from tests.support.mistakes import BROKEN_FILE
@@ -81,25 +79,6 @@ def test_all_are_all_that_list_names(call: Call, monkeypatch: pytest.MonkeyPatch
     assert found["exit_code"] == 1  # conv_epilogue has the hazard of its kernel
     refuted = [name for name, each in found["protocols"].items() if each["report"]["verdict"] != "proved"]
     assert refuted == ["conv_epilogue"]
-
-
-@pytest.mark.slow
-def test_one_in_json_is_as_it_was(call: Call) -> None:
-    found = call("check", HANGS, "--format", "json")
-    assert found.out == call("check", HANGS, "--json").out
-    assert sorted(found.json) == ["exit_code", "findings", "pipesim", "report", "schema"]
-    (shown,) = found.json["report"]["refutations"]
-    step = shown["schedule"][8]
-    assert {name: step[name] for name in ("agent", "short", "barrier", "stage", "phase", "note", "part")} == {
-        "agent": "producer",
-        "short": "wait empty[0]",
-        "barrier": "empty",
-        "stage": 0,
-        "phase": -1,
-        "note": "immediately",
-        "part": "focus",
-    }
-    assert step["line"].rpartition(":")[0].endswith("ring.py")
 
 
 @pytest.mark.slow
@@ -174,19 +153,6 @@ WRONG = f"{ROOT}/tests/support/nine_warps.py:nine_warps"
 OF_THIS = ("-p", "stages=1", "-p", "tiles=2", "-p", "k_steps=3", "-p", "empty_count=9")
 
 
-class TestAll:
-    @pytest.fixture(autouse=True)
-    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in set(BUILT_IN) - {"producer_consumer", "cluster_multicast"}:  # the others take their time
-            monkeypatch.delitem(BUILT_IN, name)
-
-    def test_one_can_be_left_out(self, call: Call) -> None:
-        answer = call("check", "--all", "--except", "cluster_multicast", "--quick")
-        assert answer.code == 0
-        assert "cluster_multicast" not in answer.out
-        assert "no schedule of producer_consumer deadlocks" in " ".join(answer.out.split())
-
-
 class TestSteps:
     """The verdict is written when it is known; what follows it can be limited and interrupted."""
 
@@ -212,16 +178,6 @@ class TestSteps:
         report = call("check", WRONG, *OF_THIS, "--quick", "--json").json["report"]
         assert report["verdict"] == "refuted"
         assert {each["why"] for each in report["left_out"]} == {"not_asked"}
-
-    def test_a_limit_is_that_of_each_step(self, call: Call) -> None:
-        answer = call("check", WRONG, *OF_THIS, "--time-limit", "1e-9")
-        assert answer.code == 1
-        assert "the smallest size: time limit after 0 of 5" in " ".join(answer.out.split())
-
-    def test_the_limit_of_the_help_is_the_one_that_holds(self) -> None:
-        parser = argparse.ArgumentParser()
-        add_time_limit(parser)
-        assert "(default: a limit of work" in " ".join(parser.format_help().split())
 
     def test_an_interrupt_ends_the_steps_and_leaves_the_verdict(
         self, call: Call, monkeypatch: pytest.MonkeyPatch

@@ -17,14 +17,6 @@ Call = Callable[..., Any]
 PC = "producer_consumer"
 
 
-def test_and_so_it_is_in_json(call: Call, ring: str) -> None:
-    found = call("run", ring, "-p", "arrivals=0", "--json").json
-    assert found["exit_code"] == 1
-    assert [finding["kind"] for finding in found["findings"]] == ["deadlock"]
-    assert [blocked["agent"] for blocked in found["findings"][0]["blocked"]] == ["load", "mma"]
-    assert found["report"]["simulation"]["outcome"] == "deadlock"
-
-
 def test_a_fault_is_a_finding_even_where_the_run_goes_on(call: Call, user: Callable[[str], None]) -> None:
     user(
         "from pipesim import Protocol\n"

@@ -5,23 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-import hwkernels.capture
 from hwkernels.capture import CaptureRequest, TwinSubject
-from hwkernels.device import launch
 from pipesim.answers import verify
 from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.progress import TerminalProgress
-from pipesim.errors import HardwareError
 from pipesim.trace.library import trace_folder
-from pipesim.trace.schema import Trace
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -56,18 +51,6 @@ class TestRecorded:
         answer = call("verify", PC, "--ctas", "132", "--json")
         assert answer.code == 0
         assert [source.endswith("-g132.parquet") for _, source in blocks(answer)] == [True, True]
-
-
-@pytest.mark.slow
-def test_without_hardware(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(ordinal: int = 0) -> None:
-        raise AssertionError("the hardware was asked")
-
-    monkeypatch.setattr(launch, "require_gpu", asked)
-    answer = call("verify", PC, "--no-hardware")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.verdict == f"✓ {SIMULATED} (hardware left out)"
-    assert "── " not in answer.out
 
 
 class TestInterrupt:
@@ -116,12 +99,6 @@ class TestInterrupt:
         self.at(monkeypatch, CheckStep.VERDICT)
         answer = call("verify", PC)
         assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
-
-    @pytest.mark.slow
-    def test_the_twin_is_not_interrupted(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.at(monkeypatch, None)
-        answer = call("verify", PC, "--json")
-        assert (answer.code, answer.json["report"]["interrupted"]) == (0, False)
 
 
 class TestNothingToCompareWith:
@@ -197,13 +174,6 @@ class TestNothingToCompareWith:
         assert wrapped.err.splitlines()[-1].startswith("  try: ")
 
     @pytest.mark.slow
-    def test_an_empty_folder(self, call: Call) -> None:
-        Path("empty").mkdir()
-        answer = call("verify", PC, "--traces", "empty")
-        assert answer.code == 3
-        assert "  probable cause: the folder holds no recording\n" in answer.err
-
-    @pytest.mark.slow
     def test_parquet_files_of_other_programs_are_left_out_and_named(self, call: Call, recorded: Path) -> None:
         Path("mine/deep/er").mkdir(parents=True)
         shutil.copy(recorded, "mine/deep")
@@ -235,24 +205,6 @@ class TestNothingToCompareWith:
         assert answer.err.startswith("pipesim: the trace file is truncated")
         assert "  at: mine/other.parquet\n" in answer.err
 
-    @pytest.mark.slow
-    def test_the_recording_of_another_kernel_of_the_same_name(self, call: Call, user: Callable[[str], None]) -> None:
-        user(
-            "from pipesim import Protocol\n"
-            "def f(stages: int = 4, tiles: int = 64, tile_bytes: int = 16384, consumer_warps: int = 2,\n"
-            "      work: int = 600, arrive_lanes: int = 1):\n"
-            "    p = Protocol('producer_consumer')\n"
-            "    @p.role('idle')\n"
-            "    def idle(w):\n"
-            "        w.work(work)\n"
-            "    return p\n"
-        )
-        answer = call("verify", "mine.py:f")
-        assert answer.code == 3
-        nothing = "proved for every schedule; the simulation finishes without a finding"
-        assert answer.verdict == f"? {nothing}, but the recorded evidence cannot be used"
-        assert "the trace of producer_consumer does not have the agents of producer_consumer" in answer.err
-
 
 class TestFreshTrace:
     """With a GPU (here: one that gives back a recording) the fresh trace is the evidence, unless told otherwise."""
@@ -278,26 +230,3 @@ class TestFreshTrace:
     def test_nor_for_a_protocol_without_a_kernel(self, call: Call, ring: str, gpu: list[CaptureRequest]) -> None:
         assert call("verify", ring).code == 3
         assert gpu == []
-
-    @pytest.mark.slow
-    def test_a_fresh_trace_that_diverges_refutes(
-        self, call: Call, gpu: list[CaptureRequest], good: Trace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        wrong = Trace(replace(good.meta, wrong_tiles=3), good.events)
-        monkeypatch.setattr(hwkernels.capture, "capture", lambda request: wrong)
-        answer = call("verify", PC)
-        assert answer.code == 1
-        assert answer.verdict == f"✗ {H100}: 3 tiles with wrong data"
-
-    @pytest.mark.slow
-    def test_a_launch_that_fails_leaves_the_simulation(
-        self, call: Call, gpu: list[CaptureRequest], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def trap(request: CaptureRequest) -> Trace:
-            raise HardwareError("the kernel trapped", cause="an illegal mbarrier operation")
-
-        monkeypatch.setattr(hwkernels.capture, "capture", trap)
-        answer = call("verify", PC)
-        assert answer.code == 3
-        assert answer.verdict == f"? {SIMULATED}, but the GPU gave no trace"
-        assert answer.err == "pipesim: the kernel trapped\n  probable cause: an illegal mbarrier operation\n"

@@ -84,17 +84,6 @@ class TestTable:
         assert call("verify", *words, "--jobs", "2") == one
 
     @pytest.mark.slow
-    def test_json_has_the_report_of_each(self, several: Call, ring: str) -> None:
-        answer = several(PC, ring, "--no-hardware", "--json").json
-        assert sorted(answer) == ["excepted", "exit_code", "pipesim", "profile", "protocols", "schema"]
-        assert list(answer["protocols"]) == [PC, ring]
-        for each in answer["protocols"].values():
-            assert (each["exit_code"], each["findings"]) == (0, [])
-            assert each["report"]["proof"]["verdict"] == "proved"
-            assert each["report"]["simulation"]["outcome"] == "finished"
-            assert each["report"]["hardware"] == "left_out"
-
-    @pytest.mark.slow
     def test_the_profile_counts(self, several: Call, ring: str) -> None:
         answer = several(PC, ring, "--no-hardware", "--profile", "h200")
         assert "simulated on the profile h200" in answer.out
@@ -144,16 +133,6 @@ class TestWhatIsNotRight:
         assert "3 records were lost" in said(answer)
         first.unlink()
         assert several(PC, ring, "--traces", shelf).code == 3
-
-    @pytest.mark.slow
-    def test_nothing_recorded_of_a_kernel_is_unknown_and_no_kernel_is_not(self, several: Call, ring: str) -> None:
-        Path("empty").mkdir()
-        answer = several(PC, ring, "--traces", "empty")
-        assert answer.code == 3
-        assert row(answer, PC)[-1] == "not recorded"
-        assert row(answer, ring)[-1] == "no kernel"
-        assert "    pipesim capture producer_consumer\n" in answer.out
-        assert answer.verdict == "? 1 of 2 protocols passed; unknown: producer_consumer"
 
     @pytest.mark.slow
     def test_evidence_that_cannot_be_used(self, several: Call, shelf: Path, ring: str) -> None:

@@ -282,13 +282,6 @@ def test_another_profile_can_be_asked_for(stored: Make) -> None:
     assert error > 400  # the bound above does see a profile that is wrong
 
 
-def test_a_trace_of_nothing_has_no_timing(stored: Make) -> None:
-    case = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t0-w600-g1.parquet")
-    result = compare(case.program, case.trace)
-    assert result.timing is None
-    assert result.conformance.divergence is None
-
-
 # a part of a run
 
 
@@ -364,13 +357,3 @@ def test_a_window_is_held_against_the_same_part_of_the_simulation(simulated: Mak
     assert [(f.name, f.simulated is None, f.measured) for f in result.timing.figures[2:]] == [
         ("prologue, traced", False, None), ("epilogue, traced", False, None), ("whole run, traced", False, None),
     ]  # fmt: skip
-
-
-def test_a_recorded_window_keeps_the_periods_of_its_runs(stored: Make) -> None:
-    case = stored(f"h100/{DEFAULT}")
-    whole, part = (compare(c.program, c.trace).timing for c in (case, case.window(16, 48)))
-    assert whole is not None
-    assert part is not None
-    assert part.figures[:2] == whole.figures[:2]
-    assert [f.measured for f in part.figures[2:]] == [None, None, None]
-    assert part.matched == 448

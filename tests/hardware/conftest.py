@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject
-from hwkernels.device.launch import DeviceInfo
+from hwkernels.device.launch import DeviceInfo, require_gpu
 from hwkernels.source_recorder.layout import HEADER, LAUNCH, REPORT
 from hwkernels.source_recorder.record_format import RECORD_WORDS
 from hwkernels.source_recorder.table import Table, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER, share_sums
-from pipesim.errors import KernelTrapError
+from pipesim.errors import HardwareError, KernelTrapError, MissingExtraError
 from tests.support.format2_streams import recode
 
 TABLE = PRODUCER_CONSUMER.table_file
@@ -29,6 +29,17 @@ def cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str((base if worker_id == "master" else base.parent) / "kernels"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def info(request: pytest.FixtureRequest) -> DeviceInfo | None:
+    """What is known of the GPU that a test is marked to need; without one the test is skipped."""
+    if request.node.get_closest_marker("gpu") is None:
+        return None
+    try:
+        return require_gpu()
+    except (HardwareError, MissingExtraError) as error:
+        pytest.skip(str(error).replace("\n", "; "))
 
 
 @pytest.fixture

@@ -31,14 +31,6 @@ def points_at(found: Divergence, good: Any, row: int) -> None:
     assert found.moments[-1].agent == found.agent or any(m.agent == found.agent for m in found.moments)
 
 
-def test_two_events_of_an_agent_exchange_their_times(good: Any) -> None:
-    row = next(r for r in good.rows(kind=EventKind.WAIT_ENTER)[3:] if good.cycle(r + 1) > good.cycle(r))
-    late, early = good.cycle(row + 1), good.cycle(row)
-    found = good.changed(row, cycle=late).changed(row + 1, cycle=early).refused()
-    assert found.kind is DivergenceKind.BACKWARDS
-    assert (found.agent, found.cycle, found.iteration) == (good.agent(row), early, good.trace.events.iteration[row + 1])
-
-
 def test_lanes_or_bytes_are_other_than_the_protocol_says(good: Any) -> None:
     for kind, words in (
         (EventKind.ARRIVE, "arrive empty"),
@@ -53,15 +45,6 @@ def test_lanes_or_bytes_are_other_than_the_protocol_says(good: Any) -> None:
         assert shown.model.startswith(words)
         assert "48" not in shown.model
         assert found.claim == f"{found.agent}: “{shown.hardware}” where the protocol has “{shown.model}”"
-
-
-def test_an_iteration_is_missing(good: Any) -> None:
-    for agent in range(len(good.trace.meta.agents)):
-        rows = [r for r in good.rows(agent=agent) if good.trace.events.iteration[r] == good.first + 3]
-        found = good.without(*rows).refused()
-        assert found.kind is DivergenceKind.OTHER_EVENT
-        points_at(found, good, rows[-1] + 1)
-        assert found.iteration == good.first + 4
 
 
 def test_an_agent_does_more_than_its_program(good: Any) -> None:
@@ -161,21 +144,6 @@ def test_both_sides_of_the_ring_can_be_refused(good: Any) -> None:
     """Once the ring is full its consumers find every tile ready: there nothing but the producer has waited long."""
     sides = {good.trace.meta.sites[int(good.trace.events.site[row])].barrier for _, row, _ in movable(good)}
     assert "full" in sides or (good.first and "empty" in sides)
-
-
-@pytest.mark.sampled(2)
-def test_an_arrive_and_the_return_it_releases_exchange_their_times(good: Any) -> None:
-    """The arrive then stands after its agent's next event, or the return before the arrive: refused in either case."""
-    pairs = movable(good)
-    for release, row, _ in pairs[:: max(1, len(pairs) // 12)]:
-        found = good.changed(release, cycle=good.cycle(row)).changed(row, cycle=good.cycle(release)).refused()
-        follows = release + 1
-        if good.same_agent(release, follows) and good.cycle(follows) < good.cycle(row):
-            assert (found.kind, found.agent) == (DivergenceKind.BACKWARDS, good.agent(release))
-            assert found.cycle == good.cycle(follows)
-        elif good.cycle(row) - good.cycle(release) > good.uncertainty:
-            assert (found.kind, found.agent) == (DivergenceKind.TOO_EARLY, good.agent(row))
-            assert found.cycle == good.cycle(release)
 
 
 def test_an_arrive_that_comes_too_late_is_seen_at_the_wait(simulated: Make) -> None:

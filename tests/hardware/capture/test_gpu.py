@@ -6,20 +6,10 @@ import numpy as np
 import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject, capture
-from hwkernels.device.launch import require_gpu
 from hwkernels.twins.fault import FAULTS, KernelFault
-from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.trace.consistency import check_trace
 
 PARAMS = {"stages": 3, "tiles": 40, "tile_bytes": 4096, "consumer_warps": 2, "work": 100, "arrive_lanes": 1}
-
-
-@pytest.fixture(autouse=True)
-def gpu():
-    try:
-        return require_gpu()
-    except (HardwareError, MissingExtraError) as error:
-        pytest.skip(str(error).replace("\n", "; "))
 
 
 pytestmark = pytest.mark.gpu

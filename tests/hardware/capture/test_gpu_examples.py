@@ -11,12 +11,10 @@ import pytest
 from hwkernels import capture as captures
 from hwkernels.capture import CaptureRequest, SourceSubject
 from hwkernels.capture.arguments import parse_argument
-from hwkernels.device.launch import require_gpu
 from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, TraceVerdict
 from pipesim.conform.timing import median_period
-from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.model.waits import marked_iterations
@@ -27,14 +25,6 @@ from tests.support.paths import EXAMPLES
 
 pytestmark = pytest.mark.gpu
 TILES = 37
-
-
-@pytest.fixture(autouse=True)
-def gpu():
-    try:
-        return require_gpu()
-    except (HardwareError, MissingExtraError) as error:
-        pytest.skip(str(error).replace("\n", "; "))
 
 
 def captured(name: str, params: dict[str, int], words: list[str], expected: dict[str, str], **own: Any) -> Any:

@@ -11,10 +11,9 @@ import pytest
 from hwkernels import capture as captures
 from hwkernels.capture import CaptureRequest, SourceSubject
 from hwkernels.capture.arguments import parse_argument
-from hwkernels.device.launch import require_gpu
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
-from pipesim.errors import HardwareError, MissingExtraError, ParameterError
+from pipesim.errors import ParameterError
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Trace
@@ -22,14 +21,6 @@ from tests.support.paths import EXAMPLES
 
 pytestmark = pytest.mark.gpu
 PROGRAM = find(f"{EXAMPLES / 'rowsum.py'}:rowsum").build({}, grid=2)
-
-
-@pytest.fixture(autouse=True)
-def gpu():
-    try:
-        return require_gpu()
-    except (HardwareError, MissingExtraError) as error:
-        pytest.skip(str(error).replace("\n", "; "))
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ import pytest
 from hwkernels.capture import capture
 from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.twin_subject import recorded_request
-from hwkernels.device.launch import require_gpu
 from hwkernels.twins import REGISTRY
 from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
-from pipesim.errors import HardwareError, MissingExtraError
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 
@@ -23,14 +21,6 @@ RECORDED = [
     for n, recorded in enumerate(kernel.recorded)
     if not recorded.fault  # test_gpu has them
 ]
-
-
-@pytest.fixture(autouse=True)
-def info():
-    try:
-        return require_gpu()
-    except (HardwareError, MissingExtraError) as error:
-        pytest.skip(str(error).replace("\n", "; "))
 
 
 def captured(name, recorded, **more):
