@@ -174,7 +174,7 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
         known = replace(known, named=named)
     answer.send(known)
     start = time.process_time()
-    report = check(target_of(program), {}, quick=True)
+    report = check(replace(target_of(program), kernel=found), {}, quick=True)
     answer.send(
         replace(
             known,
