@@ -5,13 +5,14 @@ same name; where names are left over in both, equally many, the first belongs to
 many warps, whose roles are read off what each warp does, a warp has one role in both. The numbers of a stage are
 compared where a group has the same stages in both, else those of the group. A role is compared in its whole run or,
 if it then differs in less, by iteration with what is left over: its loop may run more often. Of a role that was not
-read to its end, as of a kernel that hangs, only the order of the operations is compared, up to where the shorter one
-ends.
+read to its end, as of a kernel that hangs, only the operations one by one are compared, up to where the shorter one
+ends. So are the parities of all waits.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -36,7 +37,8 @@ class SyncChangeKind(Enum):
     WARPS = "warps"  #: of a role, in the launch's cluster
     COUNT = "init count"  #: of a barrier: that of its last init
     TIMES = "times"  #: an operation of a role on a barrier
-    PARITY = "first parity"  #: that a role waits for on a barrier
+    PARITY = "parity"  #: that a role waits for on a barrier, first or for the ``nth`` time
+    AMOUNT = "amount"  #: of arrivals and bytes of one operation of a role, the ``nth`` of these
     ORDER = "sequence"  #: of the operations of a role that are equally many
 
 
@@ -72,6 +74,7 @@ class SyncChange:
     iterations: tuple[int, int] = (1, 1)
     lines: tuple[str, ...] = ()
     instead_of: str = ""
+    nth: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ def _of_role(was: RoleTally, now: RoleTally, same_stages: set[str]) -> Iterator[
             other.setdefault((on[0], was.first[on]), []).append(on[1])
     for (name, parity), stages in other.items():
         yield SyncChange(SyncChangeKind.PARITY, "", "wait", _on(name, stages), Amount(parity), Amount(1 - parity))
+    yield from _amounts(was, now, {name for name in same_stages if all(name != key[0] for key in other)})
     if not whole:
         yield from _order(was, now, same_stages)
 
@@ -192,6 +196,29 @@ def _differ(a: Amount, b: Amount, rounds: tuple[int, int]) -> bool:
     outside = a.times == b.times and a.times % rounds[0] != 0
     as_often = (a.each, a.more) == (b.each, b.more) or a.times * rounds[1] == b.times * rounds[0] or outside
     return not as_often or a.nbytes * b.times != b.nbytes * a.times
+
+
+def _amounts(was: RoleTally, now: RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:
+    """The first operation of each kind and group for which a number is another one, up to where the order is: a parity,
+    and of what was not read to its end the arrivals and bytes.
+    """
+    found: dict[tuple[SyncChangeKind, str, str], SyncChange] = {}
+    for warps in zip(was.order, now.order, strict=False):
+        nth: Counter[tuple[str, str]] = Counter()
+        for old, new in zip(*warps, strict=False):
+            if old.plain.keys() != new.plain.keys() or old.on != new.on:
+                break
+            (what, line), (name, stage) = next(iter(new.plain.items())), new.on
+            nth[what, name] += 1
+            before, after = (Amount(each.amount[0], nbytes=each.amount[1]) for each in (old, new))
+            kind = SyncChangeKind.AMOUNT if (was.cut or now.cut) and before != after else None
+            if old.amount[2] != new.amount[2] and name in same_stages:
+                kind, before, after = SyncChangeKind.PARITY, Amount(old.amount[2]), Amount(new.amount[2])
+            if kind is not None:
+                lines = (line,) if line else ()
+                change = SyncChange(kind, "", what, _on(name, [stage]), before, after, lines=lines, nth=nth[what, name])
+                found.setdefault((kind, what, name), change)
+    yield from found.values()
 
 
 def _order(was: RoleTally, now: RoleTally, same_stages: set[str]) -> Iterator[SyncChange]:

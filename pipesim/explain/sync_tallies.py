@@ -11,6 +11,7 @@ from pipesim.explain.operation_words import operation_in_short, operation_in_wor
 from pipesim.model.groups import (
     ACCESSES,
     ASYNC_ACCESSES,
+    BY_PARITY,
     ENGINE_ACCESSES,
     EXPECTS,
     LOOP_MARKS,
@@ -35,11 +36,15 @@ _NUMBER = re.compile(r" -?[\d,]+$")
 
 @dataclass(frozen=True)
 class SyncStep:
-    """An operation, or the accesses between two: each in words, and without the name of a tile, with its line."""
+    """An operation, or the accesses between two: each in words, and without the name of a tile, with its line.
+
+    ``amount``: for how many it does it, its bytes, and the parity that it waits for, -1 if none.
+    """
 
     on: Stage
     words: dict[str, str]
     plain: dict[str, str]
+    amount: tuple[int, int, int] = (1, 0, -1)
 
 
 @dataclass
@@ -117,15 +122,32 @@ def role_tallies(program: Program, names: NewNames, role_of: Mapping[Warp, str])
             what, on, times, nbytes = known[op]
             if op[0] == Op.INIT:  # what is another in them is said of the barriers
                 continue
-            plain, slot = _verb_and_slot(program, op, names) if op[0] in TOUCHES_MEMORY else (what, "")
-            order.append(SyncStep(on, {f"{plain}{slot}": line}, {_without_tile(plain): line}))
+            plain, slot = (
+                _verb_and_slot(program, op, names) if op[0] in TOUCHES_MEMORY else (what.partition(" in CTAs ")[0], "")
+            )
+            parity = operand(op, "parity") if op[0] in BY_PARITY else -1
+            ctas = "".join(what.partition(" in CTAs ")[1:])
+            words, short = {f"{plain}{slot}{ctas}": line}, {f"{_without_tile(plain)}{ctas}": line}
+            order.append(SyncStep(on, words, short, (times, nbytes, parity)))
             mine.times[what, on] += times
             mine.nbytes[what, on] += nbytes
             mine.lines.setdefault((what, on), {})[line] = None
             if op[0] in PARITY_WAITS:
                 mine.first.setdefault(on, operand(op, "parity"))
-        mine.order.append(order)
+        mine.order.append(_without_last_tries(order) if a in program.cut else order)
     return found
+
+
+def _without_last_tries(order: list[SyncStep]) -> list[SyncStep]:
+    """A loop of tries at whose wait reading stopped is this wait."""
+    done = len(order) - 1
+    while (
+        done > 0
+        and order[done - 1].on == order[-1].on
+        and all(said.startswith("try") for said in order[done - 1].words)
+    ):
+        done -= 1
+    return [*order[: max(done, 0)], *order[-1:]]
 
 
 def _iterations(program: Program, agent: int) -> int:

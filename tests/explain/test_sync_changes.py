@@ -76,6 +76,10 @@ CASES = {
         ring(use=USE.replace("parity={p}", "parity={q}")),
         ["role1: first waits for parity 1 instead of 0 on full[0..1]"],
     ),
+    "the parity of the first lap again": (
+        ring(use=USE.replace("parity={p}", "parity=0")),
+        ["role1: its 3rd wait on full[0] is for parity 0 instead of 1"],
+    ),
     "an arrive before the read": (
         ring(use="WAIT barrier={f} parity={p};ARRIVE barrier={e} count=2;READ access={f} item={i};FENCE fence=1;"),
         ["role1: another sequence, arrive empty[0] where read tile[0] was"],
@@ -130,3 +134,20 @@ def test_of_a_role_that_was_not_read_to_its_end_the_common_order_is_compared() -
     assert (found.unread, found.changes) == (("role1",), ())
     other = replace(ring(tiles=2, use=USE.replace("FENCE fence=1;", "")), cut=(1,))
     assert said(whole, other) == ["role1: another sequence, arrive empty[0] where fence proxy.async was"]
+    for use, load, sentence in (
+        (USE.replace("count=2", "count=32"), LOAD, "role1: its 1st arrive on empty[0]: 2 → 32 arrivals"),
+        (
+            USE,
+            LOAD.replace("bytes=64", "bytes=64 cta_mask=1"),
+            "role0: another sequence, copy in CTAs 0 full[0] where copy full[0] was",
+        ),
+        (USE, LOAD.replace("expect=64", "expect={q}"), "role0: its 1st arrive on full[0]: 64 → 1 byte"),
+        (USE, LOAD.replace("parity={q}", "parity=1"), "role0: its 3rd wait on empty[0] is for parity 1 instead of 0"),
+    ):
+        assert said(whole, replace(ring(load, use, tiles=3), cut=(0, 1))) == [sentence]
+    spins = "TRY_WAIT barrier={f} parity={p} register=0;" * 2 + "WAIT barrier={f} parity={p};"
+    without = USE.replace("ARRIVE barrier={e} count=2;", "")
+    first = replace(ring(use=without + spins, tiles=1, marks=False), cut=(0, 1))
+    assert said(ring(use=USE + "WAIT barrier={f} parity={p};", marks=False), first) == [
+        "role1: another sequence, wait full[0] where arrive empty[0] was"
+    ]

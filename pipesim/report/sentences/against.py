@@ -7,7 +7,7 @@ from typing import assert_never
 from pipesim.answers.views.against import AgainstReport
 from pipesim.explain.sync_changes import Amount, SyncChange, SyncChangeKind
 from pipesim.model.finding import Verdict
-from pipesim.report.text.words import count, listed, number, place
+from pipesim.report.text.words import count, listed, number, ordinal, place
 
 
 def against_sentence(report: AgainstReport) -> str:
@@ -53,6 +53,14 @@ def _change_words(change: SyncChange) -> str:
             return f"{change.on}: gone, was initialised with a count of {number(before.times)}"
         case SyncChangeKind.COUNT:
             return f"init count of {change.on}: {number(before.times)} → {number(after.times)}"
+        case SyncChangeKind.PARITY if change.nth:
+            parities = f"parity {after.times} instead of {before.times}"
+            return f"{change.role}: its {ordinal(change.nth)} {change.what}{on} is for {parities}"
+        case SyncChangeKind.AMOUNT:
+            times = f"{number(before.times)} → {count(after.times, 'arrival')}" if before.times != after.times else ""
+            nbytes = f"{number(before.nbytes)} → {count(after.nbytes, 'byte')}" if before.nbytes != after.nbytes else ""
+            amounts = ", ".join(filter(None, (times, nbytes)))
+            return f"{change.role}: its {ordinal(change.nth)} {change.what}{on}: {amounts}"
         case SyncChangeKind.PARITY:
             return f"{change.role}: first waits for parity {after.times} instead of {before.times}{on}"
         case SyncChangeKind.ORDER:
