@@ -59,7 +59,7 @@ from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, elsewhere, hidden_by, lines_of
-from pipesim.prove.repair.correction import Correction
+from pipesim.prove.repair.correction import Correction, is_of_any_kind
 from pipesim.targets import Target
 
 EVERY_RANGE = 1 << 10
@@ -317,14 +317,17 @@ class SteppedCheck:
     def _correct(self, unit: Unit) -> None:
         assert self._small is not None
         kernel = self._asked.target.editable
+        tried = False  # all that could correct any finding of a kernel; what does corrects all of it
         for n, refuted in enumerate(self._wrong):
             self._computing[n] = computing_of(refuted, kernel)
             past = led_past_of(self._small.program, refuted, kernel)
             self._led_past[n] = tuple(said for said, _ in past)
             branches = [branch for _, branch in past]
-            self._corrections[n] = corrections_of(
-                self._small.program, refuted, self._asked.program, unit, kernel, branches
-            )
+            known = next(filter(None, self._corrections.values()), ()) if kernel is not None else ()
+            if not known and not (tried and is_of_any_kind(refuted)):
+                known = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel, branches)
+                tried = tried or (kernel is not None and is_of_any_kind(refuted))
+            self._corrections[n] = known
 
     def _look_behind(self, unit: Unit) -> None:
         """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""

@@ -30,7 +30,9 @@ from pipesim.ptx.kernel import EditableKernel
 
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
-_MOST_TRIED = 600_000  #: operations of all programs that are tried for one finding
+_MOST_TRIED = 500_000  #: operations of all programs that are tried for one finding
+#: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
+_LAST_OF_LINES, _LAST_OF_PLACES = 6, 4
 
 
 def corrections_of_kernel(
@@ -76,11 +78,12 @@ class _Trial:
         alike = [each for each in found if each.kind is refuted.kind] or list(found)
         if not alike:
             return ()
-        by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds)
+        by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, _LAST_OF_LINES)
         if by_line or not self.lines.several_a_line:
             return by_line
         self._program = with_places(program, self.lines.where, self._kernel.ptx.name)
-        by_place = corrections(self._program, alike[0], self._program, self._unit, _MOST_TRIED, self._holds)
+        placed = self._program
+        by_place = corrections(placed, alike[0], placed, self._unit, _MOST_TRIED, self._holds, _LAST_OF_PLACES)
         return tuple(replace(c, line=_author(c.line), source=_author(c.source)) for c in by_place)
 
     def _holds(self, repair: Repair) -> bool:

@@ -8,6 +8,7 @@ from heapq import merge
 from itertools import chain
 
 from pipesim.explain.causes import is_unserved
+from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
 from pipesim.model.ops import Engine, operand
@@ -34,6 +35,7 @@ from pipesim.prove.repair.sentences import sentence
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
 MOST_READ = 3_000  #: operations of the program that was asked for, to look for changes in it as well
+EVERY_RANK = 99
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
@@ -57,13 +59,15 @@ def corrections(
     unit: Callable[[int, int], None] | None = None,
     most: int = MOST_TRIED,
     again: Callable[[Repair], bool] | None = None,
+    last: int = EVERY_RANK,
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
     The likeliest; a second one only if it is of another kind and just as likely, at most :data:`MOST`. () if there is
     none, or if the programs are too large to try: ``most`` operations of them all. ``unit`` is called before each
     change that is tried, with how many were, and 0: it is not known how many there will be. ``again``: whether what the
-    program was read from is proved with a change of which the program does not show enough.
+    program was read from is proved with a change of which the program does not show enough. ``last``: the rank of the
+    least likely ones that are tried.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
@@ -71,6 +75,10 @@ def corrections(
     found: list[tuple[int, Correction]] = []
     held: tuple[int, Correction] | None = None  # serialises: what an instruction is on may be wrong instead
     for rank, repair in candidates(program, refuted, asked):
+        if rank > last:
+            break
+        if refuted.deadlock is not None and repair.meets and last < EVERY_RANK:
+            continue  # what makes agents wait for each other ends no hang
         if held is not None and repair.kind not in _IS_ON:
             continue
         if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
@@ -185,6 +193,14 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
 
 def _rank(each: Ranked) -> int:
     return each[0]
+
+
+_HAS_A_LIST = MEMORY_ORDER | {FaultKind.READ_BEFORE_WAIT, FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED}
+
+
+def is_of_any_kind(refuted: Refutation) -> bool:
+    """Whether changes of all kinds may correct it: then they are the same for all findings of a program."""
+    return refuted.fault is None or refuted.fault.kind not in _HAS_A_LIST
 
 
 _IS_ON = frozenset(
