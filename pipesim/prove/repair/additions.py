@@ -238,13 +238,10 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
     turns: Counter[int] = Counter()
     found: dict[int, Insertion] = {}
     if repair.was == Placement.VISIT.value:
-        for place, barrier in _visits(program, agent, repair):
-            there = sum(op[0] in PARITY_WAITS and operand(op, "barrier") == barrier for op in before.code)
-            if turns[barrier] >= _times_signalled(program, barrier) + repair.value - there:
-                continue  # it is never filled again, or waited for
-            wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
-            found[place] = Insertion(place, wait, before.lines[place])
-            turns[barrier] += 1
+        for place, barrier, lap in _visits(program, agent, repair):
+            if lap < _times_signalled(program, barrier) + repair.value:  # it is filled once more
+                wait = (int(Op.WAIT), barrier, (repair.value + lap) & 1, *tail)
+                found[place] = Insertion(place, wait, before.lines[place])
         return insert_operations(before, found.values())
     if repair.at.op:
         order = [stages[stage] for stage in sorted(stages)]
@@ -284,9 +281,11 @@ def _times_signalled(program: Program, barrier: int) -> int:
                for code in program.code)  # fmt: skip
 
 
-def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int, int]]:
-    """Where an agent begins to use what a barrier of the group is about: bytes that are used before the arrivals on
-    this one alone. It begins again after other such bytes, and after each of its own signals on the group of ``past``.
+def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int, int, int]]:
+    """Where an agent begins to use what a barrier of the group is about without a wait for it since it did so last, and
+    the how manieth time that is: bytes that others use before their arrivals on this barrier alone.
+
+    It begins again after other such bytes, and after each of its own signals on the group of ``past``.
     """
     mine = set(stages_of(program, agent, repair.group).values())
     owner: dict[int, int] = {}
@@ -300,12 +299,19 @@ def _visits(program: Program, agent: int, repair: Repair) -> Iterator[tuple[int,
                 owner |= {cell: signalled if owner.get(cell, signalled) == signalled else -1 for cell in used}
                 used.clear()
     now, begin = -1, published_at(program, agent)
+    laps: Counter[int] = Counter()
+    waited: set[int] = set()
     for pc, op in enumerate(program.code[agent][begin:], begin):
-        if op[0] in TOUCHES_MEMORY:
+        if op[0] in PARITY_WAITS:
+            waited.add(operand(op, "barrier"))
+        elif op[0] in TOUCHES_MEMORY:
             about = (owner.get(cell, -1) for cell in range(*program.cells[operand(op, "access")]))
             barrier = next((each for each in about if each >= 0), now)
             if barrier != now:
-                yield pc, barrier
+                if barrier not in waited:
+                    yield pc, barrier, laps[barrier]
+                laps[barrier] += 1
+                waited.discard(barrier)
             now = barrier
         elif repair.past.about == program.instructions[agent][pc].about and (op[0] == Op.ARRIVE or gives_back(op)):
             now = -1
