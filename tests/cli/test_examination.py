@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -61,19 +60,6 @@ def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) 
         "(NVIDIA H100 80GB HBM3)"
     )
     assert flat.endswith(verdict)
-
-
-@pytest.mark.slow
-def test_the_same_in_json(call: Call, faulty: Callable[..., Path]) -> None:
-    answer = call("diff", faulty(Edit(EditKind.MISSING_ARRIVE, 1, 7), "missing_arrive@7"), "--json")
-    (block,) = json.loads(answer.out)["report"]["hardware"]
-    found = block["examination"]
-    assert (found["outcome"], found["possible"]) == ("hang", ["hang"])
-    (told,) = found["diagnosis"]["explanations"]
-    assert told["edit"] == {"kind": "missing_arrive", "agent": 1, "iteration": 7, "group": "empty"}
-    assert (told["agent"], told["barrier"], told["iteration"]) == ("consumer/0", "empty[3]", 7)
-    assert (found["diagnosis"]["made"], found["diagnosis"]["named"]) == ("missing_arrive@7", True)
-    assert (found["autopsy"]["agree"], found["autopsy"]["deadlock"]["kind"]) == (True, "deadlock")
 
 
 @pytest.mark.slow

@@ -68,13 +68,6 @@ class TestWhatIsWritten:
         names = {"launches.json", "scale_ws.ptx", "scale_ws.json", "scale_ws-2.json"}
         assert {path.name for path in Path("launches").iterdir()} == names
 
-    @pytest.mark.slow
-    def test_check_accepts_the_files_as_they_are(self, call: Call) -> None:
-        call("launches", *sh(COPY), "--out", "ignored: it is the program's")
-        first = call("check", "launches/scale_ws.ptx", "--quick")
-        second = call("check", "launches/scale_ws.ptx", "--launch", "launches/scale_ws-2.json", "--quick")
-        assert (first.code, second.code) == (0, 0)
-
     def test_the_folder_and_the_kernels_can_be_chosen(self, call: Call) -> None:
         answer = call("launches", "--out", "a/b", "--kernels", "gemm*", *sh(COPY))
         assert answer.code == 3
@@ -120,14 +113,6 @@ class TestWhatIsWritten:
 
 
 class TestVerdicts:
-    @pytest.mark.slow
-    def test_each_launch_has_one(self, call: Call) -> None:
-        answer = call("launches", "--check", *sh(COPY))
-        assert answer.code == 0
-        assert "    ✓ scale_ws.json    proved: scale_ws: " in answer.out
-        assert answer.out.count("✓ scale_ws") == 2
-        assert "✓ 2 launches: 2 proved" in answer.out
-
     def test_a_refuted_one_is_a_finding_and_is_named(self, call: Call, prepared: Path) -> None:
         text = PTX.read_text(encoding="utf-8")
         line = next(each for each in text.splitlines() if "mbarrier.arrive.shared" in each)
@@ -269,13 +254,6 @@ class TestTheProgramItself:
         process = self.pipesim("--max-memory", "1G", "--time-limit", "1", "--", sys.executable, "-S", "-c", script)
         said = process.communicate()[0].splitlines()[0]
         assert said == f"{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)"
-
-    @pytest.mark.slow
-    def test_a_python_program_is_observed_from_its_start(self) -> None:
-        script = "import sys; print('pipesim.launches.observe' in sys.modules)"
-        process = self.pipesim("--", sys.executable, "-c", script)
-        out, err = process.communicate()
-        assert (out.splitlines()[0], err) == ("True", "")
 
 
 class TestTheEnvironment:

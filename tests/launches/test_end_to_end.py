@@ -105,17 +105,6 @@ class TestPython:
         assert done.returncode == 137
         assert (tmp_path / "launches" / "killed__8.json").is_file()
 
-    @pytest.mark.slow
-    def test_a_profiler_that_is_there_is_said(
-        self, fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("FAKE_CUPTI_TAKEN", "1")
-        words = ("--", sys.executable, fake.folder / "program.py", fake.folder / "code.ptx", "copy__8_4")
-        done = caught(fake, tmp_path, *words)
-        assert (done.returncode, done.stdout.splitlines()[0]) == (3, "done")
-        assert "note: " in done.stdout
-        assert "because no launch was observed" in done.stdout
-
 
 #: A part of a process: what is launched before the block is not recorded.
 PART = """

@@ -12,12 +12,10 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence, Op
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
-from pipesim.targets import find
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.profile import load_profile
 from pipesim.timed.sm.engines import IssueSlots, SharedMemory
-from pipesim.trace.schema import EventKind
 
 
 def agents(*warps: int) -> list[Agent]:
@@ -172,41 +170,6 @@ def test_snapshots_are_relative_and_have_what_is_left_to_do() -> None:
     assert busy.snapshot(900) == idle.snapshot(900) != busy.snapshot(300)
 
 
-def exponentials(program_params: dict[str, int], profile: Profile) -> list[int]:
-    """How long each softmax takes of a launch that records it."""
-    trace = simulate(find("attention_sm90").build(program_params), profile, traced=True).trace
-    kinds = [site.kind for site in trace.meta.sites]
-    begun: dict[int, int] = {}
-    found = []
-    for agent, site, cycle in zip(
-        trace.events.agent.tolist(), trace.events.site.tolist(), trace.events.cycle.tolist(), strict=True
-    ):
-        if kinds[site] is EventKind.WORK_BEGIN:
-            begun[agent] = cycle
-        elif kinds[site] is EventKind.WORK_END:
-            found.append(cycle - begun[agent])
-    return found
-
-
-def test_a_second_group_slows_the_softmax_of_the_first() -> None:
-    """Two consumer groups that do not take turns compute at the same time."""
-    base = load_profile("h200")
-    profile = replace(base, values={**base.values, "attention/softmax.permille": 900, "mma.slots_permille": 600})
-    alone = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
-    together = exponentials({"num_consumer": 2, "pingpong": 0, "kv_blocks": 6}, profile)
-    assert max(together) > 1.2 * max(alone)
-
-
-def test_its_own_multiplication_slows_a_softmax() -> None:
-    """The first block has none beside it."""
-    base = load_profile("h200")
-    values = {"attention/softmax.permille": 1100}
-    for share, slower in (0, False), (900, True):
-        profile = replace(base, values={**base.values, **values, "mma.slots_permille": share})
-        found = exponentials({"num_consumer": 1, "kv_blocks": 6}, profile)
-        assert (min(found) < max(found)) is slower
-
-
 def test_a_multiplication_that_can_be_slowed_is_issued_once() -> None:
     """Beside its own products it takes a little longer. The twin: while others compute, too."""
 
@@ -285,22 +248,6 @@ def test_accesses_compute_after_they_are_served_in_the_slots_of_their_quarter() 
     assert served(memory(0, 4), {0: (0, access), 1: (250, access)}) == {0: 300, 1: 550}
 
 
-def test_warps_of_a_quarter_that_compute_much_slow_each_other() -> None:
-    """Seven consumer warps of ``persistent_scheduler`` on four quarters; with three nobody shares one."""
-    profile = load_profile("h200")
-    for warps, slowed in ((3, False), (7, True)):
-        program = find("persistent_scheduler").build({"consumer_warps": warps, "tiles": 4})
-        price = Prices(program, profile, traced=False)
-        lines = {work.line for work in program.work if work.name == "persistent_scheduler/sum"}
-        costs = {
-            price(op, line)
-            for code, of in zip(program.code, program.lines, strict=True)
-            for op, line in zip(code, of, strict=True)
-            if line in lines
-        }
-        assert any(cost.slots for cost in costs) is slowed
-
-
 def test_a_work_that_takes_no_time_takes_no_slots() -> None:
     """Else what its warp does next would have ended as soon as it begins. The twin: without it."""
     base = load_profile("h200")
@@ -367,24 +314,3 @@ def test_bytes_of_a_fence_are_no_access(warps: int, fenced: int, demand: int) ->
         if op[0] == Op.WORK
     ]
     assert demands == warps * [demand]
-
-
-def test_who_is_alone_on_a_quarter_asks_for_nothing() -> None:
-    """Without a work of the tensor core, and without a second group."""
-    base = load_profile("h200")
-    profile = replace(base, values={**base.values, "attention/weights.permille": 1000})
-    demands = {}
-    for groups in (1, 2):
-        program = find("attention_sm90").build({"num_consumer": groups, "kv_blocks": 2})
-        if groups == 1:
-            program = replace(program, work=tuple(work for work in program.work if not work.amount("products")))
-        price = Prices(program, profile, traced=False)
-        softmax = [work.line for work in program.work if work.name == "attention/weights"]
-        demands[groups] = {
-            price(op, line).demand
-            for code, lines in zip(program.code, program.lines, strict=True)
-            for op, line in zip(code, lines, strict=True)
-            if line in softmax
-        }
-    assert demands[1] == {0}
-    assert demands[2] == {9 * 66 + 2 * 32}

@@ -53,17 +53,6 @@ def test_each_term_can_bind(
     assert reading.period_millicycles == bound.period_millicycles  # and here it is reached
 
 
-def test_its_terms(ring: Make, toy: Make) -> None:
-    bound = ring_law(ring(stages=3, tiles=9, work=30, warps=2), toy())
-    assert bound is not None
-    assert bound.terms == (
-        ("the producer's issue", 17_000),
-        ("the consumers", 47_000),
-        ("the copy engine", 4_000),
-        ("the latency around the ring over 3 stages", (4 + 54 + 3 + 5 + 2 + 31 + 2) * 1000 // 3),
-    )
-
-
 def test_recording_costs_its_records(ring: Make, toy: Make) -> None:
     bound = ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10), traced=True)
     assert bound is not None

@@ -32,40 +32,6 @@ def times(result: Simulation, agent: str, kind: EventKind, group: str = "") -> l
     ]
 
 
-def test_an_arrive_is_noticed_by_the_next_try_only(ring: Make, toy: Make) -> None:
-    """Whatever the consumer's work, the blocked producer returns 10 + n * 100 cycles after its first try, plus 5."""
-    profile = toy(wait_retry=10, wait_poll=100)
-    waited = []
-    for work in range(0, 400, 7):
-        result = simulate(ring(stages=1, tiles=2, work=work), profile)
-        enter, back = times(result, "load", EventKind.WAIT_ENTER)[1], times(result, "load", EventKind.WAIT_RETURN)[1]
-        seen = times(result, "use", EventKind.ARRIVE)[0] + 2
-        assert 0 <= back - 5 - seen < 100
-        waited.append(back - enter)
-    assert set(waited) == {10 + 100 * n + 5 for n in range(1, 6)}
-
-
-def test_a_landing_wakes_at_once(ring: Make, toy: Make) -> None:
-    """The same consumer, blocked on bytes, returns 3 cycles after the last of them, wherever that falls."""
-    profile = toy(wait_retry=10, wait_poll=100)
-    for latency in range(50, 250, 7):
-        slow = replace(profile, values=profile.values | {"copy.latency": latency})
-        result = simulate(ring(stages=1, tiles=1), slow)
-        landed = times(result, "load", EventKind.COPY)[0] + latency + 4
-        assert times(result, "use", EventKind.WAIT_RETURN) == [landed + 3]
-
-
-def test_the_first_copy_of_a_cta_is_cold(ring: Make, toy: Make) -> None:
-    warm, cold = (simulate(ring(stages=2, tiles=2), toy(copy_cold=c)) for c in (0, 40))
-    there = times(warm, "use", EventKind.WAIT_RETURN)
-    late = times(cold, "use", EventKind.WAIT_RETURN)
-    assert late[0] == there[0] + 40
-    # the second does not pay again and overtakes the first: it is there when the consumer comes for it
-    assert late[1] == times(cold, "use", EventKind.WAIT_ENTER)[1] + 5
-    assert late[1] < times(cold, "load", EventKind.COPY)[1] + 40 + 54 + 3
-    assert cold.outcome is Ending.FINISHED
-
-
 @pytest.mark.parametrize(("grid", "every", "flight"), [(1, 4, 54), (2, 8, 58), (4, 16, 66), (1000, 16, 66)])
 def test_ctas_share_the_device(ring: Make, toy: Make, grid: int, every: int, flight: int) -> None:
     """A device that loads as fast as one SM: with 2 and 4 of its 4 SMs loading, each gets a half and a quarter."""
