@@ -70,7 +70,7 @@ def _launch_file(options: argparse.Namespace) -> int:
     made = launch_template(ptx, options.entry)
     write_whole(file, made.text.encode(), force=options.force)
     given = "" if file == ptx.with_suffix(".json") else f" --launch {shlex.quote(str(file))}"
-    sets = "".join(f" --set {offset}=VALUE" for offset in made.open_words)
+    sets = "".join(f" --set {place}=VALUE" for place in made.open_words)
     command = f"pipesim check {shlex.quote(str(ptx))}{given}"
     lines = [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
     if made.block:
@@ -79,7 +79,9 @@ def _launch_file(options: argparse.Namespace) -> int:
     lines.append(f"  {others} and dynamic_shared_bytes, where they are not those of your launch")
     if made.dynamic_shared:
         lines.append("  dynamic_shared_bytes: it is 0 in the file, and the kernel uses dynamic shared memory")
-    lines += [f"  the word at byte {offset} of the parameters: its value is null" for offset in made.open_words]
+    for place in made.open_words:
+        word = f"the word at byte {place} of the parameters" if place[0].isdigit() else f"the parameter {place}"
+        lines.append(f"  {word}: its value is null")
     if made.tensor_maps:
         lines.append("  of tensor maps element and box, or --box: a proof needs them where a copy uses the map")
     lines += ["", "Then, with the words in the file or on the command line:", "", f"  {command}{sets}", ""]

@@ -20,6 +20,8 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, used_once
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.register_fences import unfenced_products
+from pipesim.ptx.flow.slice import Need
+from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
@@ -97,10 +99,28 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
             stopped.setdefault(why, []).append(warp)
         elif warp.status is Status.BLOCKED:
             blocked.setdefault(f"waiting at {words.place_of(warp.pc)} when every warp waits", []).append(warp)
+    leaves = [warp.stop.leaf for warp in words.cluster.warps if warp.stop is not None]
+    options = _missing(words) if any(leaf is not None and leaf.launch for leaf in leaves) else []
     return (
-        tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items()),
+        tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items())
+        + ((f"give all that the kernel needs with {' '.join(options)}",) if options[1:] else ()),
         tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items()),
     )
+
+
+def _missing(words: _Words) -> list[str]:
+    """The options for all words of the parameters, and boxes of tensor maps, that are not known and that it needs."""
+    image, found = words.cluster.image, []
+    wanted = words.kernel.code.wanted
+    maps = {each.offset for each in wanted if each.need is Need.TENSOR_MAP}
+    for need, offset, nbytes, *_ in wanted:
+        in_map = any(each <= offset < each + 128 for each in maps)
+        if need is Need.PARAMETER and not in_map and image.parameter(offset, nbytes) is None:
+            found.append(f"--set {image.place(PARAMETERS + offset)}=VALUE")
+        made = image.tensor_map(PARAMETERS + offset) if need is Need.TENSOR_MAP else None
+        if made is not None and not made.box_bytes:
+            found.append(f"--box {image.place(PARAMETERS + offset)}=TYPE:SIZE,SIZE")
+    return list(dict.fromkeys(found))
 
 
 def _left_out(words: _Words, *, unread: bool) -> list[str]:

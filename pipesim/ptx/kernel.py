@@ -17,9 +17,11 @@ from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
+from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
 from pipesim.ptx.launch.values import NO_SHAPE, GivenNames, Launch, NamedBarriers, NamedRole, NamedTile
+from pipesim.ptx.names.parameters import with_source_names
 from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.read import read_module
@@ -58,7 +60,7 @@ def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) ->
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     module = replace(module, sources=enter_sources(ptx, module.files.values()))
     entry = entry_of(module, given)
-    given = replace(given, entry=entry.name)
+    given = with_source_names(replace(given, entry=entry.name), entry, module.sources)
     return module, with_settings(given, entry, sets) if sets else given
 
 
@@ -92,7 +94,7 @@ def names_in_force(ptx: Path, launch: Path | None = None) -> tuple[Path, Launch]
 
 @dataclass(frozen=True)
 class LaunchTemplate:
-    """A launch file to fill in: its text, the kernel, and the offsets in its parameters of words without a value.
+    """A launch file to fill in: its text, the kernel, and the words of its parameters without a value, for ``--set``.
 
     ``block``: PTX does not say how many threads a CTA has. ``tensor_maps``: some parameters are, or have, tensor maps.
     ``dynamic_shared``: the kernel has shared memory of which only the launch says the size.
@@ -100,7 +102,7 @@ class LaunchTemplate:
 
     text: str
     entry: str
-    open_words: tuple[int, ...]
+    open_words: tuple[str, ...]
     block: bool
     tensor_maps: bool
     dynamic_shared: bool
@@ -112,6 +114,7 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     ``entry``: the kernel, where the file has several. Raises PtxError or LaunchFileError.
     """
     module = read_module(_PTX.read_text(ptx), ptx.name)
+    sources = enter_sources(ptx, module.files.values())
     if not entry and len(module.entries) != 1:
         names = ", ".join(each.name for each in module.entries)
         raise LaunchFileError(
@@ -120,11 +123,14 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
             correction="name one of them with --entry NAME",
         )
     name = entry or module.entries[0].name
-    function = inline_calls(module, entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1))))
-    made = template(function, slice_of(function))
+    kernel = entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1)))
+    function = inline_calls(module, kernel)
+    made = with_source_names(template(function, slice_of(function)), kernel, sources)
     maps = has_tensor_maps(each.content for each in made.parameters)
     dynamic = any(each.external for each in function.shared)
-    return LaunchTemplate(launch_json(made), name, open_words(made, function), made.block == NO_SHAPE, maps, dynamic)
+    image = Image(made, function)
+    words = tuple(image.place(PARAMETERS + offset) for offset in open_words(made, function))
+    return LaunchTemplate(launch_json(made), name, words, made.block == NO_SHAPE, maps, dynamic)
 
 
 class KernelReading(NamedTuple):

@@ -34,7 +34,7 @@ def kernel(tmp_path: Path) -> Path:
 def test_an_open_word_makes_the_verdict_unknown_and_is_named(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(kernel)]) == 3
     said = capsys.readouterr().out
-    assert "byte 0 of the parameters, which --set 0=VALUE gives" in said.replace("\n               ", " ")
+    assert "byte 0 of the parameters, which --set laps=VALUE gives" in said.replace("\n               ", " ")
     assert "was not followed to its end" in said
 
 

@@ -192,12 +192,22 @@ class Image:
         region = self._region(address)
         if region is None:
             return ""
-        return f"{self.describe(address)}, which --set {region.path}{address - region.base}=VALUE gives"
+        return f"{self.describe(address)}, which --set {self.place(address)}=VALUE gives"
+
+    def place(self, address: int) -> str:
+        """A place of a launch as ``--set`` and ``--box`` have it: the name of a parameter, else bytes; "" outside."""
+        region = self._region(address)
+        if region is None:
+            return ""
+        offset = address - region.base
+        name = dict(self._formals).get(offset, "") if region.base == PARAMETERS else ""
+        alone = [each for _, each in self._formals].count(name) == 1  # else the name means the first
+        return name if name.isidentifier() and alone else f"{region.path}{offset}"
 
     def place_of_map(self, address: int) -> tuple[str, str]:
         """A tensor map in words, and the place of ``--box`` that gives its box; both "" outside of the launch.
 
-        ``parameter 2 (b), byte 256 of the parameters`` and ``256``.
+        ``parameter 2 (b), byte 256 of the parameters`` and ``b``.
         """
         region = self._region(address)
         if region is None:
@@ -208,7 +218,7 @@ class Image:
         if region.base == PARAMETERS and number >= 0:
             name = self._formals[number][1]
             words = f"parameter {number}{f' ({name})' if name else ''}, {words}"
-        return words, f"{region.path}{offset}"
+        return words, self.place(address)
 
     def _region(self, address: int) -> Region | None:
         found = bisect_right(self._bases, address) - 1

@@ -21,6 +21,8 @@ _HEAD_END = re.compile(r"\s*(?:const|noexcept|override|final|&|\s)*(?:->[^;{}]*)
 _LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\(([^()]*)\)[^;{}()]*)?\{")
 _NOTHING = frozenset({"nullptr", "NULL", ""})
 _PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
+_QUALIFIERS = re.compile(r"\b(?:const|volatile|struct|typename|__grid_constant__)\b")
+_TYPES = frozenset({"bool", "char", "short", "int", "long", "float", "double"})
 _OPERAND = re.compile(r'"[^"\n]*"\s*\(')
 
 
@@ -148,15 +150,13 @@ class CppText:
             if tail is None or (tail[1] == "{" and 0 <= matching(self._bare, tail.end() - 1, at) < at):
                 continue
             given = split_at_commas(self.text[opens + 1 : closes])
-            named = (_PARAMETER.search(each) for each in given)
-            return Head(tuple(each[1] if each else "" for each in named), closes + 1)
+            return Head(tuple(map(_name_of, given)), closes + 1)
         return None
 
     def _lambda_head(self, at: int) -> Head | None:
         for match in reversed(list(_LAMBDA.finditer(self._bare, max(at - _FUNCTION, 0), at))):
             if matching(self._bare, match.end() - 1, at + _FUNCTION) > at:
-                named = (_PARAMETER.search(each) for each in split_at_commas(match[1] or ""))
-                return Head(tuple(each[1] if each else "" for each in named), match.end())
+                return Head(tuple(map(_name_of, split_at_commas(match[1] or ""))), match.end())
         return None
 
     def meaning(self, name: str, head: Head, at: int) -> str:
@@ -188,6 +188,13 @@ class CppText:
             return ""
         begin = operands[number].end()
         return text[begin : matching(text, begin - 1)]
+
+
+def _name_of(parameter: str) -> str:
+    """The name in a parameter's declaration, "" if it has a type only."""
+    found = _PARAMETER.search(parameter)
+    kind = _QUALIFIERS.sub("", parameter[: found.start()]).strip() if found is not None else ""
+    return found[1] if found is not None and kind and not kind.endswith("::") and found[1] not in _TYPES else ""
 
 
 def receiver_path(call: Call) -> str:

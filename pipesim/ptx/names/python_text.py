@@ -125,6 +125,12 @@ class PythonText:
         around = [each for each in self._around if isinstance(each, ast.FunctionDef) and _has(each, line)]
         return max(around, key=lambda each: each.lineno, default=None)
 
+    def parameters_at(self, line: int) -> tuple[str, ...]:
+        """The names of the parameters of the function that has a line, without ``constexpr`` ones."""
+        found = self.function_at(line)
+        given = [*found.args.posonlyargs, *found.args.args, *found.args.kwonlyargs] if found is not None else []
+        return tuple(each.arg for each in given if not each.annotation or "constexpr" not in _text(each.annotation))
+
     def argument(self, call: ast.Call, function: ast.FunctionDef, name: str) -> str:
         """The text that a call gives to a parameter; "" if it is not known."""
         for each in call.keywords:

@@ -62,6 +62,14 @@ class Resolver:
         text = self._text(place)
         return text.operands_at(place.line, place.column) if isinstance(text, PythonText) else []
 
+    def parameters(self, place: Frame) -> tuple[str, ...]:
+        """The names of the parameters of the function that a place is in; in Python without the constants."""
+        text = self._text(place)
+        if isinstance(text, PythonText):
+            return text.parameters_at(place.line)
+        head = text.head(text.place(place.line, place.column), _function_names(place.function)) if text else None
+        return head.parameters if head is not None else ()
+
     def _value(self, frames: tuple[Frame, ...]) -> str:
         outer, place = frames[:-1], frames[-1]
         text = self._text(place)

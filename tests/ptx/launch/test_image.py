@@ -27,8 +27,12 @@ def test_words_of_the_parameters_are_known_where_the_file_gives_them():
     assert made.parameter(4096, 4) is None
     assert made.describe(PARAMETERS + 128) == "byte 128 of the parameters"
     assert made.describe(5) == ""
-    assert made.describe_unknown(PARAMETERS + 128) == "byte 128 of the parameters, which --set 128=VALUE gives"
+    assert made.describe_unknown(PARAMETERS + 128) == "byte 128 of the parameters, which --set n=VALUE gives"
     assert made.describe_unknown(5) == ""
+    assert [made.place(PARAMETERS + offset) for offset in (0, 128, 132)] == ["a", "n", "132"]
+    two = [Parameter("a", content) for content in (MAP, Number("u32", 7), Pointer(), Struct(192, ()), Number("f32", 1))]
+    shared = Image(Launch("k", (1, 1, 1), (32, 1, 1), parameters=tuple(two)), kernel("ret;", PARAMS))
+    assert shared.place(PARAMETERS) == "0"  # a name that several have is none of one place
 
 
 def test_a_value_that_is_left_open_is_unknown():

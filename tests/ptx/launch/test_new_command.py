@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
-from tests.support.paths import ROOT
+from tests.support.paths import EXAMPLES, ROOT
 from tests.support.small_ptx import text_of
 
 KERNEL = ROOT / "tests" / "ptx" / "kernels" / "gemm_wgmma_ws-sm_90a.ptx"
@@ -34,6 +34,47 @@ def test_the_file_that_it_writes_is_filled_in_and_checked(ptx: Path, capsys: pyt
     assert main(["check", str(ptx), "--quick", "--set", "536=1024", "--set", "540=1024"]) in (0, 3)
     said = capsys.readouterr().out
     assert "536" not in said
+
+
+ALL, WHOLE, ONE = "give all that the kernel needs", "int rows, int n)", "which --set n=VALUE gives"
+
+
+@pytest.mark.parametrize(
+    ("head", "asked", "sets", "said"),
+    [
+        (WHOLE, "--set rows=VALUE --set n=VALUE", [], f"{ALL} with --set rows=VALUE --set n=VALUE"),
+        (WHOLE, "--set rows=VALUE --set n=VALUE", ["rows=2"], ONE),  # the only one is said where it is needed
+        (
+            "int rows, int n, int more)",
+            "--set 16=VALUE --set 20=VALUE",
+            [],
+            f"{ALL} with --set 16=VALUE --set 20=VALUE",
+        ),
+        ("int, int n)", "--set 16=VALUE --set 20=VALUE", ["16=2"], "which --set 20=VALUE gives"),
+    ],
+)
+def test_words_have_the_names_of_the_source(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    head: str,
+    asked: str,
+    sets: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # elsewhere than the original source
+    ptx, file = Path(shutil.copy(EXAMPLES / "row_max.ptx", tmp_path)), tmp_path / "row_max.json"
+    source = (EXAMPLES / "row_max.cu").read_text(encoding="utf-8")
+    (tmp_path / "row_max.cu").write_text(source.replace(WHOLE, head), encoding="utf-8")
+    assert main(["new", "--ptx", str(ptx), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["next"][0].endswith(f"row_max.ptx {asked}")
+    right = json.loads((EXAMPLES / "row_max.json").read_text(encoding="utf-8"))
+    made = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**right, "parameters": made["parameters"]}), encoding="utf-8")
+    assert main(["check", str(ptx), *(word for each in sets for word in ("--set", each))]) == 3
+    shown = " ".join(capsys.readouterr().out.split())
+    assert said in shown
+    assert (ALL in shown) is (ALL in said)
 
 
 def test_it_asks_only_for_what_the_kernel_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
