@@ -12,7 +12,7 @@ from pipesim.findings.waivers import Waiver
 from pipesim.inputs import InputKind
 
 SCHEMA, VERSION = "pipesim-baseline", 1
-_WRITE = "write it with --update-baseline"
+_WRITE = "delete it, and write it again with --update-baseline"
 BASELINE = InputKind("baseline", MAX_JSON_BYTES, UsageError, _WRITE)
 _MEMBERS = {"kind": str, "function": str, "role": str, "names": list, "text": str, "nth": int}
 

@@ -26,7 +26,7 @@ def against_lines(report: AgainstReport, width: int) -> list[str]:
         lines += [line for each in changes for line in wrap(change_sentence(each), width, "    ", "      ")]
     if report.synchronisation.unread:
         roles = listed(report.synchronisation.unread)
-        said = f"not read to the end in both, so that only the order is compared: {roles}"
+        said = f"not read to the end in both, so that only their beginnings are compared: {roles}"
         lines += ["", *wrap(said, width, "  ", "    ")]
     for label, findings in (("gone", report.gone_findings), ("unchanged", report.unchanged_findings)):
         lines += ["", *_listed_findings(label, findings, width)] if findings else []
