@@ -13,12 +13,12 @@ from pipesim.answers.calibrate_inputs import Inputs, RecordedFile, Tell, observa
 from pipesim.answers.calibrate_workers import FitWorkers
 from pipesim.answers.evidence import capture_trace
 from pipesim.answers.spread import processors, spread
-from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
+from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.fit.least_squares import require_scipy
 from pipesim.conform.fit.observation import RunObservation, Vector
 from pipesim.conform.fit.problem import FitProblem
 from pipesim.conform.fit.propose import CandidateQuestion, information_of, one_by_one, propose
-from pipesim.conform.fit.solve import ProfileFit, SoFar, fit_profile, fit_so_far
+from pipesim.conform.fit.solve import CalibratedValue, ProfileFit, SoFar, ValueState, fit_profile, fit_so_far
 from pipesim.conform.quantities import QuantityKind
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
@@ -75,7 +75,7 @@ def calibrate(
     problem = FitProblem(observations, base, only, frozenset(known))
     _require_known(only, problem, base)
     fit, ended = _fit(problem, tell)
-    values = tuple(_value(each.name, fit, base) for each in fit.values) + tuple(
+    values = fit.values + tuple(
         CalibratedValue(
             unused, base[unused], base[unused], None, ValueState.MEASURED if unused in known else ValueState.ASSUMED
         )
@@ -150,12 +150,6 @@ def _values_to_write(values: Sequence[CalibratedValue], base: Profile) -> dict[s
     return {
         each.name: each.value for each in values if each.name in base.values or each.name.rpartition(".")[0] in works
     }
-
-
-def _value(name: str, fit: ProfileFit, base: Profile) -> CalibratedValue:
-    each = next(value for value in fit.values if value.name == name)
-    state = ValueState.FITTED if each.determined else ValueState.ASSUMED
-    return CalibratedValue(name, base.values.get(name, each.base), each.value, each.half_width, state, each.with_others)
 
 
 def residual_rows(

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from pipesim.answers.calibrate import Calibration, residual_rows
 from pipesim.answers.calibrate_inputs import unusable
 from pipesim.answers.compare import with_locks_of
-from pipesim.answers.views.calibrate import CalibratedValue, CalibrationReport, ResidualRow, ValueState
+from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.compare import compare
 from pipesim.conform.fit.observation import RunObservation, observe
 from pipesim.conform.fit.segments import measured_works, with_measured
+from pipesim.conform.fit.solve import CalibratedValue, ValueState
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict

@@ -3,32 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from pipesim.conform.fit.propose import Proposal
-
-
-class ValueState(Enum):
-    """What a calibration says about a value of the profile. The value is the word of a report."""
-
-    MEASURED = "measured"  #: by a micro-kernel
-    FITTED = "fitted"  #: to the recordings, which determine it
-    ASSUMED = "assumed"  #: kept from the base profile: nothing determines it
-
-
-@dataclass(frozen=True)
-class CalibratedValue:
-    """One value: the base's, the new one, half of its 95 % interval (None: nothing depends on it), its state.
-
-    ``with_others``: values that it cannot be distinguished from, so that only all of them together have an effect.
-    """
-
-    name: str
-    base: int
-    value: int
-    half_width: float | None
-    state: ValueState
-    with_others: tuple[str, ...] = ()
+from pipesim.conform.fit.solve import CalibratedValue, ValueState
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
@@ -28,19 +29,26 @@ _HELPS = 0.98  #: of the loss before: a turn that leaves more was the last
 _REACHES = (4.0, 2.0, 1.0)  #: standard deviations that these are away
 
 
-@dataclass(frozen=True)
-class FittedValue:
-    """One value of the profile: before, after, and its interval (``value`` plus or minus ``half_width``).
+class ValueState(Enum):
+    """What a calibration says about a value of the profile. The value is the word of a report."""
 
-    ``determined``: by the observations; if not, the base's value is kept. ``with_others``: values that it is mixed up
-    with, so that only all together have an effect. ``half_width`` is None where no observation depends on it.
+    MEASURED = "measured"  #: by a micro-kernel
+    FITTED = "fitted"  #: to the recordings, which determine it
+    ASSUMED = "assumed"  #: kept from the base profile: nothing determines it
+
+
+@dataclass(frozen=True)
+class CalibratedValue:
+    """One value: the base's, the new one, half of its 95 % interval (None: nothing depends on it), its state.
+
+    ``with_others``: values that it cannot be distinguished from, so that only all of them together have an effect.
     """
 
     name: str
     base: int
     value: int
     half_width: float | None
-    determined: bool
+    state: ValueState
     with_others: tuple[str, ...] = ()
 
 
@@ -52,7 +60,7 @@ class ProfileFit:
     """
 
     profile: Profile
-    values: tuple[FittedValue, ...]
+    values: tuple[CalibratedValue, ...]
     before: tuple[Vector, ...]
     after: tuple[Vector, ...]
     scale: float
@@ -164,9 +172,10 @@ def _fit_result(problem: FitProblem, kept: Sequence[str], x: Vector, now: Spread
     values = []
     for n, (name, base) in enumerate(problem.start.items()):
         if name in kept:
-            values.append(FittedValue(name, base, profile.values[name], now[0][kept.index(name)], determined=True))
+            width = now[0][kept.index(name)]
+            values.append(CalibratedValue(name, base, profile.values[name], width, ValueState.FITTED))
         else:
-            values.append(FittedValue(name, base, base, widths[n], False, mixed[n]))
+            values.append(CalibratedValue(name, base, base, widths[n], ValueState.ASSUMED, mixed[n]))
     return ProfileFit(profile, tuple(values), problem.each(problem.base), problem.each(profile), now[2])
 
 
