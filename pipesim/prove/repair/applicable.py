@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, pairwise, takewhile
+from itertools import combinations, islice, pairwise, takewhile
 
 from pipesim.model.groups import (
     ACCESSES,
@@ -174,7 +174,11 @@ def _of_one_operation(program: Program) -> Iterator[Ranked]:
     for role, group in pairs(program, lambda op: op[0] == Op.EXPECT_TX):
         yield 1, Repair(K.ARRIVES_TOO, role, group)
     yield from ((2, repair) for repair in masks(program))
-    yield from ((3, repair) for repair in counts(program))
+    several = list(counts(program))
+    yield from ((3, repair) for repair in several)
+    for one, other in combinations(several, 2):
+        if (one.value, one.was) == (other.was, other.value):
+            yield 3, replace(one, also=(other,))
     yield from ((5, repair) for repair in counts(program, by_lanes=True))
     numbers = [repair for repair in threads(program) if repair.kind is K.NUMBER]
     yield from ((2, repair) for repair in numbers)

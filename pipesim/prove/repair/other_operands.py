@@ -13,6 +13,7 @@ from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
+from pipesim.prove.repair.arithmetic import count_of
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, waited_before
@@ -90,6 +91,10 @@ def _swaps(program: Program, role: str, mine: _BarrierUses) -> Iterator[Ranked]:
             if sizes[one] == sizes[other]:
                 rank = 2 if done == "gives back" and _is_swapped(program, role, one, other) else 5
                 yield rank, Repair(K.SWAP, role, f"{one},{other}", at=at)
+    every = dict.fromkeys(group for groups in mine.values() for group in groups)
+    for one, other in combinations(every, 2):
+        if sizes[one] == sizes[other] and count_of(program, one) != count_of(program, other):  # which tell them apart
+            yield 5, Repair(K.SWAP, role, f"{one},{other}", 1)
 
 
 def _is_swapped(program: Program, role: str, one: str, other: str) -> bool:

@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Literal
 
 from pipesim.model.edits import Listing, listing, replace_operations
-from pipesim.model.groups import BY_PARITY, ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.groups import (
+    BY_PARITY,
+    LIFE,
+    ON_BARRIER,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    READS_MEMORY,
+    TOUCHES_MEMORY,
+)
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Tile
@@ -37,14 +45,17 @@ def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def swap_groups(program: Program, agent: int, repair: Repair) -> Listing:
-    """The releases (or with ``at`` the waits) of two groups, each on the other."""
+    """The releases (or with ``at`` the waits, with ``value`` 1 all operations) of two groups, each on the other."""
     before = listing(program, agent)
     one, other = repair.group.split(",")
     to = {one: other, other: one}
     found: dict[int, Operation] = {}
     for pc, op in enumerate(before.code):
         group = site_of(program, agent, pc).about
-        if group in to and (op[0] in PARITY_WAITS if repair.at.op else gives_back(op)):
+        meant = (
+            op[0] in ON_BARRIER - LIFE if repair.value else op[0] in PARITY_WAITS if repair.at.op else gives_back(op)
+        )
+        if group in to and meant:
             found[pc] = _on_group(program, op, to[group])
     return replace_operations(before, found)
 

@@ -44,6 +44,8 @@ _VERBS = {
 def sentence(repair: Repair) -> str:
     """The change in one sentence."""
     parts = repair, *repair.also
+    if any(each.value != repair.value for each in parts):
+        return " and ".join(sentence(replace(each, also=())) for each in parts)
     *others, last = repair.roles
     whose = f"each of {', '.join(others)} and {last}" if others else last
     at = repair.at._replace(about=_all_of(each.at.about for each in parts if each.at.op == repair.at.op))
@@ -245,7 +247,8 @@ def _other_group(r: Repair) -> str:
 
 def _swap(r: Repair) -> str:
     one, other = r.group.split(",")
-    return f"{r.role}: exchange {one} and {other} where it {'waits for' if r.at.op else 'arrives on'} them"
+    does = "uses" if r.value else "waits for" if r.at.op else "arrives on"
+    return f"{r.role}: exchange {one} and {other} where it {does} them"
 
 
 def _syncs(r: Repair) -> str:

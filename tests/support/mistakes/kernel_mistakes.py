@@ -37,6 +37,7 @@ HALVES = {
     LOAD: "r.of_full(i).cp_async_arrive(noinc=True)",
     "full=1": "full=64",
 }
+TWO_CONSUME = {**FIVE, CONSUMER_ROLE: '@r.role("consumer", warps=2)', "empty=1": "empty=2"}
 ONE_COPIES = {**SEVEN, PRODUCER: 'role("producer", warps=4)', "range(tiles)": "range(tiles if w.index == 0 else 0)"}
 ONE_RELEASES = {
     **FIVE,
@@ -282,6 +283,16 @@ _KERNELS = [
     _in(
         small.two_groups, "no_end", "DEADLOCK", {"done[0].arrive()": "pass"},
         "each of consumer0 and consumer1 arrives on done once at its end: no role does",
+    ),
+    _in(
+        right_ring, "counts_exchanged", "DEADLOCK", {"full=1": "full=2", "empty=2": "empty=1"},
+        "initialise full with a count of 1 instead of 2 and initialise empty with a count of 2 instead of 1",
+        base=TWO_CONSUME,
+    ),
+    _in(
+        right_ring, "exchanges_both", "DEADLOCK", {AWAIT: AWAIT.replace("full", "empty"),
+         RELEASE: RELEASE.replace("empty", "full")}, "consumer: exchange empty and full where it uses them",
+        base=TWO_CONSUME,
     ),
 ]  # fmt: skip
 KERNEL_MISTAKES = {each.name: each for each in _KERNELS}
