@@ -86,8 +86,8 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for kind in (K.PHASES, K.STAGES):
         for pair in waits:
-            likely = first_parities(program, *pair)
-            yield from ((4 if start in likely else 6, Repair(kind, *pair, start)) for start in (0, 1))
+            likely, slip = first_parities(program, *pair), 5 if program.coverage.extracted and kind is K.PHASES else 6
+            yield from ((4 if start in likely else slip, Repair(kind, *pair, start)) for start in (0, 1))
     unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
     for role, group in unasked:
         yield from _of_a_wait(program, role, group)
