@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER, TOUCHES_MEMORY
+from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.positions import PARITY
 from pipesim.model.tables import Access
@@ -71,8 +71,8 @@ def barriers_of_values(
 ) -> dict[int, str]:
     """The path of those of these barriers, by offset in shared memory, of which the source says what they guard.
 
-    ``inits``: the positions of their inits, by offset. One that no warp uses in this launch is taken for an element of
-    the array before it, if one place inits both.
+    ``inits``: the positions of their inits, by offset. One that lies between elements of an array, or that no warp
+    uses in this launch, is taken for an element of the array before it, if one place inits both.
     """
     guarded = _Guarded(recorder, body, resolver, inits)
     found: dict[int, str] = {}
@@ -86,8 +86,9 @@ def barriers_of_values(
         for at, name in apart.items():
             found |= dict.fromkeys(arrays[at], f"{name}.{'full' if full else 'empty'}")
     for offset in sorted(inits.keys() - found.keys()):
-        if guarded.follows(offset) and offset - BARRIER_BYTES in found:
-            found[offset] = found[offset - BARRIER_BYTES]
+        before, after = (found.get(offset + step, "") for step in (-BARRIER_BYTES, BARRIER_BYTES))
+        if before and guarded.beside(offset) and (before == after or not guarded.is_used(offset)):
+            found[offset] = before
     return found
 
 
@@ -101,7 +102,8 @@ class _Uses:
     arrives: dict[int, None] = field(default_factory=dict)
     first: dict[int, int] = field(default_factory=dict)  #: the parity that each agent waits for first
     before: set[int] = field(default_factory=set)  #: the barriers of the copies that follow a wait for this one
-    after: set[Access] = field(default_factory=set)  #: what an agent touched last in tensor memory before it arrives
+    read: set[Access] = field(default_factory=set)  #: in tensor memory, between an agent's last wait and its arrive
+    written: set[Access] = field(default_factory=set)  #: between these, there or in shared memory
 
     def positions(self) -> set[int]:
         """Of every kind."""
@@ -118,30 +120,38 @@ class _Guarded:
         self._offsets = [offset for _, offset in recorder.barriers]
         self._uses = {offset: _Uses() for offset in self._offsets}
         self._results: dict[Place, set[Access]] = defaultdict(set)  #: what products write, by their places
+        self._issuers, self._loaders = set[int](), set[int]()  #: the agents of products and of copies
         for agent in range(len(recorder.streams)):
             self._read(recorder, agent)
         self._values = values_copied([each.copies for each in self._uses.values()], body, resolver)
-        copies = {at for each in self._uses.values() for at in each.copies}
-        self._loads = self._places(copies)
-        self._loaded = {resolver.value(body[at]) for at in copies}
+        copies = [each for each in body if each.opcode == "cp" and each.has("bulk", "mbarrier::complete_tx::bytes")]
+        self._loads = set(map(_place, copies))
+        self._loaded = set(map(resolver.value, copies))
+        self._products = {_place(each) for each in body if each.opcode == "tcgen05" and each.has("mma")}
 
     def _read(self, recorder: StreamRecorder, agent: int) -> None:
         """Enter what an agent does."""
         stream, accesses = recorder.streams[agent], list(recorder.accesses)
-        waited, touched = _Uses(), set[Access]()
+        waited, read, written = _Uses(), set[Access](), set[Access]()
         for op, at in zip(stream.code, stream.positions, strict=True):
-            if op[0] in TOUCHES_MEMORY and (access := accesses[operand(op, "access")]).space is Space.TENSOR:
-                touched = {access}
-                if op[0] == Op.TRANSFER_WRITE:
+            if op[0] in (Op.READ, Op.WRITE, Op.TRANSFER_WRITE):
+                access = accesses[operand(op, "access")]
+                if op[0] == Op.WRITE:
+                    written.add(access)
+                elif access.space is Space.TENSOR and op[0] == Op.READ:
+                    read.add(access)
+                elif self._body[at].has("mma"):
                     self._results[_place(self._body[at])].add(access)
+                    self._issuers.add(agent)
             if op[0] not in _DONE or (number := operand(op, "barrier")) < 0:
                 continue
             each = self._uses[self._offsets[number]]
             if op[0] == Op.TMA_LOAD:
                 each.copies[at] = None
+                self._loaders.add(agent)
                 waited.before.add(self._offsets[number])
             elif op[0] in ASKS:
-                waited = each
+                waited, read, written = each, set(), set()
                 each.waits[at] = None
                 if op[0] in BY_PARITY:
                     each.first.setdefault(agent, op[PARITY])
@@ -149,7 +159,8 @@ class _Guarded:
                 each.commits[at] = None
             else:
                 each.arrives[at] = None
-                each.after |= touched
+                each.read |= read
+                each.written |= written
 
     def _places(self, positions: Iterable[int]) -> set[Place]:
         return {_place(self._body[at]) for at in positions}
@@ -161,29 +172,51 @@ class _Guarded:
         agents that begin with different parities one holds the room.
         """
         each = self._uses[offset]
-        waits = self._places(each.waits)
-        results = {access for place in waits for access in self._results.get(place, ())}
-        if each.copies or (waits and waits <= self._loads) or (not each.commits and results & each.after):
+        waits, first = self._places(each.waits), set(each.first.values())
+        if each.copies or (waits and waits <= self._loads and each.first.keys() <= self._loaders):
             return bool(each.copies)
-        first = set(each.first.values())
+        if each.commits and waits <= self._products:
+            return first != {1} or not self._operands(each)
+        if not each.commits and self._has_read_result(each):
+            return False
         return first == {0} if len(first) == 1 else bool(each.commits)
 
     def value(self, offset: int) -> str:
         """The value that a barrier guards; "" where it is not certain."""
         each = self._uses[offset]
         if each.copies:
-            copied = {_place(self._body[at]): self._values.get(at, "") for at in each.copies}
+            mine = self._places(each.copies)
+            ring = [other.copies for other in self._uses.values() if not mine.isdisjoint(self._places(other.copies))]
+            copied = {_place(self._body[at]): self._values.get(at, "") for copies in ring for at in copies}
             return "+".join(dict.fromkeys(copied[at] for at in sorted(copied))) if all(copied.values()) else ""
         full, waits = self.is_full(offset), self._places(each.waits)
         after = {self.value(other) for other in each.before if self._uses[other].copies}
         if not full and len(after) == 1:
             return after.pop()
-        if waits and waits <= self._results.keys() and full != bool(each.commits):  # of a product's operand
-            given = {name for at in each.waits for name in self._resolver.operands(self._body[at])}
-            return given.pop() if len(given := given - self._loaded - {""}) == 1 else ""
+        if waits <= self._products:
+            issuing = not self._issuers.isdisjoint(each.first)
+            handed = each.written and waits <= self._results.keys() if full else each.commits
+            if handed and full != bool(each.commits) and (operands := self._operands(each)):
+                return operands.pop() if len(operands) == 1 else ""
+            seen = each.commits or self._has_read_result(each)
+            if not waits or not (seen or set(each.first.values()) == {int(issuing)}):
+                return ""  # too little is seen of it
         named = [self._named(kind) for kind in (each.waits, each.commits, each.arrives)]
         found = next((names for names in (set().union(*named), *named) if len(names) == 1), set())
-        return next(iter(found or (self._named([self._inits[offset]]) if each.positions() else ())), "")
+        return next(iter(found or self._named([self._inits[offset]])), "")
+
+    def _has_read_result(self, each: _Uses) -> bool:
+        """Whether who arrives has read the result of the product at whose place agents wait for a barrier."""
+        results = [result for place in self._places(each.waits) for result in self._results.get(place, ())]
+        return any(
+            read.cta == to.cta and read.offset < to.offset + to.nbytes and to.offset < read.offset + read.nbytes
+            for read in each.read
+            for to in results
+        )
+
+    def _operands(self, each: _Uses) -> set[str]:
+        """The operands of the product at whose place agents wait for a barrier that no copy loads."""
+        return {name for at in each.waits for name in self._resolver.operands(self._body[at])} - self._loaded - {""}
 
     def _named(self, positions: Iterable[int]) -> set[str]:
         return {value for at in positions if (value := self._resolver.value(self._body[at]))}
@@ -191,24 +224,26 @@ class _Guarded:
     def one_array(self, offset: int, others: Sequence[int]) -> bool:
         """Whether a barrier is of the array of others, which guard a value of the same name.
 
-        It is if its copies have the places of theirs, if one instruction is about both, or if it lies behind one that
-        the same place inits.
+        It is if a copy of each has the same place, if one instruction is about both, or if it lies behind one that the
+        same place inits.
         """
         each = self._uses[offset]
-        if each.copies:
-            return any(self._places(each.copies) == self._places(self._uses[other].copies) for other in others)
-        instructions = [self._uses[other].positions() for other in others]
-        beside = offset - BARRIER_BYTES in others and self._beside(offset)
-        return beside or not all(map(each.positions().isdisjoint, instructions))
+        if offset - BARRIER_BYTES in others and self.beside(offset):
+            return True
+        return any(
+            not each.positions().isdisjoint(other.positions())
+            or not self._places(each.copies).isdisjoint(self._places(other.copies))
+            for other in map(self._uses.__getitem__, others)
+        )
 
-    def _beside(self, offset: int) -> bool:
+    def beside(self, offset: int) -> bool:
         """Whether one place inits a barrier and the one before it."""
         before = self._inits.get(offset - BARRIER_BYTES)
-        return before is not None and self._places([before]) == self._places([self._inits[offset]])
+        return before is not None and _place(self._body[before]) == _place(self._body[self._inits[offset]])
 
-    def follows(self, offset: int) -> bool:
-        """Whether no warp uses a barrier, and one place inits it and the one before it."""
-        return not self._uses[offset].positions() and self._beside(offset)
+    def is_used(self, offset: int) -> bool:
+        """Whether any warp waits for it or signals on it."""
+        return bool(self._uses[offset].positions())
 
     def frames(self, offset: int) -> Place:
         """The first place that says the value, else that of its init."""

@@ -104,6 +104,7 @@ PRODUCT = (
     "mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0; @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r5], %rd0, %rd0, %r4, %p1;"
 )
 COMMIT = "add.u32 %r1, %r0, {}; @%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1];"
+HAND_ON = "st.shared.u32 [%r0+96], %r0; add.u32 %r1, %r0, 16; mbarrier.arrive.shared.b64 _, [%r1];"
 ROOM = "add.u32 %r1, %r0, 32; mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 1;"
 DRAIN = "add.u32 %r1, %r0, {}; mbarrier.try_wait.parity.shared.b64 %p0, [%r1], 0;"
 RING = [chain(11, 13 + 9 * n, (4, "kernel"), at=9) for n in range(2)]
@@ -210,6 +211,19 @@ STORIES = (
         tiles=["a 64 2", "b 96 2"],
     ),
     Story(
+        "a ring of which a load of the second element is missing, and those of the third",
+        "",
+        [(at, IN_LOOP) for at in (0, 8, 16, 24)],
+        {0: "a+b.full[0]", 8: "a+b.full[1]", 16: "a+b.full[2]", 24: "a+b.full[3]"},
+        file="k.py",
+        copies=[
+            *((0, 64, LOADS[2]), (0, 96, LOADS[3]), (8, 64, LOADS[2])),
+            *((24, 64, LOADS[2]), (24, 96, LOADS[3])),
+        ],
+        tiles=["a 64 1", "b 96 1"],
+        code=[(DRAIN.format(16), IN_LOOP)],
+    ),
+    Story(
         "one variable loaded on two lines",
         "",
         [(0, IN_LOOP), (8, IN_LOOP)],
@@ -233,11 +247,12 @@ STORIES = (
         "",
         [(at, IN_LOOP) for at in (0, 16, 32, 48)],
         {0: "more.full[0]", 16: "w.full[0]", 32: "w.empty[0]", 48: "b.full[0]"},
-        [(16, MORE)],
-        "k.py",
+        file="k.py",
         copies=[(48, 64, LOAD_B)],
         tiles=["b 64 1"],
-        code=[(ROOM + DRAIN.format(16) + PRODUCT + COMMIT.format(0) + COMMIT.format(32) + DRAIN.format(0), MORE)],
+        code=[
+            (ROOM + HAND_ON + DRAIN.format(16) + PRODUCT + COMMIT.format(0) + COMMIT.format(32) + DRAIN.format(0), MORE)
+        ],
     ),
     Story(
         "room in what a product is added to",
@@ -249,7 +264,8 @@ STORIES = (
         tiles=["b 64 1"],
         code=[
             (PRODUCT + COMMIT.format(0) + DRAIN.format(0), MORE),
-            ("add.u32 %r1, %r0, 16; mbarrier.arrive.shared.b64 _, [%r1];" + DRAIN.format(16), MORE),
+            ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r5]; add.u32 %r1, %r0, 16;", MORE),
+            ("mbarrier.arrive.shared.b64 _, [%r1];" + DRAIN.format(16), MORE),
         ],
     ),
     Story(
