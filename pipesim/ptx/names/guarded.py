@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER
+from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.positions import PARITY
 from pipesim.model.tables import Access
@@ -134,13 +134,13 @@ class _Guarded:
         stream, accesses = recorder.streams[agent], list(recorder.accesses)
         waited, read, written = _Uses(), set[Access](), set[Access]()
         for op, at in zip(stream.code, stream.positions, strict=True):
-            if op[0] in (Op.READ, Op.WRITE, Op.TRANSFER_WRITE):
+            if op[0] in TOUCHES_MEMORY:
                 access = accesses[operand(op, "access")]
                 if op[0] == Op.WRITE:
                     written.add(access)
-                elif access.space is Space.TENSOR and op[0] == Op.READ:
+                elif op[0] == Op.READ and access.space is Space.TENSOR:
                     read.add(access)
-                elif self._body[at].has("mma"):
+                elif op[0] == Op.TRANSFER_WRITE and self._body[at].has("mma"):
                     self._results[_place(self._body[at])].add(access)
                     self._issuers.add(agent)
             if op[0] not in _DONE or (number := operand(op, "barrier")) < 0:
