@@ -17,28 +17,17 @@ from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
-from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Site, Trace, TraceMeta
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
 from pipesim.trace.window import cut, lose
+from tests.support.report_examples import SITES
 
 Make = Callable[..., Any]
 NOTHING = {False: PeriodPair(None, None), True: PeriodPair(None, None)}
 DEFAULT = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 
-SITES = (
-    Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
-    Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
-    Site("load_copy_full", "load", EventKind.COPY, "full"),
-    Site("use_wait_enter_full", "use", EventKind.WAIT_ENTER, "full"),
-    Site("use_wait_return_full", "use", EventKind.WAIT_RETURN, "full"),
-    Site("use_work_begin", "use", EventKind.WORK_BEGIN),
-    Site("use_work_end", "use", EventKind.WORK_END),
-    Site("use_arrive_empty", "use", EventKind.ARRIVE, "empty"),
-)
-
-
 #: Of its operations nothing is known.
 WARPS = Program(
-    "by_hand", {}, (Agent(0, 0, ALL_LANES, "load", 0), Agent(0, 1, ALL_LANES, "use", 0)), (), (), (),
+    "by_hand", {}, (Agent(0, 0, ALL_LANES, "load", 0), Agent(0, 1, ALL_LANES, "mma", 0)), (), (), (),
     code=((), ()), lines=((), ()), sources=("",),
 )  # fmt: skip
 
@@ -55,7 +44,7 @@ def by_hand(tiles: int = 10, *, late: int = 0, slow: int = 0, runs: tuple[Run, .
         for site, at in ((3, 50), (4, 70 + (5 if i == 3 else 0)), (5, 80), (6, 120), (7, 130)):
             buffer.append(0, 1, site, stage, parity, i, 0, t + late + at)
     meta = TraceMeta(
-        "hardware", "by_hand", {}, 1, Device("a chip"), (AgentInfo("load", 0, 0), AgentInfo("use", 0, 1)),
+        "hardware", "by_hand", {}, 1, Device("a chip"), (AgentInfo("load", 0, 0), AgentInfo("mma", 0, 1)),
         (BarrierGroup("full", 2, 1), BarrierGroup("empty", 2, 1)), SITES, runs=runs,
     )  # fmt: skip
     return Trace(meta, buffer.events(1_000_000))
@@ -71,16 +60,16 @@ def test_reading_a_trace() -> None:
     assert reading.total == 1030
     assert reading.sites["load", EventKind.WAIT_ENTER, "empty"] == Spread(10, 10)
     assert reading.sites["load", EventKind.COPY, "full"] == Spread(70, 70)  # to the next tile's wait
-    assert reading.sites["use", EventKind.WAIT_ENTER, "full"] == Spread(20, 25)  # tile 3 returned 5 later
-    assert reading.sites["use", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
-    assert reading.sites["use", EventKind.ARRIVE, "empty"] == Spread(20, 20)
+    assert reading.sites["mma", EventKind.WAIT_ENTER, "full"] == Spread(20, 25)  # tile 3 returned 5 later
+    assert reading.sites["mma", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
+    assert reading.sites["mma", EventKind.ARRIVE, "empty"] == Spread(20, 20)
     assert len(reading.sites) == 8
     assert time_spent(WARPS, by_hand()) == {
         ("load", "waiting for empty"): 108,  # 100 of 930
         ("load", "everything else"): 892,
-        ("use", "waiting for full"): 209,  # 205 of 980
-        ("use", "work"): 408,
-        ("use", "everything else"): 383,
+        ("mma", "waiting for full"): 209,  # 205 of 980
+        ("mma", "work"): 408,
+        ("mma", "everything else"): 383,
     }
 
 
@@ -186,12 +175,12 @@ def test_two_traces_site_by_site_and_share_by_share() -> None:
     timing = compare_timing(by_hand(late=40), by_hand(), NOTHING, WARPS)
     assert timing is not None
     assert len(timing.sites) == 8
-    assert timing.sites[4] == SiteTiming("use", "wait_return", "full", Spread(10, 10), Spread(10, 10))
+    assert timing.sites[4] == SiteTiming("mma", "wait_return", "full", Spread(10, 10), Spread(10, 10))
     assert [(s.agent, s.what) for s in timing.shares] == [
-        ("load", "waiting for empty"), ("use", "waiting for full"), ("use", "work"),
-        ("load", "everything else"), ("use", "everything else"),
+        ("load", "waiting for empty"), ("mma", "waiting for full"), ("mma", "work"),
+        ("load", "everything else"), ("mma", "everything else"),
     ]  # fmt: skip
-    assert timing.shares[2] == Share("use", "work", 408, 408)
+    assert timing.shares[2] == Share("mma", "work", 408, 408)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +290,7 @@ def test_what_a_window_shows_of_the_two_ends(
     assert reading is not None
     assert (reading.prologue, reading.epilogue, reading.total) == (prologue, epilogue, total)
     assert reading.period_millicycles == 100_000
-    assert reading.sites["use", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
+    assert reading.sites["mma", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
 
 
 def test_the_period_of_a_window_is_taken_from_the_steady_part_of_the_run() -> None:

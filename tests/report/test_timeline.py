@@ -12,18 +12,8 @@ from pipesim.model.waits import WaitPurpose
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.trace.activity import picture
 from pipesim.trace.recorder import EventBuffer
-from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
-
-SITES = (
-    Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),
-    Site("load_wait_return_empty", "load", EventKind.WAIT_RETURN, "empty"),
-    Site("load_copy_full", "load", EventKind.COPY, "full"),
-    Site("mma_wait_enter_full", "mma", EventKind.WAIT_ENTER, "full"),
-    Site("mma_wait_return_full", "mma", EventKind.WAIT_RETURN, "full"),
-    Site("mma_work_begin", "mma", EventKind.WORK_BEGIN),
-    Site("mma_work_end", "mma", EventKind.WORK_END),
-    Site("mma_arrive_empty", "mma", EventKind.ARRIVE, "empty"),
-)
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, Trace, TraceMeta
+from tests.support.report_examples import SITES
 
 
 def trace(*rows: tuple[int, int, int], cta: int = 0, agents: int = 1, status: str = "finished") -> Trace:
