@@ -129,9 +129,6 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
         yield from ((6, Repair(K.ACQUIRE, role, group, start, Placement.FIRST.value, tile)) for tile in tiles)
     for start in reversed(starts):
         yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
-        yield from (
-            (6, Repair(K.ACQUIRE, role, group, start, Placement.FIRST.value, at=site)) for site in reversed(used)
-        )
 
 
 def of_transfers(program: Program) -> Iterator[Ranked]:

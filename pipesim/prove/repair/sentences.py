@@ -189,10 +189,8 @@ def _after_init(r: Repair) -> str:
 def _acquire(r: Repair) -> str:
     if r.was == Placement.WRITTEN.value:
         return f"{r.role} waits for {r.group} before it reads {r.at.about}, for the phase in which that is signalled"
-    if r.was == Placement.FIRST.value and not r.at.line:
-        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first uses {r.at.about}"
     if r.was == Placement.FIRST.value:
-        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first executes {_with_line(r.at)}"
+        return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first uses {r.at.about}"
     if r.was == Placement.VISIT.value and not r.past.about:
         place = "it uses the bytes that this is about"
     elif r.was in (Placement.BEFORE_ALL.value, Placement.VISIT.value):

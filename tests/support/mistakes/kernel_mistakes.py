@@ -200,7 +200,8 @@ _KERNELS = [
     ),
     _in(
         right_ring, "all_not_waited_for", "RACE, UNINITIALISED_READ", {AWAIT: "pass"},
-        "consumer waits for late, with parity 0, once: before it first executes the read of tile", base=ALL_AT_ONCE,
+        "consumer waits for late, with parity 0 in the first lap, before it uses the bytes that this is about",
+        base=ALL_AT_ONCE,
     ),
     _in(
         right_ring, "every_second_product", "DEADLOCK", {RELEASE: f"if i % 2 == 0:\n    with w.elect_one(): {RELEASE}"},

@@ -340,7 +340,7 @@ _SMALL = [
     ),
     _in(
         small.hand_over, "sync_inside_a_condition", {AGAIN: "if i < tiles - 1: w.bar_sync(1, threads)"}, HANGS,
-        "writer executes the bar_sync once more at its end, as many times as its partners",
+        "writer executes the bar_sync every time, after the bar_sync",
     ),
     _in(
         small.multicast, "peer_not_waited_for",
