@@ -10,6 +10,7 @@ from pipesim.targets import find
 from tests.support.twin_launches import launch_of, ptx_of
 from tools.corpus import modular
 from tools.corpus.corpus_kernel import CorpusKernel
+from tools.corpus.environment import ROOT
 
 #: Twins of Hopper: the parameters that differ from the defaults.
 HOPPER: Sequence[tuple[str, str, Mapping[str, int]]] = (
@@ -27,10 +28,12 @@ HOPPER: Sequence[tuple[str, str, Mapping[str, int]]] = (
 
 
 def twins(folder: Path) -> Iterator[str]:
-    """All of them."""
+    """All of them, with their sources beside them, which say the names of barriers and tiles."""
     for each in hopper():
         each.save(folder)
         yield each.stem
+    for source in (ROOT / "hwkernels").rglob("*.cu*"):
+        (folder / source.name).write_bytes(source.read_bytes())
 
 
 def hopper() -> Iterator[CorpusKernel]:
