@@ -1,28 +1,38 @@
 """Judge which CTAs do the same: as the kinds of a launch say, against reading every CTA of it.
 
 ``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones. Of a
-grid with more clusters than ``--most`` some are read, the last one among them.
+grid with more clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive
+out in one CTA alone, N times in each kernel, and says whether the check names that CTA.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import re
 import sys
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
+from pipesim.answers.check import check
 from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
+from pipesim.model.finding import Verdict
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.kernel import read_kernel
+from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
+from pipesim.report.sentences.check import ctas_words
+from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel
 
 _MOST = 64
@@ -48,6 +58,42 @@ def by_force(first: Extraction, clusters: Sequence[int]) -> list[object]:
     return found
 
 
+def without_an_arrive(text: str, launch: Launch, rng: random.Random) -> tuple[str, int, int]:
+    """A kernel one of whose arrives is left out in one CTA that is not the first; the line and the CTA."""
+    entry = text.index(launch.entry)
+    lines = text.split("\n")
+    start = text[: text.index("{", text.index(")", entry))].count("\n")
+    arrives = [n for n, line in enumerate(lines) if n > start and _ARRIVE.match(line)]
+    at, cta = rng.choice(arrives), rng.randrange(1, prod(launch.grid))
+    x, y, _ = launch.grid
+    asked = " ".join(
+        f"mov.u32 %cta_r, %ctaid.{axis}; setp.{'eq.u32 %cta_p, %cta_r, ' if not n else 'eq.and.u32 %cta_p, %cta_r, '}"
+        f"{place}{', %cta_p' if n else ''};"
+        for n, (axis, place) in enumerate(zip("xyz", (cta % x, cta // x % y, cta // (x * y)), strict=True))
+    )
+    lines[at] = f"{asked} @%cta_p bra $L_cta_skip; {lines[at]} $L_cta_skip:"
+    lines[start] = lines[start].replace("{", "{ .reg .b32 %cta_r; .reg .pred %cta_p;", 1)
+    return "\n".join(lines), at + 1, cta
+
+
+_ARRIVE = re.compile(r"\s*(\{\s*)?(@\S+\s+)?mbarrier\.arrive[^;{}]*;\s*(\})?\s*$", re.ASCII)
+
+
+def _judge_mutants(ptx: Path, count: int) -> bool:
+    """Whether the check of every CTA finds what the check of the one without the arrive does, and names it."""
+    launch, rng, right = read_kernel(ptx).kernel.launch, random.Random(1), True
+    for _ in range(count if prod(launch.grid) > 1 else 0):
+        text, line, cta = without_an_arrive(ptx.read_text(), launch, rng)
+        with TemporaryDirectory() as folder:
+            file, given = Path(folder) / ptx.name, str(ptx.with_suffix(".json"))
+            file.write_text(text)
+            every, alone = (check(find(str(file), launch=given, sets=s), {}, quick=True) for s in ((), (f"cta={cta}",)))
+        right &= every.verdict is alone.verdict and (every.verdict is Verdict.PROVED or cta in every.scope.ctas)
+        said = f"alone {alone.verdict.value}, {every.verdict.value} in {ctas_words(every.scope)}"
+        print(f"{ptx.parent.name}/{ptx.stem}: line {line} not in CTA {cta}: {said}", flush=True)
+    return right
+
+
 def _judge(name: str, first: Extraction, most: int) -> bool:
     total = EveryCta(first).clusters
     clusters = sorted({*range(0, total, max(total // most, 1)), total - 1})
@@ -65,7 +111,11 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=0, metavar="N")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=_MOST)
+    parser.add_argument("--mutants", type=int, default=0, metavar="N")
     options = parser.parse_args()
+    if options.mutants:
+        noticed = [_judge_mutants(each, options.mutants) for each in options.kernels]
+        return 0 if all(noticed) else 1
     right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
     for seed in range(options.first_seed, options.first_seed + options.random):
         text, launch = random_cta_kernel(seed)

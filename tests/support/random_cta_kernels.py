@@ -77,6 +77,19 @@ done:
 """
 
 
+def _chosen_by_logic(rng: random.Random, register: int, known: list[int]) -> str:
+    """One of two registers, by two comparisons that are joined."""
+    a, b, c, d, x, y = (f"%r{rng.choice(known)}" for _ in range(6))
+    one, two = (rng.choice(("lt.u32", "ge.u32", "gt.s32", "eq.u32", "ne.s32")) for _ in range(2))
+    second, _, kind = two.partition(".")
+    logic = rng.choice(("and", "or", "xor"))
+    if rng.random() < 0.5:  # the same for all CTAs
+        c, d = "%r22", str(rng.randrange(9))
+    joined = f" setp.{one} %p20, {a}, {b};\n setp.{second}.{logic}.{kind} %p21, {c}, {d}, %p20;"
+    last = rng.choice(("not.pred %p22, %p21;", "xor.pred %p22, %p20, %p21;", "and.pred %p22, %p21, %p20;"))
+    return f"{joined}\n {last}\n selp.b32 %r{register}, {x}, {y}, %p22;"
+
+
 def ring_of_cta(made: str, grid: tuple[int, int, int] = GRID, n: int = 0, **chosen: object) -> tuple[str, Launch]:
     """The ring with these instructions first, ``chosen`` registers, and its launch."""
     usual = {
@@ -94,6 +107,10 @@ def random_cta_kernel(seed: int) -> tuple[str, Launch]:
     rng = random.Random(seed)
     lines, known = [], [20, 21, 22, 23, 24]
     for register in range(30, 30 + rng.randrange(2, 9)):
+        if rng.random() < 0.3:
+            lines.append(_chosen_by_logic(rng, register, known))
+            known.append(register)
+            continue
         op, a = rng.choice(_OPS), rng.choice(known)
         amount = str(rng.choice((1, 2, 3, 4, 7, 31)))
         b = f"%r{rng.choice(known)}" if rng.random() < 0.5 and op != "shl" else amount

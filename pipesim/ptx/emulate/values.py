@@ -74,6 +74,9 @@ class _LanewiseOperators:
     __le__, __ge__ = _operator(operator.le)[0], _operator(operator.ge)[0]
     __eq__, __ne__ = _operator(operator.eq)[0], _operator(operator.ne)[0]
 
+    def __pos__(self) -> Value:
+        return self
+
     def __bool__(self) -> bool:
         raise TypeError("a value of several lanes, or an unknown one, is neither true nor false")
 
@@ -223,7 +226,8 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         return unknown[0]
     if varying is not None and function not in _TOTAL:
         return varying.inputs.apply(function, args)
-    return function(*args)
+    found = function(*args)
+    return int(found) if found.__class__ is bool else found
 
 
 def _by_lane(function: Callable[..., Value], args: tuple[Value, ...], *, known: bool) -> list[Value]:
@@ -234,7 +238,8 @@ def _by_lane(function: Callable[..., Value], args: tuple[Value, ...], *, known: 
     columns = [a.each if isinstance(a, PerLane) else repeat(a) for a in args]
     at_once = _AT_ONCE.get(function)
     if at_once is not None:
-        return list(map(at_once, *columns))
+        found = map(at_once, *columns)
+        return list(map(operator.pos, found) if function in _COMPARISONS else found)
     if function in _TOTAL or (known and all(integers(a.each) for a in args if isinstance(a, PerLane))):
         return list(map(function, *columns))
     return [lift(function, *each) for each in zip(*columns, strict=False)]
@@ -276,6 +281,8 @@ _AT_ONCE: Mapping[Callable[..., Value], Callable[..., Value]] = {
     _times: operator.mul,
     _both: operator.and_,
 }  # fmt: skip
+#: Give Python's truth values, which become numbers.
+_COMPARISONS = frozenset({operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne})
 _INTEGERS = frozenset({int, bool})
 
 

@@ -3,7 +3,7 @@
 Such an integer computes as any other one does, and keeps its expression. Wherever the run depends on its value (a
 branch, an address, a count: whatever asks for its truth, its hash or the plain integer) the values for which the run
 would go on in the same way are noted as a condition. Python does not ask where it wants an index or the end of a range:
-``int(...)`` belongs there.
+``int(...)`` belongs there. Nor does it where the left operand is True or False: such a number does not come to be.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class FreeInputs:
 
     def apply(self, function: Callable[..., int], arguments: tuple[Any, ...]) -> int:
         """A function of integers, some of which depend on free inputs."""
-        plain = [each if each.__class__ is int else int.__int__(each) for each in arguments]
+        arguments = tuple(each if each.__class__ is Varying else _plain(each) for each in arguments)
+        plain = map(_plain, arguments)
         known = _KNOWN.get(getattr(function, "__name__", ""))
         found = None if known is None else known(*arguments)
         if found is not None:
@@ -331,6 +332,9 @@ class Varying(int):
     __lt__, __gt__ = _compare(_less), _compare(_less, swap=True)
     __le__, __ge__ = _compare(_less, swap=True, negate=True), _compare(_less, negate=True)
     __eq__, __ne__ = _compare(_equal), _compare(_equal, negate=True)
+
+    def __pos__(self) -> Any:
+        return self
 
     def __neg__(self) -> Any:
         return self * -1

@@ -342,7 +342,8 @@ def _integer_test(instruction: Instruction, a: Operand, b: Operand, names: NameT
     x, y = operand_text(a, names, width), operand_text(b, names, width)
     if kind == "s" and compare not in _SIGNLESS:
         x, y = signed(x, width), signed(y, width)
-    return f"({x}{_COMPARE[compare]}{y})"
+    # a number: with True on the left Python takes an integer that varies with the CTA for a plain one
+    return f"(+({x}{_COMPARE[compare]}{y}))"
 
 
 def _set_integer(instruction: Instruction, names: NameTable) -> list[Assignment]:

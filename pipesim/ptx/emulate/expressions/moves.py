@@ -158,7 +158,7 @@ def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
     which = "any" if instruction.has("any") else "all"
     call = f"W.match_{which}({operand_text(a, names, width)},{operand_text(members, names, 32)})"
     if isinstance(d, RegisterPair):
-        return [*assignment_to(d.first, names, call), *assignment_to(d.second, names, f"({call}!=0)")]
+        return [*assignment_to(d.first, names, call), *assignment_to(d.second, names, f"(+({call}!=0))")]
     return assignment_to(d, names, call)
 
 
