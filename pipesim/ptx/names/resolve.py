@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pipesim.ptx.names.cpp_text import Call, CppText, receiver_path
-from pipesim.ptx.names.paths import path_of, put_in, root_of
+from pipesim.ptx.names.paths import matching, path_of, put_in, root_of, split_at_commas
 from pipesim.ptx.names.python_text import PythonText
 from pipesim.ptx.source_files import SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
@@ -24,6 +24,9 @@ _FINAL = "="  #: before a path that begins with a local object: further out ther
 _OPERATOR = re.compile(r"E(?:\d*_)?cl[EI]", re.ASCII)
 _CONSTRUCTOR = re.compile(r"C[1-3](?:E|I)")
 _COPIES = frozenset({"cp", "clusterlaunchcontrol"})  #: their destination is the first operand, the barrier the last
+_CUTE, _CUTE_COPY = ("_ZN4cute", "_ZNK4cute"), "_ZN4cute4copy"
+_VIEW = re.compile(r"([A-Za-z_]\w*)\s*(?:(\()|\Z)")  #: of a tensor, with coordinates
+_PARTITION = re.compile(r"\.partition_[A-Z]\w*\(\s*(\w+)\s*\)\Z")
 _FEW = 4  #: objects of one kind that one statement names
 
 
@@ -49,8 +52,33 @@ class Resolver:
         """Those that an instruction at these places may have."""
         key = (frames, tile)
         if key not in self._found:
-            self._found[key] = self._resolved(frames, copy=copy, tile=tile)
+            self._found[key] = self._resolved(frames, copy=copy, tile=tile) or (self._tensor(frames) if tile else ())
         return self._found[key]
+
+    def _tensor(self, frames: tuple[Frame, ...]) -> tuple[str, ...]:
+        """The shared memory of the tensor that CuTe's ``copy`` writes: its call passes the tensor on in parts."""
+        for frame, inner in reversed(list(pairwise(frames))):
+            text = self._text(frame)
+            if not inner.function.startswith(_CUTE_COPY) or frame.function.startswith(_CUTE):
+                continue
+            at = text.place(frame.line, frame.column) if isinstance(text, CppText) else 0
+            calls = _called(text.calls(text.statement(at)), at, inner) if isinstance(text, CppText) else []
+            given = calls[0].arguments[-1] if len(calls) == 1 and calls[0].arguments else ""
+            view = _VIEW.match(given)
+            coordinates = given[view.end() : -1] if view is not None else ""
+            whole = view is not None and (not view[2] or matching(given, view.end() - 1) == len(given) - 1)
+            if view is None or not whole or not isinstance(text, CppText):
+                return ()
+            path, head = view[1], text.head(at, _function_names(frame.function))
+            for _ in range(_FEW):
+                meaning = text.meaning(path, head, at) if head is not None and path not in head.parameters else ""
+                part = _PARTITION.search(meaning)
+                path = (part[1] if part is not None else path_of(meaning)) or path
+            if head is None or path in head.parameters:
+                return ()
+            index = [each for each in split_at_commas(coordinates) if each != "_"]
+            return (f"{path}[{index[-1]}]" if index else path,)
+        return ()
 
     def value(self, each: Instruction) -> str:
         """What Python source calls the value that an instruction copies or computes, or its source; "" if not known."""

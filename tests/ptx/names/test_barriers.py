@@ -118,8 +118,26 @@ def in_lambda(parameters: str, arguments: str) -> tuple[str, Sequence[tuple[int,
     return HEAD + source, [(0, places), (8, places)]
 
 
+def cute(destination: str, *tiles: str) -> Story:
+    source = (
+        HEAD
+        + "    Tensor sA = make_tensor(make_smem_ptr(s.smem_A.data()), Layout{});\n"
+        + "    auto tAsA = load.partition_D(sA);\n"
+        + f"    copy(load, tAgA(_, k), {destination});\n    init(s.full[i], 1);"
+    )
+    into = [(20, 5, ""), (3, 5, "_ZN4cute4copyIvEvv")]
+    inits = [(at, chain(21, 5, INIT)) for at in (0, 8)]
+    names = {0: "s.full[0]", 8: "s.full[1]"}
+    return Story(
+        f"CuTe's copy into {destination}", source, inits, names, copies=[(0, 64, into), (8, 80, into)], tiles=tiles
+    )
+
+
 STORIES = (
     Story("one statement of two arrays", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO),
+    cute("tAsA(_, _, stage)", "s.smem_A 64 2"),
+    cute("parts(tAsA)(_, stage)", "tile from k.cu:20 64 1", "tile from k.cu:20 (2) 80 1"),
+    cute("s(_, _, stage)", "tile from k.cu:20 64 1", "tile from k.cu:20 (2) 80 1"),  # whose it is the caller says
     Story("whose uses agree", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO, [(16, chain(19, 5, ARRIVE))]),
     Story(
         "whose uses say the opposite",
