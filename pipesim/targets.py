@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from reprlib import repr as brief
@@ -29,7 +30,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
-from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction, built_in
+from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
 if TYPE_CHECKING:
@@ -178,6 +179,12 @@ def require_grid(ctas: object) -> None:
     """ParameterError for a number of CTAs that no launch has; None is one cluster, or what a flat program says."""
     if ctas is not None and (type(ctas) is not int or not 1 <= ctas <= MAX_GRID):
         raise ParameterError(f"a launch of {brief(ctas)} CTAs", correction=f"use 1 to {MAX_GRID:,}")
+
+
+def built_in(name: str) -> ProtocolFunction:
+    """The function that makes the built-in protocol of this name."""
+    function: ProtocolFunction = getattr(import_module(BUILT_IN[name]), name)
+    return function
 
 
 def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import ProtocolError, UsageError
-from pipesim.protocols.catalog import built_in
-from pipesim.targets import find, protocols_of
+from pipesim.targets import built_in, find, protocols_of
 from pipesim.testing import assert_verified
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring

@@ -61,7 +61,8 @@ def generated(root: Path) -> dict[str, str]:
 def appendix(page: str) -> str:
     """What the site has below the text of a page: what commands print, and docstrings."""
     from pipesim.cli.main import COMMANDS
-    from pipesim.protocols.catalog import BUILT_IN, built_in
+    from pipesim.protocols.catalog import BUILT_IN
+    from pipesim.targets import built_in
     from tools.docs_output import output_of
 
     if page == "commands.md":

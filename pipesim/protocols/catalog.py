@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 
 from pipesim.lang.protocol import Protocol
 
@@ -29,9 +28,3 @@ BUILT_IN: dict[str, str] = {
     "persistent_scheduler": "pipesim.protocols.hopper.persistent_scheduler",
     "producer_consumer": "pipesim.protocols.hopper.producer_consumer",
 }
-
-
-def built_in(name: str) -> ProtocolFunction:
-    """The function that makes the built-in protocol of this name."""
-    function: ProtocolFunction = getattr(import_module(BUILT_IN[name]), name)
-    return function

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from pipesim.protocols.catalog import BUILT_IN, built_in
-from pipesim.targets import find
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import built_in, find
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "protocols"

@@ -16,7 +16,7 @@ from pipesim.pipelines import (
     TmemAllocation,
 )
 from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
-from pipesim.protocols.catalog import built_in
+from pipesim.targets import built_in
 
 
 class _Mine(ProducerConsumerPipeline):

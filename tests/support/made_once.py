@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from unittest import mock
 
 from pipesim.model.program import Program
-from pipesim.protocols.catalog import BUILT_IN, built_in
-from pipesim.targets import Target
+from pipesim.protocols.catalog import BUILT_IN
+from pipesim.targets import Target, built_in
 
 MOST = 600  #: programs that are kept at a time
 _KEPT: dict[tuple[object, ...], Program] = {}  #: by function, parameters and whether it was recorded twice
