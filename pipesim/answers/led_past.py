@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from pipesim.explain.blocked_agents import contributes
 from pipesim.model.finding import BlockedAgent, Deadlock, LedPast
@@ -39,7 +39,9 @@ def led_past_by(
         return ()
     done = [len(code) if finished(program, state, a) else state.pcs[a] for a, code in enumerate(program.code)]
     told: dict[tuple[str, int], tuple[LedPast, BranchPast]] = {}
-    for barrier in _missing(found):
+    for barrier in sorted(_missing(found), key=lambda each: each.parity < 0):
+        if told and barrier.parity < 0:  # who waits for what is explained does not come to a meeting
+            break
         look = _Missing(program, reading, done, barrier)
         for past in look.branches(kernel):
             told.setdefault((barrier.barrier, past.agent), (look.say(past), past))
@@ -109,8 +111,9 @@ class _Missing:
         roles = {(program.agents[a].role, program.agents[a].cta) for a in does}
         lacks = self._lacks()
         ready = kernel.prepared()
-        found = self._came_for(lacks, led_past(ready, lacks, self._at))
-        come = [a for a in lacks if a not in found and self._next(a) >= 0 and comes_to(ready, self._next(a), self._at)]
+        held_up = {a for a in lacks if self._next(a) >= 0 and comes_to(ready, self._next(a), self._at)}
+        found = self._came_for(lacks, led_past(ready, lacks, self._at), held_up)
+        come = held_up - found.keys()
         mine = [f for a, f in found.items() if (program.agents[a].role, program.agents[a].cta) in roles]
         others = [f for f in found.values() if f.depth == max(each.depth for each in found.values())]
         return sorted(mine or others, key=lambda past: past.agent)[: max(missing - len(come), 0)]
@@ -134,20 +137,27 @@ class _Missing:
         each = -(-most // (phases + 1))
         return [a for a, times in enumerate(brought) if phases <= times < max(phases + 1, each * (phases + 1))]
 
-    def _came_for(self, agents: Sequence[int], found: Sequence[BranchPast]) -> dict[int, BranchPast]:
+    def _came_for(self, agents: Sequence[int], found: Sequence[BranchPast], held_up: Set[int]) -> dict[int, BranchPast]:
         """The branch of each agent: the first one in place of this stage since it was last there, else the one by which
-        it left for good.
+        it left for good, which an agent that is ``held_up`` on its way there has not done. One that waits has
+        not left instructions that none of its role executes: what it would do later was not read.
         """
         chosen: dict[int, BranchPast] = {}
         for agent in agents:
             last = self._last_step(agent)
             mine = [p for p in found if p.agent == agent and p.step <= last and not self._lanes(p) & ~p.lanes]
             turns = [past for past in mine if not past.ends and self._stage_of(past, mine) == self._stage]
-            ends = [past for past in mine if past.ends]
+            there = self._of_role(agent) if self._next(agent) >= 0 else {past.past for past in mine}
+            ends = [past for past in mine if past.ends and agent not in held_up and past.past in there]
             if turns or ends:
                 after = [past for past in turns if past.step > self._last_turn(past)]
                 chosen[agent] = after[0] if after else (turns or ends)[-1]
         return chosen
+
+    def _of_role(self, agent: int) -> set[int]:
+        """The instructions that the agents of its role execute."""
+        role = self._program.agents[agent].role
+        return {p for a, s in enumerate(self._streams) if self._program.agents[a].role == role for p in s.positions}
 
     def _lanes(self, past: BranchPast) -> int:
         """Those of an agent that execute an instruction where it does; of one that never does those of the others."""

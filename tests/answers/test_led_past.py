@@ -72,3 +72,20 @@ def test_the_branch_that_led_past_it_is_named_with_its_values(name: str, tmp_pat
         program, refuted, program, lambda done, of: None, target.editable, [branch for _, branch in past]
     )
     assert [each.said.partition(" (row_max_fixed.ptx")[0] for each in given] == ([correction] if correction else [])
+
+
+@pytest.mark.slow
+def test_who_is_held_up_is_not_led_past_the_meeting_at_the_end(tmp_path: Path) -> None:
+    """A group that waits has not met the others: said is which arrive did not come, and nothing of another group's."""
+    kernel = EXAMPLES.parents[1] / "tests" / "ptx" / "kernels" / "scale_ws_s3-sm_90a.ptx"
+    arrive = "	@%p33 mbarrier.arrive.shared::cta.b64 _, [%r86];"
+    for skips, said in ((5, "since 5 == 5, the 6th time it came there"), (99, "")):
+        (tmp_path / "k.json").write_bytes(kernel.with_suffix(".json").read_bytes())
+        skip = f"{{\n.reg .pred q;\nsetp.eq.u32 q, %r183, {skips};\n@q bra over;\n{arrive}\nover:\n}}\n"
+        (tmp_path / "k.ptx").write_text(kernel.read_text().replace(arrive, skip))
+        target = find(str(tmp_path / "k.ptx"))
+        program = target.build()
+        found = [each for one in check(program).refutations for each in led_past_of(program, one, target.editable)]
+        assert [(each.does, led_past_words(each).partition(", ")[2]) for each, _ in found] == [("arrive", said)] * bool(
+            said
+        )
