@@ -55,7 +55,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                 yield rank, Repair(K.SYNC, role, group, count, 1, at=site)
                 yield rank, Repair(K.SYNC, role, group, count, 0, at=site)
             arrives = set(numbers) <= set(arrived_at(program, role))  # it could as well do so once more, before
-            yield 5 if arrives else 7, Repair(K.PRIME, role, group, count)
+            yield 4 if arrives else 7, Repair(K.PRIME, role, group, count)
         for group in dict.fromkeys(barrier.name for barrier in program.barriers):
             stages = len(stages_of(program, mine[0], group))
             at_group = [
