@@ -7,7 +7,7 @@ A run notes under which conditions on the cluster's place in the grid it goes on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipesim.answers.every_cta.conditions import broken, covered
@@ -25,7 +25,7 @@ _MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of all kinds together
 _AT_ONCE = 1 << 20  #: clusters whose conditions are evaluated together
 
 
-@dataclass
+@dataclass(frozen=True)
 class CtaKind:
     """Clusters that do the same as the first of them, whose first CTA this is. ``clusters``: how many, so far.
 
@@ -65,20 +65,21 @@ class EveryCta:
 
     def __iter__(self) -> Iterator[Extraction]:
         if not self.kinds[0].inputs.conditions:  # it does the same in every place
-            self.kinds[0].clusters = self.judged = self.clusters
+            self.judged = self.clusters
+            self.kinds[0] = replace(self.kinds[0], clusters=self.clusters)
             return
         import numpy as np
 
         for start in range(0, self.clusters, _AT_ONCE):
             left = np.arange(start, min(start + _AT_ONCE, self.clusters), dtype=np.int64)
-            for kind in self.kinds:
-                left = self._take(kind, left)
+            for number in range(len(self.kinds)):
+                left = self._take(number, left)
             while len(left):
                 self.judged = int(left[0])
                 if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
                     return
                 made = self._follow(int(left[0]))
-                left = self._take(self.kinds[-1], left)
+                left = self._take(-1, left)
                 yield made
                 del made  # it is large
             self.judged = min(start + _AT_ONCE, self.clusters)
@@ -87,10 +88,11 @@ class EveryCta:
     def _spent(self) -> int:
         return sum(kind.instructions for kind in self.kinds)
 
-    def _take(self, kind: CtaKind, left: np.ndarray) -> np.ndarray:
+    def _take(self, number: int, left: np.ndarray) -> np.ndarray:
         """Those of some clusters that are not of this kind."""
+        kind = self.kinds[number]
         mine = covered(kind.inputs, self.places(left))
-        kind.clusters += int(mine.sum())
+        self.kinds[number] = replace(kind, clusters=kind.clusters + int(mine.sum()))
         others: np.ndarray = left[~mine]
         return others
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import CtaKindVerdict
@@ -83,12 +83,19 @@ class OtherLaunches:
 
 
 def shape_of_program(program: Program) -> Hashable:
-    """What two programs have in common that differ in the numbers of their items, and in who was followed, only."""
+    """What two programs have in common that differ in the numbers of their items, and in words of their coverage, only.
+
+    A verdict depends on which sentences there are, and not on the addresses in them.
+    """
     numbers: dict[int, int] = {}
     code = tuple(tuple(_renumbered(op, numbers) for op in agent) for agent in program.code)
-    coverage = replace(program.coverage, ctas=(), extracted=())
+    coverage = program.coverage
+    kinds = tuple(sorted(each.kind.name for each in coverage.assumed))
+    said = tuple(
+        len(getattr(coverage, each.name)) for each in fields(coverage) if each.name not in ("extracted", "ctas")
+    )
     others = [getattr(program, each.name) for each in fields(program) if each.name not in ("code", "coverage")]
-    return code, coverage, repr(others)
+    return code, kinds, said, coverage.forbidden, coverage.not_judged, repr(others)
 
 
 def _renumbered(op: Operation, numbers: dict[int, int]) -> Operation:

@@ -23,7 +23,7 @@ from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
-from pipesim.ptx.free.varying import identity
+from pipesim.ptx.free.varying import Varying, identity
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.text.instruction import Instruction, TensorAddress, Vector
 
@@ -200,11 +200,11 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
     """
     if not isinstance(where, int):
         return 0
-    if identity(where) in cluster.written_maps:
-        return max(written_bytes(cluster, where), 0)
+    if where.__class__ is Varying and (written := written_bytes(cluster, where)) > 0:
+        return written
     found = cluster.image.tensor_map(where)
     if found is None:
-        return 0
+        return max(written_bytes(cluster, where), 0)
     rank = next((int(m[0]) for m in each.modifiers if m in _RANKS), len(found.box))
     if found.box_bytes and not found.pixels and len(found.box) != rank:
         raise LaunchFileError(
