@@ -1,4 +1,4 @@
-"""Judge which CTAs do the same: as the kinds of a launch say, against reading every CTA of it.
+"""Which CTAs do the same: what the kinds of a launch say, compared with reading every CTA of it.
 
 ``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones. Of a
 grid with more clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive

@@ -544,7 +544,7 @@ def _if_not_for_phases(program: Program, waiting: Mapping[int, int]) -> bool:
 
 
 def _if_not_silent(program: Program, waiting: Mapping[int, int]) -> bool:
-    """Where those that are silent come to no barrier of threads."""
+    """Where those that are silent reach no barrier of threads."""
     return not waiting.keys() | set(program.silent) >= set(program.cut)
 
 

@@ -146,7 +146,7 @@ class SteppedCheck:
     def _in_other_launches(self, proved: Check) -> Check:
         """The verdict on the same kernel in another CTA, or where other CTAs leave it fewer tiles, if it is not proved.
 
-        With that verdict the check goes on about the kernel as it is then. A limit leaves it unknown.
+        With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
         """
         asked, others = self._asked, self._others
         for target in others:
@@ -217,7 +217,7 @@ class SteppedCheck:
             also=self._also,
             left_out=tuple(self._left_out),
             scope=self._scope(),
-            kinds=self._others.judged(found.verdict),
+            kinds=self._others.kinds(found.verdict),
             cut=self._cut,
         )
 
@@ -409,7 +409,7 @@ class SteppedCheck:
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         one_size = proved and not (self._ranges and all(each.lap for each in self._ranges))
-        every, policies = proved and self._others.complete, self._others.judged_with
+        every, policies = proved and self._others.complete, self._others.checked_with
         return scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
 
     def _counterexample(self, n: int) -> Counterexample:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pipesim.answers.kernel_lines import LAST_OPERAND, KernelLines, LineChange
 from pipesim.model.groups import ON_NAMED_BARRIER, SIGNALS
-from pipesim.model.ops import Engine, Op, operand
+from pipesim.model.ops import Engine, Op, operand, operands
 from pipesim.model.program import Program
 from pipesim.prove.repair.arithmetic import counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -102,7 +102,11 @@ def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Mapping
     if wait is None:
         return {}
     if repair.kind is RepairKind.DEPTH:
-        lines = kernel.lines_at(program, repair.role, lambda op, _: op == (Op.WAIT_GROUP, engine, repair.was))
+        lines = kernel.lines_at(
+            program,
+            repair.role,
+            lambda op, _: op[0] == Op.WAIT_GROUP and operands(op, "engine", "groups") == (engine, repair.was),
+        )
         return {line: _with_last(kernel, line, repair.value) for line in lines}
     if repair.kind is not RepairKind.GROUP_WAIT:
         return {}

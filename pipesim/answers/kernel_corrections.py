@@ -40,7 +40,9 @@ def corrections_of_kernel(
 ) -> tuple[Correction, ...]:
     """The first changes with which the whole kernel is proved; () if there are none among those that are tried."""
     trial = _Trial(kernel, program, unit)
-    for change in islice(_lines(trial.lines, refuted, led_past, program), _MOST_READ):
+    refuted_in = KernelLines(kernel, kernel.read()) if program.coverage.blocked else trial.lines
+    wait = refuted_in.wait_of(refuted.fault) if refuted.fault is not None else None
+    for change in islice(_lines(trial.lines, refuted, wait, led_past, program), _MOST_READ):
         if trial.proves(change):
             line, source = f"{kernel.ptx}:{min(change.lines)}", change.source or trial.lines.source_of(change.lines)
             return (Correction(change.repair, change.said, line, source),)
@@ -101,15 +103,21 @@ def _author(line: str) -> str:
 
 
 def _lines(
-    kernel: KernelLines, refuted: Refutation, led_past: Sequence[BranchPast], asked: Program
+    kernel: KernelLines,
+    refuted: Refutation,
+    wait: tuple[int, int] | None,
+    led_past: Sequence[BranchPast],
+    asked: Program,
 ) -> Iterator[LineChange]:
-    """The changes of lines that are tried: what was led past at times, numbers, waits that are left out or restart."""
+    """The changes of lines that are tried: what was led past at times, numbers, waits that are left out or restart.
+
+    ``wait``: the line and the barrier of a wait that returned with an earlier phase.
+    """
     at_times = [past for past in led_past if past.agent in kernel.agents_at(kernel.instruction(past.past).line)]
     yield from not_past(kernel, at_times)
     yield from numbers(kernel)
     yield from not_past(kernel, [past for past in led_past if past not in at_times])
     yield from tensor_waits(kernel)
-    wait = kernel.wait_of(refuted.fault) if refuted.fault is not None and not asked.coverage.blocked else None
     if wait is not None:
         yield from carried(kernel, *wait)
     blocked = {each.barrier for each in refuted.deadlock.blocked} if refuted.deadlock is not None else set()

@@ -107,7 +107,7 @@ class KernelLines:
     def lines_at(
         self, program: Program, role: str, wanted: Callable[[Operation, SourceInstruction], bool]
     ) -> list[int]:
-        """The lines of the operations of a role (or several) that are wanted; ``program`` as there."""
+        """The lines of the operations of a role (or several) that are asked for; ``program`` as there."""
         return sorted(
             {
                 self.where[agent][pc]

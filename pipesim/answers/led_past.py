@@ -40,7 +40,7 @@ def led_past_by(
     done = [len(code) if finished(program, state, a) else state.pcs[a] for a, code in enumerate(program.code)]
     told: dict[tuple[str, int], tuple[LedPast, BranchPast]] = {}
     for barrier in sorted(_missing(found), key=lambda each: each.parity < 0):
-        if told and barrier.parity < 0:  # who waits for what is explained does not come to a meeting
+        if told and barrier.parity < 0:  # who waits for what is explained does not reach a meeting
             break
         look = _Missing(program, reading, done, barrier)
         for past in look.branches(kernel):

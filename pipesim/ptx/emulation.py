@@ -94,7 +94,7 @@ def emulate(
 
     Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT` with
     which the fewest barriers are used but once: with fewer a wrong count of such a barrier shows nothing. A number
-    with which the kernel hangs is taken at once.
+    with which the kernel hangs is taken immediately.
     """
     limits = limits or EmulationLimits()
     if kernel.launch.policies.launch_control is not None or not _asks_launch_control(kernel):

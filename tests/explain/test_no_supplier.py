@@ -145,7 +145,7 @@ def test_a_wait_that_no_operation_serves_names_the_missing_arrival() -> None:
     found = checked(lambda tiles=3: last_wait(tiles))
     (shown,) = found.refutations
     assert isinstance(shown.finding, Deadlock)
-    assert shown.corrections == ()  # not: to wait for the phase before the first
+    assert [each.said for each in shown.corrections] == ["use arrives on done once at its end: no role does"]
     correction = "no role arrives on done[0]: add the arrive to the role that store waits for, or omit this wait"
     assert shown.finding.correction == correction
     assert f"likely correction: {correction}" in " ".join(" ".join(finding_lines([shown.finding])).split())

@@ -88,7 +88,7 @@ CORRECTED: dict[str, Corrected] = {
     ),
     "consumers do not wait": (
         cluster_multicast, {}, without("consumer", Op.WAIT, "full"), {"RACE", "UNINITIALISED_READ"},
-        {"consumer waits for full, with parity 0 in the first lap, before the read of own"},
+        {"consumer waits for full, with parity 0 in the first lap, before all the work that it signals on empty"},
     ),
 }  # fmt: skip
 FAST = {"the other CTA is not told", "both groups store without a fence", "the load warp does not wait"}

@@ -1,4 +1,4 @@
-"""For which values of the free inputs a run holds: its conditions, evaluated for many values at once."""
+"""For which values of the free inputs a run holds: its conditions, evaluated for many values together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def covered(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 class Broken(NamedTuple):
-    """A condition that some inputs break: where the run went on by it, and what is so instead, "" if that is long."""
+    """A condition that some inputs break: where the run depends on it, and what is so instead, "" if that is long."""
 
     position: int
     words: str

@@ -1,6 +1,6 @@
 """Every CTA of a launch: one cluster of each kind, where those of a kind do the same.
 
-A run notes under which conditions on the cluster's place in the grid it goes on as it does
+A run notes under which conditions on the cluster's place in the grid it continues as it does
 (:mod:`pipesim.ptx.free.varying`). The first cluster that no run so far covers is followed next, until all are covered.
 """
 
@@ -43,7 +43,7 @@ class CtaKind:
 class EveryCta:
     """The kinds of clusters of a launch of which one was read; iterating gives one of each other kind, as it was read.
 
-    ``judged``: the number of clusters, from the first on, that all are of one of the kinds.
+    ``looked_at``: the number of clusters, from the first on, that all are of one of the kinds.
     """
 
     def __init__(self, first: Extraction, most: int = MOST_KINDS) -> None:
@@ -54,18 +54,18 @@ class EveryCta:
         self._shape: Shape = (x, y, z)
         self._most = most
         self.clusters = x * y * z
-        self.judged = 0
+        self.looked_at = 0
         self._first = first
         self.kinds = [CtaKind(launch.cta or 0, first.inputs, first.instructions)]
 
     @property
     def complete(self) -> bool:
         """Whether every cluster is of one of the kinds."""
-        return self.judged == self.clusters
+        return self.looked_at == self.clusters
 
     def __iter__(self) -> Iterator[Extraction]:
         if not self.kinds[0].inputs.conditions:  # it does the same in every place
-            self.judged = self.clusters
+            self.looked_at = self.clusters
             self.kinds[0] = replace(self.kinds[0], clusters=self.clusters)
             return
         import numpy as np
@@ -75,14 +75,14 @@ class EveryCta:
             for number in range(len(self.kinds)):
                 left = self._take(number, left)
             while len(left):
-                self.judged = int(left[0])
+                self.looked_at = int(left[0])
                 if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
                     return
                 made = self._follow(int(left[0]))
                 left = self._take(-1, left)
                 yield made
                 del made  # it is large
-            self.judged = min(start + _AT_ONCE, self.clusters)
+            self.looked_at = min(start + _AT_ONCE, self.clusters)
 
     @property
     def _spent(self) -> int:

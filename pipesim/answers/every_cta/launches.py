@@ -17,14 +17,14 @@ class OtherLaunches:
     """The same kernel in other CTAs, and where other CTAs leave fewer tiles; each as a target, until one is not proved.
 
     Nothing is asked about other CTAs where the launch names one. ``complete``: every CTA was looked at, if all targets
-    were proved. ``policies``: with which values the kernel was judged.
+    were proved. ``policies``: with which values the kernel was checked.
     """
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._every: list[EveryCta] = []
         self._seen: set[Hashable] = set()
-        self._with: dict[str, int] = {}  # the policy of the target that is being judged
+        self._with: dict[str, int] = {}  # the policy of the target that is being checked
         self.policies: dict[str, tuple[int, ...]] = {}
 
     def __iter__(self) -> Iterator[Target]:
@@ -50,11 +50,11 @@ class OtherLaunches:
         return bool(self._every) and not self.complete
 
     @property
-    def judged_with(self) -> dict[str, tuple[int, ...]]:
+    def checked_with(self) -> dict[str, tuple[int, ...]]:
         """The policies: of the target that was not proved only its own."""
         return {name: (value,) for name, value in self._with.items()} or self.policies
 
-    def judged(self, last: Verdict) -> tuple[CtaKindVerdict, ...]:
+    def kinds(self, last: Verdict) -> tuple[CtaKindVerdict, ...]:
         """The kinds of CTAs that were looked at with the policies of the last target, whose verdict this is."""
         if not self._every or len(self._every[-1].kinds) == 1:
             return ()
@@ -75,7 +75,7 @@ class OtherLaunches:
                 yield target.with_setting("cta", made.kernel.launch.cta or 0, made)
 
     def _is_new(self, program: Program) -> bool:
-        """Whether no such program was judged."""
+        """Whether no such program was checked."""
         known = hash(shape_of_program(program))
         new = known not in self._seen
         self._seen.add(known)

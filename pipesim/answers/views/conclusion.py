@@ -113,7 +113,7 @@ class VerdictScope:
     """``ctas``: the CTAs of the ``grid`` that were followed, () where all are the same; ``cluster``: CTAs of a cluster.
 
     ``assuming``: each assumption place by place, those of a kind together. ``policies``: with which of these values the
-    kernel was judged, where other CTAs may leave it fewer tiles.
+    kernel was checked, where other CTAs may leave it fewer tiles.
     """
 
     grid: int = 1
@@ -154,7 +154,7 @@ def scope_of(
 ) -> VerdictScope:
     """The scope of a verdict on ``program``, which assumes what the kernel's reader did, and ``assuming``.
 
-    ``policies``: with which the kernel was judged. ``one_size``: it is a proof for these sizes only, with which a ring
+    ``policies``: with which the kernel was checked. ``one_size``: it is a proof for these sizes only, with which a ring
     may not be gone through again. ``every_cta``: others than those of the program were looked at as well.
     """
     coverage = program.coverage

@@ -24,7 +24,7 @@ _NONE = (-1, -1)  #: no transfer
 def confirm(program: Program, doubt: Doubt, passes: Callable[[Fault], bool] = lambda _: False) -> Refutation | None:
     """A schedule in which what is doubted fails, None if none of those tried does.
 
-    ``passes``: the faults that are known, after which a schedule goes on.
+    ``passes``: the faults that are known, after which a schedule continues.
     """
     agents = list(range(len(program.agents)))
     orders = [agents, agents[::-1]]

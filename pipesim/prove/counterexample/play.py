@@ -21,7 +21,7 @@ from pipesim.prove.refutation import Schedule
 class Play:
     """The state after the moves made so far; the faults of the last one. ``observers`` see every move.
 
-    ``passes``: the faults after which it goes on, as the hardware does where it does not trap.
+    ``passes``: the faults after which it continues, as the hardware does where it does not trap.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ class _Shortener:
         self._left = most_moves
         self._varies = any(op[0] in BRANCHES or op[0] == Op.BAR_ARRIVE for code in program.code for op in code)
         self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
-        self._passed = set[tuple[FaultKind, int, int]]()  # the faults after which the schedule goes on
+        self._passed = set[tuple[FaultKind, int, int]]()  # the faults after which the schedule continues
         self._best = self._replay_schedule()
 
     def run(self) -> Refutation:

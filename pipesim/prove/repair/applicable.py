@@ -322,7 +322,7 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             nearest.setdefault(one, set()).update(near[:1])
     for one, other in following:
         if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
-            yield 4, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
+            yield 6, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
         if one != other and one.op != Op.INIT and (one.op in _MOVING or other.op in _MOVING - MEETINGS - SIGNALS):
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
             if one.op == Op.BAR_SYNC and nearest[one] != {other}:

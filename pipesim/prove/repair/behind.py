@@ -86,8 +86,8 @@ def _suffices(program: Program, found: Correction) -> bool:
 def elsewhere(
     program: Program, doubts: Collection[Doubt], known: Collection[Refutation], unit: Callable[[int, int], None]
 ) -> tuple[Refutation, ...]:
-    """Findings at other lines than those that are known, each pair of lines once; also in a schedule that goes on after
-    a known fault of the memory, which changes no barrier. What is read after a race may be its effect.
+    """Findings at other lines than those that are known, each pair of lines once; also in a schedule that continues
+    after a known fault of the memory, which changes no barrier. What is read after a race may be its effect.
     """
     seen = {finding_key(program, each) for each in known}
     found: list[Refutation] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import count_of
@@ -26,7 +26,7 @@ _EXCLUDES = {"waits": ("gives back", "expects"), "gives back": ("waits",), "expe
 
 
 def shifts(several: int) -> list[int]:
-    """By how many of so many stages or slots an instruction may be wrong, the likeliest first: one, and two."""
+    """By how many of this many stages or slots an instruction may be wrong, the likeliest first: one, and two."""
     return list(dict.fromkeys(by for by in (1, several - 1, 2, several - 2) if 0 < by < several))
 
 
@@ -51,7 +51,7 @@ def _on_another(
 ) -> Iterator[Ranked]:
     """Instructions of one sort on groups on which the role does not do so: likely where no agent does.
 
-    Of copies also where the role expects bytes of them, if nobody expects any where they are.
+    Of copies also where the role expects bytes of them, if no role expects any where they are.
     """
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
@@ -155,9 +155,10 @@ def of_slots(program: Program) -> Iterator[Ranked]:
     for role in roles_of(program):
         for site in sites_of(program, role):
             tile = _tile_at(program, role, site)
-            if site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1 and _is_stuck(program, role, site):
+            in_ring = site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1
+            if in_ring and _is_stuck(program, role, site, "barrier"):
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
-            if slots.get(tile, 1) > 1 and not _goes_round(program, role, site):
+            if slots.get(tile, 1) > 1 and _is_stuck(program, role, site, "access"):
                 yield 5, Repair(K.STAGES, role, tile, at=site)
             if not tile or not _goes_round(program, role, site):
                 continue
@@ -182,12 +183,12 @@ def _tile_at(program: Program, role: str, site: SourceInstruction) -> str:
     return next((tile.name for tile in used if tile is not None), "")
 
 
-def _is_stuck(program: Program, role: str, site: SourceInstruction) -> bool:
-    """True if an instruction is executed several times, always on the same barrier."""
+def _is_stuck(program: Program, role: str, site: SourceInstruction, name: OperandName) -> bool:
+    """True if an instruction is executed several times, always on the same barrier or on the same bytes."""
     if site.op == Op.INIT:
         return False
     codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
-    used = [[operand(op, "barrier") for op, here in code if here == site] for code in codes]
+    used = [[operand(op, name) for op, here in code if here == site] for code in codes]
     return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
 
 

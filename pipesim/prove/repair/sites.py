@@ -31,7 +31,7 @@ def members(program: Program, role: str) -> list[int]:
 def families(program: Program) -> dict[str, str]:
     """Of each role that shares most of its lines with others those that do so, with commas between.
 
-    Their code is one function of the author's: what is wrong in one of them often is in all. Where a line stands for
+    Their code is one function of the author's: what is wrong in one of them often is in all. Where a line is
     many instructions, as of what a compiler makes of a loop, they have to share these.
     """
     sites: dict[str, set[SourceInstruction]] = {}
@@ -84,7 +84,11 @@ def published_at(program: Program, agent: int) -> int:
     """Where an agent knows that the mbarriers of its CTA are initialised: after it has met those who did it."""
     place, me = begin_of(program, agent), program.agents[agent]
     for other, code in enumerate(program.code):
-        inits = [pc for pc, op in enumerate(code) if op[0] == Op.INIT and program.barriers[op[1]].cta == me.cta]
+        inits = [
+            pc
+            for pc, op in enumerate(code)
+            if op[0] == Op.INIT and program.barriers[operand(op, "barrier")].cta == me.cta
+        ]
         met = next((pc for pc in range(inits[-1], len(code)) if code[pc][0] in MEETING_WAITS), -1) if inits else -1
         if other == agent:
             place = max(place, met + 1)

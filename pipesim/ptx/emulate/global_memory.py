@@ -76,7 +76,7 @@ class GlobalMemory:
     def _meets(self, address: int, size: int) -> bool:
         """Whether something may have been stored there, or counted.
 
-        What varies otherwise than the address and may meet it is then where it is in this run, as the address is.
+        What varies by other terms than the address and may meet it is then where it is in this run, as the address is.
         """
         form, met, others = form_of(address), False, False
         for terms, each in self._placed.items():

@@ -16,7 +16,7 @@ from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.warp import EmulatedWarp
 
-MOST_COMPLETED = 4_000  #: phases; more is no guess any more
+MOST_COMPLETED = 4_000  #: phases; beyond them nothing is guessed
 
 
 def most_overdue(

@@ -123,7 +123,7 @@ class Forms:
         """The low bits: the remainder by a power of two."""
         size = 1 << width
         inside = of
-        for atom, factor in of.terms:  # what was cut off at this width or a larger one does not matter
+        for atom, factor in of.terms:  # what was cut off at this width or a larger one is irrelevant
             if atom.name == "remainder" and not atom.arguments[1].constant % size:
                 inside = inside.plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], factor)
         near = Form(inside.constant % size, tuple((a, n) for a, f in inside.terms if (n := _nearest(f, size))))

@@ -2,8 +2,8 @@
 
 Such an integer computes as any other one does, and keeps its expression. Wherever the run depends on its value (a
 branch, an address, a count: whatever asks for its truth, its hash or the plain integer) the values for which the run
-would go on in the same way are noted as a condition. Python does not ask where it wants an index or the end of a range:
-``int(...)`` belongs there. Nor does it where the left operand is True or False: such a number does not come to be.
+would continue in the same way are noted as a condition. Python does not ask where it wants an index or the end of a
+range: ``int(...)`` belongs there. Nor does it where the left operand is True or False: there are no such numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Condition:
 
 
 class FreeInputs:
-    """The free inputs of one run, and the conditions under which the run is that of other inputs, too.
+    """The free inputs of one run, and the conditions under which the run is also that of other inputs.
 
     ``fixed``: they have only the values of this run.
     """
@@ -78,11 +78,11 @@ class FreeInputs:
         return self.integer(now, chosen)
 
     def require(self, form: Form, now: int) -> None:
-        """The run goes on in the same way where this has its value."""
+        """The run continues in the same way where this has its value."""
         self.require_range(form, now, now)
 
     def require_truth(self, form: Form, *, holds: bool) -> None:
-        """The run goes on in the same way where this is not 0, or where it is."""
+        """The run continues in the same way where this is not 0, or where it is."""
         if len(form.terms) == 1 and (form.low, form.high) == (0, 1):
             ((atom, factor),) = form.terms
             if atom.name in ("negative", "zero"):
@@ -107,7 +107,7 @@ class FreeInputs:
             self._exclude(of, 0)
 
     def require_range(self, form: Form, low: int, high: int) -> None:
-        """The run goes on in the same way where this lies in a range."""
+        """The run continues in the same way where this lies in a range."""
         least, most = bounds(form)
         if low <= least and most <= high:
             return

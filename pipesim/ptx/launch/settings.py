@@ -46,7 +46,7 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
     a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
     the box of the tensor map at the place; an element's type may be left out where the launch file has it. The policies
-    ``launch_control`` and ``tile_counter`` are words, too, and so is ``cta``.
+    ``launch_control`` and ``tile_counter`` are also words, as ``cta`` is.
     """
     require_parameters(launch, function)
     for setting in settings:

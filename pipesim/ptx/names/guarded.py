@@ -2,8 +2,8 @@
 
 A barrier on which copies complete is the *full* one of what they load; the *empty* one of a value is that of which its
 producer waits for the phase before the first, which is complete at the start. Where one barrier guards the values of
-several copies, its name has all: ``a+b.full[i]``. Where two lines make values of one name, it has the line, too:
-``a:12.full[i]``; a barrier that this does not tell apart from another one has no such name.
+several copies, its name has all: ``a+b.full[i]``. Where two lines make values of one name, it also has the line:
+``a:12.full[i]``; a barrier of which another one would then have the same name has no such name.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class _Guarded:
     def one_array(self, offset: int, others: Sequence[int]) -> bool:
         """Whether a barrier is of the array of others, which guard a value of the same name.
 
-        It is if a copy of each has the same place, if one instruction is about both, or if it lies behind one that the
+        It is if a copy of each has the same place, if one instruction is about both, or if it lies after one that the
         same place inits.
         """
         each = self._uses[offset]

@@ -9,7 +9,7 @@ from pipesim.ptx.names.resolve import Resolver, resolver_of
 from pipesim.ptx.source_files import SourceFiles
 from pipesim.ptx.text.module import Function
 
-_HIDDEN = 2  #: pointers that Triton adds behind the author's parameters
+_HIDDEN = 2  #: pointers that Triton adds after the author's parameters
 _MAP_BYTES = 128
 _FEW = 8  #: places of the kernel at which its head is looked for: the first is the head itself
 

@@ -303,7 +303,7 @@ def test_all_missing_boxes_are_named_at_once_and_given_together(
     a, b, give = coverage["unsized"]
     assert a.startswith("parameter 0 (a), byte 0 of the parameters, for the copies at two.ptx:")
     assert b.startswith("parameter 1, byte 128 of the parameters, for the copies at two.ptx:")
-    assert give == "give them with --box 0=TYPE:SIZE,SIZE --box 128=TYPE:SIZE,SIZE; TYPE:SIZE,SIZE as bf16:64,128"
+    assert give == "give them with --box a=TYPE:SIZE,SIZE --box 128=TYPE:SIZE,SIZE; TYPE:SIZE,SIZE as bf16:64,128"
     boxes = ("--box", "a=u8:64,16", "--box", "128=f32:16,8")
     assert main(["check", str(ptx), "--quick", *boxes]) == 0
     assert find(str(ptx), sets=[f"--box {each}" for each in boxes[1::2]]).launch_words == boxes
