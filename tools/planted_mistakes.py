@@ -47,7 +47,7 @@ JUDGED = (
     ("epilogue_residual: a store too many", "commit_group in every", "misdirects", "the groups are right as they are"),
     ("cooperative: the last stage", "^consumer arrives on empty after its last", "right", "empty is what is meant"),
     ("gemm_sm100_blockwise: no commit", "count of 4 instead of 5", "same", "the epilogue arrives after the product"),
-    ("cutlass_sm100: a role does not", "count of 64 instead of 96", "same", "nobody needs mma's arrive"),
+    ("cutlass_sm100: a role does not", "count of 64 instead of 96", "same", "no role needs the arrive of mma"),
     ("gemm_tma_ws: the last stage", "^initialise .* the program never does", "same", "it has no name without an init"),
     (
         "gemm_tma_fp8: the product before",
@@ -58,7 +58,7 @@ JUDGED = (
     ("relay: gives the other", "^store uses named barriers 2 and 3 in the other", "right", "at its bar_arrive"),
     ("gemm_sm100_blockwise: scales", "executes the fence", "misdirects", "the read of the scales comes too late"),
     ("cutlass_sm100: the MMA warp", "barrier of its own", "misdirects", "the two roles have to meet"),
-    ("exchange: one CTA is told", "^no role arrives on empty", "beside", "right barrier, but no role is named"),
+    ("exchange: one CTA has an arrive", "^no role arrives on empty", "beside", "right barrier, but no role is named"),
     ("mojo gemm sm_100: mask", "^a mask has only the lowest", "beside", "right, but neither role nor copy is named"),
 )
 

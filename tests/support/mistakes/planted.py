@@ -252,7 +252,7 @@ PROTOCOL_MISTAKES = (
         "mma arrives on epilogue_throttle when it has begun", (r"\bmma\b", ARRIVES, "epilogue_throttle")),
     Planted("exchange: to its own CTA", EXCHANGE, {"cta_mask=EVERYONE": "cta_mask=1 << w.cta"},
         "loader multicasts to the CTAs of mask 0b11, not to its own alone", ("loader", "multicast", "0b11")),
-    Planted("exchange: one CTA is told", EXCHANGE, {"arrive_cluster(rank)": "arrive_cluster(0)"},
+    Planted("exchange: one CTA has an arrive", EXCHANGE, {"arrive_cluster(rank)": "arrive_cluster(0)"},
         "math arrives on empty of every CTA, not twice on that of CTA 0",
         ("math", ARRIVES, "empty", "every CTA|each CTA|all CTAs|CTA 1")),
     Planted("relay: without noinc", RELAY, {"noinc=bool(noinc)": "noinc=False"},
