@@ -178,3 +178,110 @@ def _is_negative(of: Any) -> Any:
 
 def _is_zero(of: Any) -> Any:
     return (of == 0) * 1
+
+
+# the expressions of Python's operators on integers; None where that is no sum, and an atom is needed
+
+
+def bounds_of(name: str, a: Form, b: Form) -> tuple[int, int]:
+    """Bounds of an operator's result that has no expression of its own."""
+    if name == "mul":
+        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return min(ends), max(ends)
+    (low, high), (other_low, other_high) = bounds(a), bounds(b)
+    if low < 0 or other_low < 0:
+        return -NO_BOUND, NO_BOUND
+    if name == "and":
+        return 0, min(high, other_high)
+    if name in ("or", "xor"):
+        return 0, (1 << max(high, other_high).bit_length()) - 1
+    if name == "rshift":
+        return 0, high
+    return -NO_BOUND, NO_BOUND
+
+
+def product(_: Forms, a: Form, b: Form) -> Form | None:
+    """``a * b``."""
+    if not b.terms:
+        return a.times(b.constant)
+    return None if a.terms else b.times(a.constant)
+
+
+def conjunction(forms: Forms, a: Form, b: Form) -> Form | None:
+    """``a & b``, where one of them is a mask."""
+    if not a.terms:
+        a, b = b, a
+    if b.terms:
+        return None
+    mask = b.constant
+    if mask >= 0 and not mask & (mask + 1):
+        return forms.remainder(a, mask.bit_length())
+    low = (mask & -mask).bit_length() - 1  # bits that are cleared below the others
+    least, most = bounds(a)
+    whole = most.bit_length()
+    if least >= 0 and mask >= 0 and mask >> low & (mask >> low) + 1 == 0 and mask.bit_length() >= whole:
+        return a.plus(forms.remainder(a, low), -1)
+    return None
+
+
+def disjunction(_: Forms, a: Form, b: Form) -> Form | None:
+    """``a | b``, where they have no bits in common."""
+    if not a.terms:
+        a, b = b, a
+    size = gcd(*(f for _, f in a.terms)) & -gcd(*(f for _, f in a.terms))  # of the bits that only the constant has
+    if not b.terms and 0 <= b.constant < size:
+        low = a.constant % size
+        return Form(a.constant - low + (low | b.constant), a.terms)
+    for one, other in ((a, b), (b, a)):
+        zeros, (low, high) = (one.divisor & -one.divisor).bit_length() - 1, bounds(other)
+        if bounds(one)[0] >= 0 and low >= 0 and (zeros < 0 or high < 1 << zeros):
+            return one.plus(other)
+    return None
+
+
+def exclusive_or(forms: Forms, a: Form, b: Form) -> Form | None:
+    """``a ^ b``, where bits of a constant are inverted."""
+    if not a.terms:
+        a, b = b, a
+    low, high = bounds(a)
+    if b.terms or low < 0 or b.constant < 0:
+        return None
+    bits = b.constant.bit_length()
+    if not b.constant:
+        return a
+    if high < 1 << bits:
+        if not b.constant & (b.constant + 1):  # all bits are inverted
+            return constant(b.constant).plus(a, -1)
+        if b.constant == 1 << bits - 1:  # the highest one is
+            return forms.remainder(Form(a.constant + b.constant, a.terms), bits)
+    return None
+
+
+def shifted_left(_: Forms, a: Form, b: Form) -> Form | None:
+    """``a << b``."""
+    return None if b.terms or b.constant < 0 else a.times(1 << b.constant)
+
+
+def shifted_right(forms: Forms, a: Form, b: Form) -> Form | None:
+    """``a >> b``."""
+    return None if b.terms or b.constant < 0 else forms.quotient(a, 1 << b.constant)
+
+
+def quotient_of(forms: Forms, a: Form, b: Form) -> Form | None:
+    """``a // b``."""
+    return None if b.terms or b.constant <= 0 else forms.quotient(a, b.constant)
+
+
+def remainder_of(forms: Forms, a: Form, b: Form) -> Form | None:
+    """``a % b``."""
+    return None if b.terms or b.constant <= 0 else a.plus(forms.quotient(a, b.constant), -b.constant)
+
+
+def is_less(forms: Forms, a: Form, b: Form) -> Form:
+    """``a < b``, 1 or 0."""
+    return forms.is_negative(a.plus(b, -1))
+
+
+def is_equal(forms: Forms, a: Form, b: Form) -> Form:
+    """``a == b``, 1 or 0."""
+    return forms.is_zero(a.plus(b, -1))

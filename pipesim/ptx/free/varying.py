@@ -14,7 +14,25 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
 
-from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, bounds, constant
+from pipesim.ptx.free.forms import (
+    NO_BOUND,
+    Form,
+    Forms,
+    Terms,
+    bounds,
+    bounds_of,
+    conjunction,
+    constant,
+    disjunction,
+    exclusive_or,
+    is_equal,
+    is_less,
+    product,
+    quotient_of,
+    remainder_of,
+    shifted_left,
+    shifted_right,
+)
 
 
 @dataclass
@@ -191,103 +209,10 @@ def _of_forms(compute: Callable[[Forms, Form, Form], Form | None], function: Cal
         forms = self.inputs.forms
         found = compute(forms, *pair)
         if found is None:
-            found = forms.apply(name, function, pair, *_bounds(name, *pair))
+            found = forms.apply(name, function, pair, *bounds_of(name, *pair))
         return self.inputs.integer(int(function(*plain)), found)
 
     return apply
-
-
-def _bounds(name: str, a: Form, b: Form) -> tuple[int, int]:
-    if name == "mul":
-        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-        return min(ends), max(ends)
-    (low, high), (other_low, other_high) = bounds(a), bounds(b)
-    if low < 0 or other_low < 0:
-        return -NO_BOUND, NO_BOUND
-    if name == "and":
-        return 0, min(high, other_high)
-    if name in ("or", "xor"):
-        return 0, (1 << max(high, other_high).bit_length()) - 1
-    if name == "rshift":
-        return 0, high
-    return -NO_BOUND, NO_BOUND
-
-
-def _mul(_: Forms, a: Form, b: Form) -> Form | None:
-    if not b.terms:
-        return a.times(b.constant)
-    return None if a.terms else b.times(a.constant)
-
-
-def _and(forms: Forms, a: Form, b: Form) -> Form | None:
-    if not a.terms:
-        a, b = b, a
-    if b.terms:
-        return None
-    mask = b.constant
-    if mask >= 0 and not mask & (mask + 1):
-        return forms.remainder(a, mask.bit_length())
-    low = (mask & -mask).bit_length() - 1  # bits that are cleared below the others
-    least, most = bounds(a)
-    whole = most.bit_length()
-    if least >= 0 and mask >= 0 and mask >> low & (mask >> low) + 1 == 0 and mask.bit_length() >= whole:
-        return a.plus(forms.remainder(a, low), -1)
-    return None
-
-
-def _or(_: Forms, a: Form, b: Form) -> Form | None:
-    if not a.terms:
-        a, b = b, a
-    size = gcd(*(f for _, f in a.terms)) & -gcd(*(f for _, f in a.terms))  # of the bits that only the constant has
-    if not b.terms and 0 <= b.constant < size:
-        low = a.constant % size
-        return Form(a.constant - low + (low | b.constant), a.terms)
-    for one, other in ((a, b), (b, a)):
-        zeros, (low, high) = (one.divisor & -one.divisor).bit_length() - 1, bounds(other)
-        if bounds(one)[0] >= 0 and low >= 0 and (zeros < 0 or high < 1 << zeros):
-            return one.plus(other)
-    return None
-
-
-def _xor(forms: Forms, a: Form, b: Form) -> Form | None:
-    if not a.terms:
-        a, b = b, a
-    low, high = bounds(a)
-    if b.terms or low < 0 or b.constant < 0:
-        return None
-    bits = b.constant.bit_length()
-    if not b.constant:
-        return a
-    if high < 1 << bits:
-        if not b.constant & (b.constant + 1):  # all bits are inverted
-            return constant(b.constant).plus(a, -1)
-        if b.constant == 1 << bits - 1:  # the highest one is
-            return forms.remainder(Form(a.constant + b.constant, a.terms), bits)
-    return None
-
-
-def _lshift(_: Forms, a: Form, b: Form) -> Form | None:
-    return None if b.terms or b.constant < 0 else a.times(1 << b.constant)
-
-
-def _rshift(forms: Forms, a: Form, b: Form) -> Form | None:
-    return None if b.terms or b.constant < 0 else forms.quotient(a, 1 << b.constant)
-
-
-def _floordiv(forms: Forms, a: Form, b: Form) -> Form | None:
-    return None if b.terms or b.constant <= 0 else forms.quotient(a, b.constant)
-
-
-def _mod(forms: Forms, a: Form, b: Form) -> Form | None:
-    return None if b.terms or b.constant <= 0 else a.plus(forms.quotient(a, b.constant), -b.constant)
-
-
-def _less(forms: Forms, a: Form, b: Form) -> Form:
-    return forms.is_negative(a.plus(b, -1))
-
-
-def _equal(forms: Forms, a: Form, b: Form) -> Form:
-    return forms.is_zero(a.plus(b, -1))
 
 
 def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False, negate: bool = False) -> Operation:
@@ -297,11 +222,11 @@ def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False
         if not isinstance(other, int):
             return NotImplemented
         if other.__class__ is int and not self.form.low <= other <= self.form.high:  # it is the same for all inputs
-            holds = (other < _plain(self)) is swap if compute is _less else False
+            holds = (other < _plain(self)) is swap if compute is is_less else False
             return int(holds is not negate)
         pair = (form_of(other), self.form) if swap else (self.form, form_of(other))
         x, y = (_plain(other), _plain(self)) if swap else (_plain(self), _plain(other))
-        now = (x < y) if compute is _less else (x == y)
+        now = (x < y) if compute is is_less else (x == y)
         found = compute(self.inputs.forms, *pair)
         found = constant(1).plus(found, -1) if negate else found
         return self.inputs.integer(int(now is not negate), found)
@@ -317,21 +242,21 @@ class Varying(int):
 
     __add__ = __radd__ = _linear(1, 1)
     __sub__, __rsub__ = _linear(1, -1), _linear(-1, 1)
-    __mul__ = __rmul__ = _of_forms(_mul, operator.mul, "mul")
-    __and__ = __rand__ = _of_forms(_and, operator.and_, "and")
-    __or__ = __ror__ = _of_forms(_or, operator.or_, "or")
-    __xor__ = __rxor__ = _of_forms(_xor, operator.xor, "xor")
-    __lshift__ = _of_forms(_lshift, operator.lshift, "lshift")
-    __rlshift__ = _of_forms(_lshift, operator.lshift, "lshift", reverse=True)
-    __rshift__ = _of_forms(_rshift, operator.rshift, "rshift")
-    __rrshift__ = _of_forms(_rshift, operator.rshift, "rshift", reverse=True)
-    __floordiv__ = _of_forms(_floordiv, operator.floordiv, "floordiv")
-    __rfloordiv__ = _of_forms(_floordiv, operator.floordiv, "floordiv", reverse=True)
-    __mod__ = _of_forms(_mod, operator.mod, "mod")
-    __rmod__ = _of_forms(_mod, operator.mod, "mod", reverse=True)
-    __lt__, __gt__ = _compare(_less), _compare(_less, swap=True)
-    __le__, __ge__ = _compare(_less, swap=True, negate=True), _compare(_less, negate=True)
-    __eq__, __ne__ = _compare(_equal), _compare(_equal, negate=True)
+    __mul__ = __rmul__ = _of_forms(product, operator.mul, "mul")
+    __and__ = __rand__ = _of_forms(conjunction, operator.and_, "and")
+    __or__ = __ror__ = _of_forms(disjunction, operator.or_, "or")
+    __xor__ = __rxor__ = _of_forms(exclusive_or, operator.xor, "xor")
+    __lshift__ = _of_forms(shifted_left, operator.lshift, "lshift")
+    __rlshift__ = _of_forms(shifted_left, operator.lshift, "lshift", reverse=True)
+    __rshift__ = _of_forms(shifted_right, operator.rshift, "rshift")
+    __rrshift__ = _of_forms(shifted_right, operator.rshift, "rshift", reverse=True)
+    __floordiv__ = _of_forms(quotient_of, operator.floordiv, "floordiv")
+    __rfloordiv__ = _of_forms(quotient_of, operator.floordiv, "floordiv", reverse=True)
+    __mod__ = _of_forms(remainder_of, operator.mod, "mod")
+    __rmod__ = _of_forms(remainder_of, operator.mod, "mod", reverse=True)
+    __lt__, __gt__ = _compare(is_less), _compare(is_less, swap=True)
+    __le__, __ge__ = _compare(is_less, swap=True, negate=True), _compare(is_less, negate=True)
+    __eq__, __ne__ = _compare(is_equal), _compare(is_equal, negate=True)
 
     def __pos__(self) -> Any:
         return self
