@@ -180,7 +180,8 @@ def _is_zero(of: Any) -> Any:
     return (of == 0) * 1
 
 
-# the expressions of Python's operators on integers; None where that is no sum, and an atom is needed
+# the expressions of Python's operators on integers; None where the result is not a sum and needs an
+# atom of its own
 
 
 def bounds_of(name: str, a: Form, b: Form) -> tuple[int, int]:
