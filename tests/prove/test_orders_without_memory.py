@@ -73,7 +73,7 @@ NOT_PROVED: dict[str, Program] = {
 
 @pytest.mark.parametrize("name", NOT_PROVED)
 def test_what_orders_no_memory_is_never_proved(name: str) -> None:
-    assert check(NOT_PROVED[name]).verdict is not Verdict.PROVED
+    assert check(NOT_PROVED[name], 2_000).verdict is not Verdict.PROVED
 
 
 def test_a_fence_of_the_cta_does_not_reach_through_the_cluster_barrier() -> None:
@@ -112,4 +112,4 @@ def test_requests_after_laps_that_are_left_out(laps: int) -> None:
     )
     begun = [code if a < 2 else ((int(Op.SETMAXNREG), 24), *code) for a, code in enumerate(program.code)]
     program = replace(program, code=tuple(begun), lines=tuple((0,) * len(code) for code in begun))
-    assert check(program).verdict is not Verdict.PROVED
+    assert check(program, 2_000).verdict is not Verdict.PROVED
