@@ -5,7 +5,7 @@ What a step has found when it is ended, by its time limit or by its caller, stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -30,7 +30,8 @@ from pipesim.answers.counterexample import (
     with_led_past,
     without_unproved,
 )
-from pipesim.answers.every_cta.launches import OtherLaunches
+from pipesim.answers.every_cta.findings import FindingsOfCtas, Keyed
+from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
@@ -58,7 +59,7 @@ from pipesim.prove.counterexample.leftovers import Leftover, leftovers
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.behind import Hidden, elsewhere, hidden_by, lines_of
+from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
 from pipesim.prove.repair.correction import Correction, is_of_any_kind
 from pipesim.targets import Target
 
@@ -74,6 +75,8 @@ _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
 _NO_VERDICT = (*_ENDED.values(), How.STOPPED, How.SOME_CTAS)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
+_WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
+_MOST_BESIDE = 8  #: kinds of CTAs beside the first refuted one whose own findings are explained
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
 
@@ -122,6 +125,8 @@ class SteppedCheck:
         self._left_out: list[LeftOut] = []
         self._assumed: tuple[Assumed, ...] = ()
         self._others = OtherLaunches(asked.target)
+        self._findings = FindingsOfCtas(self._others)
+        self._beside: list[tuple[SteppedCheck, Place]] = []  # of other CTAs that have findings of their own
         self._cut: Limit | None = None
 
     def verdict(self) -> CheckReport:
@@ -134,8 +139,8 @@ class SteppedCheck:
                 current().resume()
                 self._cut = reached.limit
                 found = unknown(asked.program, _ENDED[reached.limit])
-        self._take(found)
-        if found.verdict is Verdict.PROVED:
+        self.take(found)
+        if asked.target.kernel is not None and self._cut is None:
             found = self._in_other_launches(found)
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
@@ -143,29 +148,57 @@ class SteppedCheck:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
 
-    def _in_other_launches(self, proved: Check) -> Check:
-        """The verdict on the same kernel in another CTA, or where other CTAs leave it fewer tiles, if it is not proved.
+    def _in_other_launches(self, first: Check) -> Check:
+        """The verdict on the same kernel in all CTAs, and where other CTAs leave it fewer tiles.
 
-        With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
+        The check continues about the kernel as it is where it is refuted first, else where it is unknown first. If it
+        is refuted elsewhere with other findings, these are checks of their own. A limit leaves unknown what no run
+        refutes.
         """
-        asked, others = self._asked, self._others
-        for target in others:
-            try:
+        asked, others, worst, states = self._asked, self._others, first, 0
+        others.begin(first.verdict)
+        self._findings.add(asked.program, first.refutations)
+        try:
+            for target in others:
                 program = target.build(grid=asked.ctas)
-                found = prove(program, asked.max_states)
-            except LimitReachedError as reached:
-                current().resume()
-                self._cut = reached.limit
-                found = unknown(asked.program, _ENDED[reached.limit])
-            if found.verdict is not Verdict.PROVED:
-                self._asked = replace(asked, target=target, program=program)
-                self._take(found)
-                return found
-            self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
-        if others.left_out:
-            proved = replace(proved, verdict=Verdict.UNKNOWN, how=How.SOME_CTAS)
-            self._take(proved)
-        return proved
+                proved = worst.verdict is Verdict.PROVED
+                found = prove(program, asked.max_states if proved else max(FEW_STATES, asked.max_states - states))
+                states += found.states
+                others.judge(found.verdict)
+                there = replace(asked, target=target, program=program)
+                new = self._findings.add(program, found.refutations)
+                if _WORSE.index(found.verdict) > _WORSE.index(worst.verdict):
+                    self._asked, worst = there, found
+                    others.settle()
+                    self.take(found)
+                elif new:
+                    self._add_beside(there, found)
+                elif proved:
+                    by_search = found.how is How.SEARCH
+                    self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=by_search))
+        except LimitReachedError as reached:
+            current().resume()
+            self._cut = reached.limit
+            if worst.verdict is Verdict.PROVED:
+                worst = unknown(asked.program, _ENDED[reached.limit])
+                self.take(worst)
+            self._left_out.append(LeftOut(CheckStep.CTAS, _CUT[reached.limit]))
+        else:
+            if others.left_out and worst.verdict is Verdict.PROVED:
+                worst = replace(worst, verdict=Verdict.UNKNOWN, how=How.SOME_CTAS)
+                self.take(worst)
+            elif others.left_out:
+                self._left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK))
+        return worst
+
+    def _add_beside(self, there: CheckQuestion, found: Check) -> None:
+        """A check of other CTAs, which have a finding that those before do not have."""
+        in_full = not there.quick and len(self._beside) < _MOST_BESIDE
+        beside = SteppedCheck(replace(there, quick=not in_full), self._budget, self._progress)
+        beside.take(found)
+        self._beside.append((beside, self._others.place))
+        if not there.quick and not in_full:
+            self._left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK, _MOST_BESIDE))
 
     @property
     def has_verdict(self) -> bool:
@@ -173,33 +206,59 @@ class SteppedCheck:
         return self._found is not None
 
     @property
-    def is_cut(self) -> bool:
-        """True if a limit of the whole work was reached, so that nothing more is to be done."""
-        return self._cut is not None
+    def cut(self) -> Limit | None:
+        """The limit of the whole work that was reached, so that nothing more is to be done."""
+        return self._cut
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The steps that did not finish, each once."""
+        return tuple(
+            dict.fromkeys((*self._left_out, *(each for beside, _ in self._beside for each in beside.left_out)))
+        )
 
     def details(self) -> None:
         """Carry out the steps that are left. A KeyboardInterrupt reaches the caller, who may ask for the report."""
         while self._due:
             self._step(self._due.pop(0))
+        for beside, _ in self._beside[: 0 if self._asked.quick else _MOST_BESIDE]:
+            if self._cut is None:
+                beside.details()
+                self._cut = beside.cut
 
     def interrupt(self) -> None:
         """Whoever drives the check has ended it: what is left of it is left out, and a verdict not reached unknown."""
         if self._found is None:
-            self._take(unknown(self._asked.program, How.STOPPED))
+            self.take(unknown(self._asked.program, How.STOPPED))
         if self._now is not None:
             self._left_out.append(LeftOut(self._now, CutBy.INTERRUPTED, *self._units))
             self._now = None
         self._leave_out(CutBy.INTERRUPTED)
+        for beside, _ in self._beside:
+            beside.interrupt()
 
     def report(self) -> CheckReport:
         """All that is known now."""
-        found = [self._counterexample(n) for n in range(len(self._wrong))]
-        if (hidden := self._hidden) is not None:
-            shown = counterexample_of(hidden.program, hidden.refuted, found[0].at)
-            found.append(replace(shown, corrections=hidden.second, after=hidden.first))
-        return self._build_report(tuple(found))
+        found = self.shown()
+        if self._wrong and (self._others.kinds() or self._beside):
+            places = ((self, self._others.about), *self._beside)
+            return self._build_report(self._findings.merged((check.shown(), place) for check, place in places))
+        return self._build_report(shown for _, shown in found)
 
-    def _build_report(self, wrong: tuple[Counterexample, ...]) -> CheckReport:
+    def shown(self) -> Iterator[Keyed]:
+        """The findings of the program itself."""
+        given, sizes = self._found.refutations if self._found is not None else (), None
+        for n, refuted in enumerate(self._wrong):
+            shown = self._counterexample(n)
+            sizes = shown.at if sizes is None else sizes
+            assert self._small is not None
+            yield finding_key(self._small.program, given[n] if n < len(given) else refuted), shown
+        if (hidden := self._hidden) is not None:
+            shown = counterexample_of(hidden.program, hidden.refuted, sizes)
+            key = finding_key(hidden.program, hidden.refuted)
+            yield key, replace(shown, corrections=hidden.second, after=hidden.first)
+
+    def _build_report(self, wrong: Iterable[Counterexample]) -> CheckReport:
         asked, found = self._asked, self._found
         assert found is not None, "there is a verdict"
         return CheckReport(
@@ -210,14 +269,15 @@ class SteppedCheck:
             phases=found.phases,
             states=found.states,
             doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
-            refutations=wrong,
+            refutations=tuple(wrong),
             ranges=tuple(self._ranges),
             together=self._together,
             advisories=() if found.how in _NO_VERDICT else looked_for(asked.program) + self._left,
             also=self._also,
-            left_out=tuple(self._left_out),
+            left_out=self.left_out,
             scope=self._scope(),
-            kinds=self._others.kinds(found.verdict),
+            kinds=self._others.kinds(),
+            undecided=self._others.undecided,
             cut=self._cut,
         )
 
@@ -246,7 +306,7 @@ class SteppedCheck:
                 self._leave_out(_CUT[reached.limit])
         self._now = None
 
-    def _take(self, found: Check) -> None:
+    def take(self, found: Check) -> None:
         """What is known about every schedule, and what is to be done about it."""
         asked = self._asked
         self._found, self._wrong = found, list(found.refutations)
@@ -262,7 +322,7 @@ class SteppedCheck:
 
     def _work(self, step: CheckStep) -> Callable[[Unit], None]:
         match step:
-            case CheckStep.VERDICT | CheckStep.SMALLER:
+            case CheckStep.VERDICT | CheckStep.CTAS | CheckStep.SMALLER:
                 return self._by_smaller
             case CheckStep.SMALLEST:
                 return self._lower
@@ -296,7 +356,7 @@ class SteppedCheck:
             shown = [carry_over(asked.program, each.schedule) for each in smaller[1].refutations]
             wrong = tuple(each for each in shown if each is not None)
             if wrong:
-                self._take(replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong))
+                self.take(replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong))
                 return
 
     def _lower(self, unit: Unit) -> None:

@@ -102,5 +102,5 @@ class Triage:
 
 def _has_all_findings(report: CheckReport) -> bool:
     """Whether a finding that is not in the report was looked for."""
-    left = {each.step for each in report.left_out} & {CheckStep.HIDDEN, CheckStep.OTHERS}
+    left = {each.step for each in report.left_out} & {CheckStep.CTAS, CheckStep.HIDDEN, CheckStep.OTHERS}
     return report.verdict is Verdict.PROVED or (report.verdict is Verdict.REFUTED and not left)

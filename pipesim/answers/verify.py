@@ -61,7 +61,7 @@ def verify(
     try:
         checking.verdict()
         checking.details()
-        if not checking.is_cut:
+        if checking.cut is None:
             rest.runs.extend(_simulations(program, collected, profile, progress))
             for found in _comparisons(program, collected, profile, tolerance, progress):
                 rest.add(found)

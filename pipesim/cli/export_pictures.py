@@ -290,4 +290,7 @@ def _first_counterexample(options: argparse.Namespace) -> tuple[Target, CheckRep
             f"there is no counterexample to draw: {in_one_line(report)}",
             correction=f"leave --picture {options.picture} out: the simulation is drawn",
         )
-    return target, report, report.refutations[0]
+    shown = report.refutations[0]
+    for name, value in shown.settings.items():
+        target = target.with_setting(name, value)
+    return target, report, shown

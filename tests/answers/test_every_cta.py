@@ -11,6 +11,7 @@ from pipesim.answers.check import check
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
+from pipesim.findings.identity import place_of
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
@@ -64,6 +65,55 @@ def test_a_kernel_that_hangs_in_its_last_cta_is_refuted_there(tmp_path: Path) ->
     assert (first.verdict, ctas_words(first.scope)) == (Verdict.PROVED, "CTA 0 of 4")
 
 
+#: CTA 0 of 5 waits for a tile more than is loaded, and CTA 3 loads one more than are taken.
+APART = """ setp.eq.u32 %p9, %r20, 0;
+ setp.eq.u32 %p10, %r20, 3;
+ selp.b32 %r30, 3, 2, %p10;
+ selp.b32 %r32, 3, 2, %p9;
+ selp.b32 %r31, 0, %r32, %p10;"""
+
+
+def test_each_kind_has_its_findings(tmp_path: Path) -> None:
+    """A finding that is waived in one CTA hides none of another."""
+    report = checked(tmp_path, *ring_of_cta(APART, (5, 1, 1), trips=30, other=31))
+    first, second = report.refutations
+    assert [place_of(each.finding) for each in (first, second)] == ["ring.ptx:64", "ring.ptx:59"]
+    assert [[kind.cta for kind in each.kinds] for each in (first, second)] == [[0], [3]]
+    assert (first.settings, second.settings) == ({}, {"cta": 3})
+    assert [kind.verdict.value for kind in report.kinds] == ["refuted", "proved", "refuted"]
+    file = str(tmp_path / "ring.ptx")
+    for waived, code in ((["compute_2"], 1), (["compute"], 1), (["compute", "compute_2"], 0)):
+        assert main(["check", file, "--quick", *(f"--ignore=deadlock:{role}" for role in waived)]) == code
+
+
+def test_equal_findings_are_one(tmp_path: Path) -> None:
+    """CTAs 0 to 2 load one tile less than they wait for, and CTA 3, which has fewer tiles, as well."""
+    more = SHARE + "\n add.u32 %r31, %r30, 1;"
+    report = checked(tmp_path, *ring_of_cta(more, (4, 1, 1), trips=30, other=31), quick=True)
+    (found,) = report.refutations
+    assert [(kind.cta, kind.ctas) for kind in found.kinds] == [(0, 3), (3, 1)]
+    assert "in 3 like CTA 0 and CTA 3 (blockIdx.x > 2 at ring.ptx:50)" in "\n".join(check_lines(report, 100))
+
+
+def test_waivers_agree_with_nothing_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that is found is waived, but there are more kinds of CTAs than are looked at."""
+    checked(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32), quick=True)
+    assert main(["check", str(tmp_path / "ring.ptx"), "--quick", "--ignore=deadlock"]) == 3
+    assert "not all CTAs of kernel are proved or refuted" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:
+    late = SHARE + "\n mov.u32 %r31, 2;"
+    checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31), quick=True)
+    told = []
+    for n, more in enumerate(((), ("--set", "cta=3"))):
+        file = tmp_path / f"{n}.html"
+        asked = ["export", str(tmp_path / "ring.ptx"), *more, "--to", "html", "--picture", "counterexample"]
+        assert main([*asked, "-o", str(file)]) == 0
+        told.append(file.read_text().partition('"story":')[2].partition("again")[0])
+    assert told[0] == told[1] != ""
+
+
 def test_a_million_ctas_that_do_the_same_are_read_once() -> None:
     text, launch = ring_of_cta(" mov.u32 %r30, 2;", (1_000_000, 1, 1), trips=30, other=30)
     first = extract(read_module(text, "ring.ptx"), launch)
@@ -72,11 +122,16 @@ def test_a_million_ctas_that_do_the_same_are_read_once() -> None:
     assert (every.complete, every.kinds[0].clusters, first.inputs.conditions) == (True, 1_000_000, {})
 
 
+#: A CTA initialises its barrier with a count of its own: no two do the same.
+OWN = """ mov.u32 %r30, 2;
+ mov.u32 %r32, 3;
+ add.u32 %r31, %r20, 5;
+ setp.ne.u32 %p9, %r0, 0;
+ @!%p9 mbarrier.init.shared::cta.b64 [%r3+48], %r31;"""
+
+
 def test_of_more_kinds_than_are_looked_at_nothing_is_proved(tmp_path: Path) -> None:
-    """A CTA initialises its barrier with a count of its own: no two do the same."""
-    own = " mov.u32 %r30, 2;\n add.u32 %r31, %r20, 5;\n setp.ne.u32 %p9, %r0, 0;\n"
-    own += " @!%p9 mbarrier.init.shared::cta.b64 [%r3+48], %r31;"
-    report = checked(tmp_path, *ring_of_cta(own, (200, 1, 1), trips=30, other=30))
+    report = checked(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=30))
     assert (report.verdict, report.how) == (Verdict.UNKNOWN, How.SOME_CTAS)
     assert "proved for 64 CTAs" in check_sentence(report)
     assert len(report.kinds) == 64

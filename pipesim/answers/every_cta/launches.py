@@ -2,84 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import fields
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, fields
 
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import CtaKindVerdict
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import AT, Operation
 from pipesim.model.program import Program
+from pipesim.ptx.extract import Extraction
 from pipesim.targets import Target
+
+Place = tuple[int, int]  #: the number of a choice of policies, and the hash of what CTAs do
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """The CTAs with one choice of policies: their kinds, and of each kind the hash of what its CTAs do."""
+
+    policies: dict[str, int]
+    every: EveryCta
+    shapes: list[int]
 
 
 class OtherLaunches:
-    """The same kernel in other CTAs, and where other CTAs leave fewer tiles; each as a target, until one is not proved.
+    """The same kernel in other CTAs, and where other CTAs leave fewer tiles; each that does something new as a target.
 
-    Nothing is asked about other CTAs where the launch names one. ``complete``: every CTA was looked at, if all targets
-    were proved. ``policies``: with which values the kernel was checked.
+    After :meth:`begin`; :meth:`judge` says what the verdict on each is before the next is asked for. Nothing is asked
+    about other CTAs where the launch names one. ``policies``: with which values the kernel was checked.
     """
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._every: list[EveryCta] = []
-        self._seen: set[Hashable] = set()
-        self._with: dict[str, int] = {}  # the policy of the target that is being checked
+        self._named = target.kernel is not None and target.kernel.kernel.launch.cta is not None
+        self._looked: list[_Looked] = []
+        self._verdicts: dict[int, Verdict] = {}  # on what CTAs do, by its hash
+        self.about: Place = (-1, 0)  #: what the report is about, if that is not proved
+        self._ended = False  # nothing is left to look at
         self.policies: dict[str, tuple[int, ...]] = {}
+
+    def begin(self, verdict: Verdict) -> None:
+        """The verdict on the target itself, which is of a kernel."""
+        assert self._target.kernel is not None
+        self._look_at(self._target.kernel, {})
+        self.judge(verdict)
+        if verdict is not Verdict.PROVED:
+            self.settle()
 
     def __iter__(self) -> Iterator[Target]:
         kernel = self._target.kernel
-        if kernel is None:
-            return
+        assert kernel is not None
         yield from self._other_ctas(self._target)
         for name, value, used in kernel.fewer_tiles:
-            fewer, self._with = self._target.with_setting(name, value), {name: value}
-            yield fewer
+            fewer = self._target.with_setting(name, value)
+            assert fewer.kernel is not None
+            if self._look_at(fewer.kernel, {name: value}):
+                yield fewer
             yield from self._other_ctas(fewer)
             self.policies[name] = tuple(sorted({value, used, *self.policies.get(name, ())}))
-        self._with = {}
+        self._ended = True
+
+    def judge(self, verdict: Verdict) -> None:
+        """The verdict on the last target."""
+        self._verdicts[self._looked[-1].shapes[-1]] = verdict
+
+    def settle(self) -> None:
+        """The report is about the last target, which is not proved."""
+        self.about = self.place
 
     @property
     def complete(self) -> bool:
         """Whether every CTA was looked at."""
-        return bool(self._every) and all(each.complete for each in self._every)
+        return bool(self._looked) and not self._named and all(each.every.complete for each in self._looked)
 
     @property
     def left_out(self) -> bool:
         """Whether there are more kinds of CTAs than were looked at."""
-        return bool(self._every) and not self.complete
+        return bool(self._looked) and not self._named and not self.complete
+
+    @property
+    def undecided(self) -> bool:
+        """Whether something was looked at, or left out, of which it is not known whether it is right."""
+        shapes = (shape for each in self._looked for shape in each.shapes)
+        return bool(self._looked) and (
+            not self._ended or self.left_out or any(self._verdict(shape) is Verdict.UNKNOWN for shape in shapes)
+        )
 
     @property
     def checked_with(self) -> dict[str, tuple[int, ...]]:
         """The policies: of the target that was not proved only its own."""
-        return {name: (value,) for name, value in self._with.items()} or self.policies
+        if self.about[0] < 0:
+            return self.policies
+        return {name: (value,) for name, value in self._looked[self.about[0]].policies.items()}
 
-    def kinds(self, last: Verdict) -> tuple[CtaKindVerdict, ...]:
-        """The kinds of CTAs that were looked at with the policies of the last target, whose verdict this is."""
-        if not self._every or len(self._every[-1].kinds) == 1:
+    @property
+    def place(self) -> Place:
+        """Which CTAs the last target is about, and with which policies."""
+        return len(self._looked) - 1, self._looked[-1].shapes[-1]
+
+    def settings_of(self, place: Place) -> dict[str, int]:
+        """What ``--set`` takes for the first CTA of a place."""
+        looked = self._looked[place[0]]
+        at = looked.shapes.index(place[1])
+        return {**looked.policies, **({"cta": looked.every.kinds[at].cta} if at else {})}
+
+    def kinds_at(self, places: Iterable[Place]) -> tuple[CtaKindVerdict, ...]:
+        """The kinds of CTAs at these places; () where all CTAs do the same."""
+        found = [
+            kind
+            for number, looked in enumerate(self._looked)
+            for shape, kind in zip(looked.shapes, self._kinds_of(looked), strict=False)
+            if (number, shape) in places
+        ]
+        return tuple({each.cta: each for each in reversed(found)}[cta] for cta in sorted({each.cta for each in found}))
+
+    def kinds(self) -> tuple[CtaKindVerdict, ...]:
+        """The kinds of CTAs that were looked at with the policies of the target that was not proved, else the last."""
+        return self._kinds_of(self._looked[self.about[0]]) if self._looked else ()
+
+    def _kinds_of(self, looked: _Looked) -> tuple[CtaKindVerdict, ...]:
+        if len(looked.every.kinds) == 1:
             return ()
         ctas = self._target.program.ctas if self._target.program is not None else 1
-        *others, end = self._every[-1].kinds
-        found = [CtaKindVerdict(each.cta, each.clusters * ctas, Verdict.PROVED, each.differs) for each in others]
-        return (*found, CtaKindVerdict(end.cta, end.clusters * ctas, last, end.differs))
+        return tuple(
+            CtaKindVerdict(each.cta, each.clusters * ctas, self._verdict(shape), each.differs)
+            for each, shape in zip(looked.every.kinds, looked.shapes, strict=False)
+        )
+
+    def _verdict(self, shape: int) -> Verdict:
+        return self._verdicts.get(shape, Verdict.UNKNOWN)
+
+    def _look_at(self, kernel: Extraction, policies: dict[str, int]) -> bool:
+        """Whether nothing that does the same was looked at before."""
+        shape = hash(shape_of_program(kernel.program))
+        self._looked.append(_Looked(policies, EveryCta(kernel), [shape]))
+        return shape not in self._verdicts
 
     def _other_ctas(self, target: Target) -> Iterator[Target]:
-        assert target.kernel is not None
-        if target.kernel.kernel.launch.cta is not None:
-            return
-        every = EveryCta(target.kernel)
-        self._every.append(every)
-        self._is_new(target.kernel.program)
-        for made in every:
-            if self._is_new(made.program):
+        looked = self._looked[-1]
+        for made in () if self._named else looked.every:
+            looked.shapes.append(hash(shape_of_program(made.program)))
+            if looked.shapes[-1] not in self._verdicts:
                 yield target.with_setting("cta", made.kernel.launch.cta or 0, made)
-
-    def _is_new(self, program: Program) -> bool:
-        """Whether no such program was checked."""
-        known = hash(shape_of_program(program))
-        new = known not in self._seen
-        self._seen.add(known)
-        return new
 
 
 def shape_of_program(program: Program) -> Hashable:

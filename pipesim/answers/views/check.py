@@ -25,6 +25,7 @@ class CheckStep(Enum):
     """The verdict, and what follows it, each in its own time. The value is a phrase for a report."""
 
     VERDICT = "the verdict"
+    CTAS = "other CTAs"  #: of which some have no verdict, or findings that are not explained
     SMALLER = "faults of smaller sizes"  #: before the verdict, where the search reached its limit
     SMALLEST = "the smallest size"
     SCHEDULE = "a shorter schedule"
@@ -72,6 +73,19 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class CtaKindVerdict:
+    """CTAs that do the same: how many, the first of them, and the verdict on what they do.
+
+    ``differs``: what is not so for them that is so for those of the kind before.
+    """
+
+    cta: int
+    ctas: int
+    verdict: Verdict
+    differs: str = ""
+
+
+@dataclass(frozen=True)
 class Counterexample:
     """What is wrong, and the schedule that shows it. ``at``: the parameters that were lowered to make it small.
 
@@ -83,7 +97,9 @@ class Counterexample:
     shorter, of those that were left out. ``basis``: how sure it is, and ``late`` what has to be late for it. Of the
     verdict alone ``schedule`` and ``standing`` are empty. ``names``: the barriers and tiles that it is about.
     ``after``: the change without which it does not show, as another finding hides it; with both changes the protocol is
-    proved. ``elsewhere``: it is beside those before it, at other lines. ``identity`` and the waiver that it is
+    proved. ``elsewhere``: it is beside those before it, at other lines. ``kinds``: the CTAs that it was found in, where
+    not all do the same; ``settings``: the CTA and the policies of its schedule, where they are others than asked for.
+    ``identity`` and the waiver that it is
     ``waived`` by: once they were looked up (:mod:`pipesim.answers.triage`).
     """
 
@@ -102,6 +118,8 @@ class Counterexample:
     names: tuple[str, ...] = ()
     after: Correction | None = None
     elsewhere: bool = False
+    kinds: tuple[CtaKindVerdict, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict)
     identity: Identity | None = None
     waived: Waiver | None = None
 
@@ -155,19 +173,6 @@ class ProvedTogether:
 
 
 @dataclass(frozen=True)
-class CtaKindVerdict:
-    """CTAs that do the same: how many, the first of them, and the verdict on what they do.
-
-    ``differs``: what is not so for them that is so for those of the kind before.
-    """
-
-    cta: int
-    ctas: int
-    verdict: Verdict
-    differs: str = ""
-
-
-@dataclass(frozen=True)
 class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
 
@@ -175,7 +180,8 @@ class CheckReport:
     none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``scope``: for what the verdict holds, what it assumes and what is not judged.
-    ``kinds``: where not all CTAs do the same, those that were looked at.
+    ``kinds``: where not all CTAs do the same, those that were looked at. ``undecided``: of a kernel that is refuted in
+    other CTAs, or that there is no verdict on all of them.
     ``fail_on``: findings that are less sure do not fail the check. ``unused``: waivers that match no finding.
     """
 
@@ -195,6 +201,7 @@ class CheckReport:
     left_out: tuple[LeftOut, ...] = ()
     scope: VerdictScope = field(default_factory=VerdictScope)
     kinds: tuple[CtaKindVerdict, ...] = ()
+    undecided: bool = False
     cut: Limit | None = None
     fail_on: Basis = Basis.LETTER
     unused: tuple[Waiver, ...] = ()
@@ -202,8 +209,9 @@ class CheckReport:
     @property
     def conclusion(self) -> Conclusion:
         """As the verdict is; a program of which each finding is waived, or not sure enough to fail, agrees."""
-        spared = self.verdict is Verdict.REFUTED and self.refutations and not self.failing
-        return Conclusion.AGREES if spared else of_verdict(self.verdict)
+        if self.verdict is Verdict.REFUTED and self.refutations and not self.failing:
+            return Conclusion.UNKNOWN if self.undecided else Conclusion.AGREES
+        return of_verdict(self.verdict)
 
     @property
     def failing(self) -> tuple[Counterexample, ...]:

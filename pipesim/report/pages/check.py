@@ -22,6 +22,7 @@ from pipesim.report.sentences.check import (
     assumed_line,
     check_sentence,
     how_words,
+    kind_words,
     kinds_words,
     left_out_words,
     scope_lines,
@@ -77,7 +78,7 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     lines: list[str] = []
     if report.kinds:
         said = f"{count(report.scope.grid, 'CTA')} of {count(len(report.kinds), 'kind')}"
-        lines += field("ctas", [said, *_few(kinds_words(report))], width)
+        lines += field("ctas", [said, *_kinds(report)], width)
     for each in report.ranges:
         lines += field("sizes", [_range(each)], width)
     if report.together is not None:
@@ -95,10 +96,13 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     return [*lines, *wrong_lines(report, width, verdict)]
 
 
-def _few(said: list[str]) -> list[str]:
-    """The first kinds of CTAs and the last one, which is that of the finding."""
-    left = len(said) - MOST_KINDS
-    return said if left <= 0 else [*said[: MOST_KINDS - 1], f"{count(left, 'more kind')} proved", said[-1]]
+def _kinds(report: CheckReport) -> list[str]:
+    """The first kinds of CTAs, those that are not proved before others."""
+    proved = [each.verdict is Verdict.PROVED for each in report.kinds]
+    shown = sorted(sorted(range(len(proved)), key=proved.__getitem__)[:MOST_KINDS])
+    rest = [each.verdict for n, each in enumerate(report.kinds) if n not in shown]
+    more = [f"{count(n, 'more kind')} {verdict.value}" for verdict in Verdict if (n := rest.count(verdict))]
+    return [kinds_words(report)[n] for n in shown] + more
 
 
 def assumed_lines(scope: VerdictScope, width: int) -> list[str]:
@@ -186,7 +190,7 @@ def wrong_lines(report: CheckReport, width: int, verdict: Sequence[str]) -> list
         found, corrections = _finding(shown, width), _corrections(shown, width, again=again)
         below = len(corrections) + len(verdict) + (2 if corrections else 1)
         out_of_view = not n and len(found) - 2 + below > MOST_IN_VIEW
-        schedule = [] if report.quick else [*_program(shown, width), *_schedule(shown, width)]
+        schedule = [_in_ctas(shown, width)] if report.quick else [*_program(shown, width), *_schedule(shown, width)]
         for block in (*schedule, found, _cause(shown, width) if out_of_view else [], corrections):
             lines += ["", *block] if block else []
     return [*lines, "", *verdict]
@@ -203,7 +207,14 @@ def shown_lines(shown: Counterexample, width: int) -> list[str]:
 
 def _program(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
     """In which program it fails: of which sizes, and with which change."""
-    return _smallest(shown, width), _after(shown, width)
+    return [*_smallest(shown, width), *_in_ctas(shown, width)], _after(shown, width)
+
+
+def _in_ctas(shown: Counterexample, width: int) -> list[str]:
+    """Where not all CTAs do the same, those in which the finding is."""
+    said = [kind_words(each, with_verdict=False) for each in shown.kinds]
+    more = [f"CTAs of {count(len(said) - MOST_PLACES, 'more kind')}"] if len(said) > MOST_PLACES else []
+    return wrap(f"in {listed([*said[:MOST_PLACES], *more])}", width, "  ", "    ") if said else []
 
 
 def _after(shown: Counterexample, width: int) -> list[str]:

@@ -54,16 +54,8 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
         case Verdict.PROVED:
             return f"proved: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
-            fails = (
-                f"a schedule of {name} fails" if report.quick or not shown else f"{name} fails in the schedule above"
-            )
-            spared = spared_words(report)
-            if report.conclusion is Conclusion.AGREES:
-                fails = (
-                    f"nothing else was {'looked for' if report.quick else 'found'} in {name}{_corrected_words(report)}"
-                )
-            spared = f" {spared}" if spared else ""
-            return f"refuted{spared}: {fails}{_not_read_words(report.heading.coverage.stopped)}"
+            spared = f" {said}" if (said := spared_words(report)) else ""
+            return f"refuted{spared}: {_fails_words(report, shown=shown)}"
         case Verdict.UNKNOWN if report.how is How.STOPPED:
             return f"unknown: stopped by the user before there was a verdict on {name}"
         case Verdict.UNKNOWN if report.how is How.CUT:
@@ -90,6 +82,16 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
             assert_never(report.verdict)
 
 
+def _fails_words(report: CheckReport, *, shown: bool) -> str:
+    name = report.heading.protocol
+    fails = f"a schedule of {name} fails" if report.quick or not shown else f"{name} fails in the schedule above"
+    if report.conclusion is Conclusion.AGREES:
+        fails = f"nothing else was {'looked for' if report.quick else 'found'} in {name}{_corrected_words(report)}"
+    elif report.conclusion is Conclusion.UNKNOWN:
+        fails = f"not all CTAs of {name} are proved or refuted"
+    return f"{fails}{_not_read_words(report.heading.coverage.stopped)}"
+
+
 def _corrected_words(report: CheckReport) -> str:
     """A waived finding hides nothing where one change is known with which all is proved."""
     known = next((each for shown in report.refutations if shown.after is None for each in shown.corrections), None)
@@ -113,12 +115,13 @@ def limit_words(report: CheckReport) -> str:
 
 def kinds_words(report: CheckReport) -> list[str]:
     """``63 like CTA 0 proved``, ``CTA 63 refuted (blockIdx.x > 62 at kernel.cu:55)``: kinds of CTAs, if several."""
-    return [_kind_words(each) for each in report.kinds]
+    return [kind_words(each) for each in report.kinds]
 
 
-def _kind_words(each: CtaKindVerdict) -> str:
+def kind_words(each: CtaKindVerdict, *, with_verdict: bool = True) -> str:
+    """``63 like CTA 0 proved``, or without the verdict ``CTA 63 (blockIdx.x > 62 at kernel.cu:55)``."""
     who = f"CTA {number(each.cta)}" if each.ctas <= 1 else f"{number(each.ctas)} like CTA {number(each.cta)}"
-    return f"{who} {each.verdict.value}" + (f" ({each.differs})" if each.differs else "")
+    return f"{who}{f' {each.verdict.value}' if with_verdict else ''}" + (f" ({each.differs})" if each.differs else "")
 
 
 def how_words(report: CheckReport) -> str:
