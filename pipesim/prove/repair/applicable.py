@@ -7,7 +7,6 @@ operation, and that before another plan: other phases, fewer waits. Nothing here
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, islice, pairwise, takewhile
@@ -26,9 +25,9 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair import meeting_points, missing_instructions, other_operands
+from pipesim.prove.repair import iterations, meeting_points, missing_instructions, other_operands
 from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, threads
-from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.siblings import Siblings
 from pipesim.prove.repair.sites import (
@@ -47,7 +46,6 @@ from pipesim.prove.repair.sites import (
 K = RepairKind
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
-_MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}
 _OF_ANOTHER = 3  #: ranks that are added
 
 
@@ -154,7 +152,7 @@ def _possible(program: Program) -> Iterator[Ranked]:
     yield from other_operands.of_single_warps(program)
     yield from other_operands.of_ctas(program)
     yield from _of_places(program)
-    yield from left_out_sometimes(program)
+    yield from iterations.of_iterations(program)
     yield from missing_instructions.of_arrives(program)
     yield from missing_instructions.of_waits(program)
     yield from missing_instructions.of_transfers(program)
@@ -206,7 +204,8 @@ def _depths(program: Program) -> Iterator[Repair]:
 def _of_places(program: Program) -> Iterator[Ranked]:
     """What comes later, what is omitted, what other warps or lanes do."""
     released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
-    yield from ((1, Repair(K.DROP, *pair, 1)) for pair in released)
+    expected = pairs(program, lambda op: op[0] == Op.ARRIVE and operand(op, "expect") > 0)
+    yield from ((1, Repair(K.DROP, *pair, 1)) for pair in dict.fromkeys((*released, *expected)))
     yield from ((1, Repair(K.LATER, *pair, _awaited_after(program, *pair))) for pair in released)
     yield from ((8, Repair(K.DROP, *pair, 0)) for pair in released)
     for number in sorted({number for role in roles_of(program) for number in arrived_at(program, role)}):
@@ -237,6 +236,11 @@ def _of_places(program: Program) -> Iterator[Ranked]:
                 yield 1, Repair(K.OUTSIDE, "", site.about, at=site)
         if named := ",".join(map(str, arrived_at(program, role))):
             yield 1, Repair(K.LATER, role, named)
+        for at in dict.fromkeys(site._replace(line="") for site in sites if site.op in SIGNALLING - MEETINGS):
+            yield 3, Repair(K.DROP, role, at.about, 2, at=at)
+        for site in (site for site in sites if site.op in SIGNALLING | {int(Op.TMA_LOAD)} and site.op != Op.ARRIVE):
+            if any(site == after for agent in mine for after in _right_after(program, agent, site)):
+                yield 2, Repair(K.ONCE, role, site.about, at=site)
         yield from _of_order(program, role, sites)
         yield from ((8, Repair(K.OMIT, role, site.about, at=site)) for site in sites if site.op in SIGNALLING)
 
@@ -268,6 +272,11 @@ def _awaited_after(program: Program, role: str, group: str) -> int:
     return -1
 
 
+def _right_after(program: Program, agent: int, at: SourceInstruction) -> set[SourceInstruction]:
+    """The instructions of an agent that come right after this one."""
+    return {after for one, after in pairwise(program.instructions[agent]) if one == at}
+
+
 def _by_cta(program: Program, agents: list[int], site: SourceInstruction) -> bool:
     """True if whether an agent executes the instruction depends on its CTA alone: often that is meant."""
     does = {(program.agents[agent].cta, executes(program, agent, site)) for agent in agents}
@@ -282,26 +291,10 @@ def _too_early(one: SourceInstruction, other: SourceInstruction) -> bool:
     return (one.op in SIGNALS and other.op in uses) or (one.op in uses and other.op in PARITY_WAITS)
 
 
-def left_out_sometimes(program: Program) -> Iterator[Ranked]:
-    """Instructions that an agent executes less often than the one beside them: in some iterations only."""
-    for role in roles_of(program):
-        sites = sites_of(program, role)
-        found: dict[Repair, int] = {}
-        for agent in members(program, role):
-            placed = [site for site in program.instructions[agent][begin_of(program, agent) :] if site in sites]
-            often = Counter(placed)
-            for one, other in dict.fromkeys(pairwise(placed)):
-                for before, at, past in ((0, other, one), (1, one, other)):
-                    missing = often[past] - often[at]
-                    if at.op in _MOVING - CLUSTER and 0 < missing <= often[at]:
-                        found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = 3 if missing == 1 else 4
-        yield from ((rank, repair) for repair, rank in found.items())
-
-
 def _may_come_before(moved: SourceInstruction, other: SourceInstruction) -> bool:
     """True for a wait, a fence or a signal that may come too late; a signal rarely comes before a use."""
     uses = other.op in TOUCHES_MEMORY | {int(Op.WAIT_GROUP)}
-    return moved.op in _MOVING - MEETINGS and not (uses and moved.op in SIGNALLING)
+    return moved.op in MOVING - MEETINGS and not (uses and moved.op in SIGNALLING)
 
 
 def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
@@ -323,7 +316,7 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
     for one, other in following:
         if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
             yield 6, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
-        if one != other and one.op != Op.INIT and (one.op in _MOVING or other.op in _MOVING - MEETINGS - SIGNALS):
+        if one != other and one.op != Op.INIT and (one.op in MOVING or other.op in MOVING - MEETINGS - SIGNALS):
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
             if one.op == Op.BAR_SYNC and nearest[one] != {other}:
                 rank = 6

@@ -13,7 +13,7 @@ from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.kinds import NOWHERE, Repair, RepairKind
 from pipesim.prove.repair.numbers import bytes_of_expects, may_expect
 from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of
+from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of, sites_of
 
 WARP = 32
 
@@ -143,8 +143,11 @@ def masks(program: Program) -> Iterator[Repair]:
                 key = program.agents[agent].role, program.barriers[operand(op, "barrier")].name
                 found[key].add(operand(op, "cta_mask"))
     for (role, group), some in found.items():
-        if some := some - {0, everyone}:
-            yield Repair(RepairKind.MASK, role, group, everyone, min(some))
+        if some - {0, everyone}:
+            yield Repair(RepairKind.MASK, role, group, everyone, min(some - {0, everyone}))
+        if 0 in some and program.ctas > 1:
+            for site in (s for s in sites_of(program, role) if s.op == Op.TMA_LOAD and s.about == group):
+                yield Repair(RepairKind.MASK, role, group, everyone, 0, site)
 
 
 def threads(program: Program) -> Iterator[Repair]:
@@ -163,11 +166,12 @@ def threads(program: Program) -> Iterator[Repair]:
         if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), come // min(asked))
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), -1)
-        for count in sorted(asked) if len(asked) > 1 else ():  # two meetings that have nothing to do with each other
-            those = [a for a, ops in enumerate(here) if any(operand(op, "threads") == count for op in ops)]
-            if sum(operand(here[a][0], "lanes") for a in those) == count * program.ctas:
-                role = ",".join(dict.fromkeys(program.agents[a].role for a in those))
-                yield Repair(RepairKind.NUMBER, role, str(name), _free(program), -count)
+        meetings = {n: [a for a, ops in enumerate(here) if n in {operand(op, "threads") for op in ops}] for n in asked}
+        met = {n: sum(operand(here[a][0], "lanes") for a in those) for n, those in meetings.items()}
+        apart = len(asked) > 1 and all(lanes == n * program.ctas for n, lanes in met.items())
+        for count in sorted(asked) if apart else ():  # have nothing to do with each other
+            role = ",".join(dict.fromkeys(program.agents[a].role for a in meetings[count]))
+            yield Repair(RepairKind.NUMBER, role, str(name), _free(program), -count)
         if asked:
             wrong.setdefault((come, min(asked - {come})), []).append(name)
     for (come, was), names in wrong.items():

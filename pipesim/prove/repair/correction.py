@@ -22,12 +22,12 @@ from pipesim.prove.repair.applicable import (
     fences_of_writes,
     group_waits,
     initialisations,
-    left_out_sometimes,
     publications,
     repairs,
     stronger,
 )
 from pipesim.prove.repair.edits import apply_repair, place_of
+from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
@@ -81,7 +81,7 @@ def corrections(
             continue  # what makes agents wait for each other ends no hang
         if held is not None and repair.kind not in _IS_ON:
             continue
-        if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
+        if found and (rank > found[0][0] or repair.meets or any(_is_alike(repair, each.repair) for _, each in found)):
             continue
         large = trials.proved(repair)
         if trials.left < 0:
@@ -98,6 +98,11 @@ def corrections(
     if held is not None and not found:
         found.append(held)
     return tuple(correction for _, correction in found)
+
+
+def _is_alike(one: Repair, other: Repair) -> bool:
+    """True of corrections of one kind; but a loop may be too long as well as that of another role too short."""
+    return one.kind is other.kind and (one.kind is not RepairKind.TRIPS or (one.value > 0) is (other.value > 0))
 
 
 class _Trials:
@@ -124,7 +129,7 @@ class _Trials:
         What the small one executes in no iteration cannot be added to it.
         """
         small = apply_repair(self._program, repair)
-        if small is None and repair.kind is not RepairKind.EVERY_TIME:
+        if small is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS):
             return None
         if small is not None and not self._holds(small):
             return None
@@ -186,9 +191,9 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     found = repairs(program, groups, roles, asked)
     if asked is not program:  # which has iterations that the other has not
         few = sum(map(len, asked.code)) <= MOST_READ
-        more = repairs(asked, groups, roles) if few else sorted(left_out_sometimes(asked), key=_rank)
+        more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)
         found = iter(dict.fromkeys(merge(found, more, key=_rank)))
-    return (each for each in found if each[1].kind not in _OTHER_PHASE or not unserved)
+    return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)
 
 
 def _rank(each: Ranked) -> int:

@@ -13,7 +13,7 @@ from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
 from pipesim.model.ops import operand, ranks
 from pipesim.model.program import Program
-from pipesim.prove.repair import additions, joint_actions, numbers, order, places
+from pipesim.prove.repair import additions, iterations, joint_actions, numbers, order, places
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import members
 
@@ -92,7 +92,8 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.FENCE: additions.add_fences,
     RepairKind.GROUP_WAIT: additions.waiting_for_groups,
     RepairKind.CLOSE: additions.add_commits,
-    RepairKind.EVERY_TIME: order.every_time,
+    RepairKind.EVERY_TIME: iterations.every_time,
+    RepairKind.TRIPS: iterations.of_another_length,
     RepairKind.EVERY_WARP: joint_actions.like_the_others,
     RepairKind.OUTSIDE: joint_actions.like_the_others,
     RepairKind.PEERS: joint_actions.to_every_cta,
@@ -119,7 +120,7 @@ def _with_places(program: Program, repair: Repair) -> Program:
     known = dict.fromkeys(program.accesses)
     for code in program.code:
         for op in code:
-            if numbers.multicasts(program, op, repair.group):
+            if numbers.multicasts(program, op, repair):
                 place = program.accesses[operand(op, "access")]
                 known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks(repair.value))
     return replace(program, accesses=tuple(known))

@@ -11,7 +11,7 @@ from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, w
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sites import barriers_of, begin_of, members, numbers_of, site_of, threads_of, warp_of
+from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
 
 _CLUSTER = semantics(scope=Scope.CLUSTER)
 
@@ -25,7 +25,7 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
     In another CTA it is on that CTA's own barrier; with ``value`` on the same one.
     """
     before = listing(program, agent)
-    if any(_is(site_of(program, agent, pc), repair.at) for pc in range(len(before.code))):
+    if any(is_at(site_of(program, agent, pc), repair.at) for pc in range(len(before.code))):
         return before
     pool = warp_of(program, agent) if repair.kind is RepairKind.OUTSIDE else members(program, repair.role)
     donors = [other for other in pool if other != agent and _has(program, other, repair.at)]
@@ -44,7 +44,7 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
     last = begin_of(program, agent) - 1
     found: list[Insertion] = []
     for pc, site in enumerate(theirs):
-        if _is(site, repair.at):
+        if is_at(site, repair.at):
             there = program.agents[donor].cta if not repair.value else cta
             op = _at_home(program, program.code[donor][pc], there, cta)
             found.append(Insertion(last + 1, op, program.lines[donor][pc]))
@@ -58,12 +58,7 @@ def like_the_others(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def _has(program: Program, agent: int, at: SourceInstruction) -> bool:
-    return any(_is(site_of(program, agent, pc), at) for pc in range(len(program.code[agent])))
-
-
-def _is(site: SourceInstruction, at: SourceInstruction) -> bool:
-    """True for the instruction; where ``at`` has no line, for all such instructions on what it is about."""
-    return site == at or (not at.line and (site.op, site.about) == (at.op, at.about))
+    return any(is_at(site_of(program, agent, pc), at) for pc in range(len(program.code[agent])))
 
 
 def _at_home(program: Program, op: Operation, there: int, here: int) -> Operation:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.model.groups import MEETINGS, SIGNALS, TOUCHES_MEMORY
+from pipesim.model.groups import MEETINGS, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
 from pipesim.model.ops import Op
 from pipesim.model.tables import SourceInstruction
 
@@ -62,6 +62,7 @@ class RepairKind(Enum):
     CLOSE = "close"  #: a commit that closes a group of transfers
     EVERY_WARP = "every warp"  #: all warps of a role execute what some of them do
     EVERY_TIME = "every time"  #: an instruction is executed whenever the one beside it is, which ``past`` names
+    TRIPS = "trips"  #: a role's loops over ``group`` have ``value`` iterations more, or fewer
     OUTSIDE = "outside"  #: all lanes of a warp execute it
     COUNT_IN = "count in"  #: all warps of a role arrive, and are counted
     PEERS = "peers"  #: an arrive on the barrier of every CTA
@@ -97,6 +98,7 @@ class FencePlace(Enum):
 
 #: Operations that signal other agents.
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
+MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}  #: may be at another place than is meant
 NOWHERE = SourceInstruction(0, "", "")
 
 

@@ -58,10 +58,10 @@ def bytes_of_expects(program: Program, agent: int, group: str) -> dict[int, int]
     return found
 
 
-def multicasts(program: Program, op: Operation, group: str) -> bool:
-    """True for a multicast that is counted on barriers of this group."""
-    copies = op[0] == Op.TMA_LOAD and operand(op, "cta_mask") > 0
-    return copies and program.barriers[operand(op, "barrier")].name == group
+def multicasts(program: Program, op: Operation, repair: Repair) -> bool:
+    """True for a multicast (``was`` 0: another copy) that is counted on barriers of the group."""
+    copies = op[0] == Op.TMA_LOAD and (operand(op, "cta_mask") > 0) is (repair.was > 0)
+    return copies and program.barriers[operand(op, "barrier")].name == repair.group
 
 
 def of_group(program: Program, op: Operation, group: str) -> bool:
@@ -105,7 +105,7 @@ def _depth(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
 
 
 def _mask(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    return with_operand(op, "cta_mask", repair.value) if multicasts(program, op, repair.group) else op
+    return with_operand(op, "cta_mask", repair.value) if multicasts(program, op, repair) else op
 
 
 def _stay(program: Program, _: int, repair: Repair, op: Operation) -> Operation:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from itertools import pairwise
-from typing import Literal
 
 from pipesim.model.edits import (
-    Insertion,
     Listing,
     delete_operations,
-    insert_operations,
     listing,
     releases,
     reorder_operations,
 )
 from pipesim.model.groups import (
-    BY_PARITY,
     COMMITS,
     ENGINE_ACCESSES,
     ISSUES,
     LIFE,
     ON_BARRIER,
-    ON_NAMED_BARRIER,
     PARITY_WAITS,
     READS_MEMORY,
     SIGNALS,
@@ -31,7 +26,7 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair
@@ -53,12 +48,21 @@ def works(op: Operation) -> bool:
 
 
 def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
-    """Without every arrive on the group (0), or without those that repeat the arrive before (1)."""
+    """Without every arrive on the group (0), without those that repeat the arrive before (1), or the last alone of
+    those on one barrier between two waits of the agent (2).
+    """
     before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
     found: set[int] = set()
     last: Operation | None = None
-    for place, op in enumerate(before.code):
-        if releases(op) and operand(op, "barrier") in mine:
+    lasting: dict[int, int] = {}
+    for place, op in enumerate(before.code if repair.value == 2 else ()):
+        if gives_back(op) and operand(op, "barrier") in mine:
+            found |= {lasting.get(operand(op, "barrier"), place)} - {place}
+            lasting[operand(op, "barrier")] = place
+        elif op[0] in PARITY_WAITS:
+            lasting.clear()
+    for place, op in enumerate(before.code if repair.value < 2 else ()):
+        if (releases(op) or (repair.value and op[0] == Op.ARRIVE)) and operand(op, "barrier") in mine:
             repeated = last is not None and _alike(op, last)
             last = op
             if repeated or repair.value == 0:
@@ -69,7 +73,7 @@ def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def _alike(one: Operation, other: Operation) -> bool:
-    return (operand(one, "barrier"), operand(one, "count")) == (operand(other, "barrier"), operand(other, "count"))
+    return all(operand(one, name) == operand(other, name) for name in ("barrier", "count", "expect"))
 
 
 def later(program: Program, agent: int, repair: Repair) -> Listing:
@@ -82,7 +86,10 @@ def later(program: Program, agent: int, repair: Repair) -> Listing:
         if (gives_back(op) and operand(op, "barrier") in mine) or (
             op[0] == Op.BAR_ARRIVE and program.named_barrier(op) in named
         ):
-            held.append(place)
+            first = place
+            while order and order[-1] == first - 1 and before.code[first - 1][0] == Op.FENCE:
+                first = order.pop()  # it orders what comes before the arrive
+            held += range(first, place + 1)
             continue
         if held and not works(op):
             order += held
@@ -122,46 +129,6 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
             order += held
             held = []
     return order + held
-
-
-def every_time(program: Program, agent: int, repair: Repair) -> Listing:
-    """The instruction after (``value`` 1: before) every execution of the one at ``past``, with the stage of its turn.
-
-    As it is where the turns in which it is executed now do not tell its stage, and its parity.
-    """
-    before, mine = listing(program, agent), program.instructions[agent]
-    turns = [pc for pc, site in enumerate(mine) if site == repair.past]
-    bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
-    there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
-    known = {turn: before.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
-    found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
-    places = [pc + 1 - repair.value for pc, pcs in zip(turns, there, strict=True) if not pcs]
-    new = [Insertion(pc, op, before.lines[pc - 1 + repair.value]) for pc, op in zip(places, found, strict=True) if op]
-    return insert_operations(before, new)
-
-
-def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Operation | None:
-    """The operation of a turn: as those of other turns if these are alike, or on the next barrier of the group."""
-    ops = set(known.values())
-    if len(ops) == 1:
-        return ops.pop()
-    first, like = next(iter(known.items()), (0, None))
-    name: Literal["barrier", "named_barrier"]
-    if like is not None and all(op[0] in ON_BARRIER for op in ops):
-        name, at = "barrier", program.barriers[operand(like, "barrier")]
-        mine = {each.stage: n for n, each in enumerate(program.barriers) if (each.name, each.cta) == (at.name, at.cta)}
-        order = [mine[stage] for stage in sorted(mine)]
-    elif like is not None and all(op[0] in ON_NAMED_BARRIER for op in ops):
-        name, order = "named_barrier", sorted({operand(op, "named_barrier") for op in ops})
-    else:
-        return None
-
-    def on_turn(then: int) -> Operation:
-        lap, place = divmod(then - first + order.index(operand(like, name)), len(order))
-        op = with_operand(like, name, order[place])
-        return with_operand(op, "parity", (operand(like, "parity") + lap) & 1) if op[0] in BY_PARITY else op
-
-    return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
 
 
 def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:

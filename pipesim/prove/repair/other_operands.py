@@ -189,6 +189,8 @@ def _is_stuck(program: Program, role: str, site: SourceInstruction, name: Operan
         return False
     codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
     used = [[operand(op, name) for op, here in code if here == site] for code in codes]
+    if name == "barrier":  # also of other CTAs
+        used = [[program.barriers[barrier].stage for barrier in each] for each in used]
     return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
 
 
@@ -254,19 +256,24 @@ def of_single_warps(program: Program) -> Iterator[Ranked]:
 
 
 def of_ctas(program: Program) -> Iterator[Ranked]:
-    """Arrives on the barrier of another CTA: of one in which it is waited for, and no agent arrives."""
+    """Arrives and copies on the barrier of another CTA: of one in which it is waited for, and that nothing signals."""
     if program.ctas == 1:
         return
     waited = {operand(op, "barrier") for code in program.code for op in code if op[0] in PARITY_WAITS}
     given = {operand(op, "barrier") for code in program.code for op in code if gives_back(op)}
     for role in roles_of(program):
-        for group, sites in _barrier_uses(program, role).get("gives back", {}).items():
+        uses = _barrier_uses(program, role)
+        for group in dict.fromkeys(group for done in ("gives back", "copies") for group in uses.get(done, ())):
             mine = {n for n, barrier in enumerate(program.barriers) if barrier.name == group}
+            ranks = sorted({program.barriers[n].cta for n in mine & waited})
             rank = 2 if mine & given - waited else 6
-            for site in sites:
+            for site in uses.get("gives back", {}).get(group, ()):
                 if site.op == Op.ARRIVE:
-                    ranks = sorted({program.barriers[n].cta for n in mine & waited})
                     yield from ((rank, Repair(K.OTHER_CTA, role, group, to, at=site)) for to in ranks)
+            copies = uses.get("copies", {}).get(group, ())
+            if copies and len(ranks) < program.ctas:  # all of them: often two tiles by two instructions
+                every = NOWHERE._replace(op=int(Op.TMA_LOAD), about=group)
+                yield from ((2, Repair(K.OTHER_CTA, role, group, to, at=every)) for to in ranks)
 
 
 def is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:

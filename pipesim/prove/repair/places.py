@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
 
 from pipesim.model.edits import Listing, listing, replace_operations
 from pipesim.model.groups import (
@@ -17,12 +16,12 @@ from pipesim.model.groups import (
     READS_MEMORY,
     TOUCHES_MEMORY,
 )
-from pipesim.model.ops import Op, Operation, operand, with_operand
+from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Tile
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, phases_of_writes
-from pipesim.prove.repair.sites import members, site_of, stages_of
+from pipesim.prove.repair.sites import is_at, members, site_of, stages_of
 
 
 def other_group(program: Program, agent: int, repair: Repair) -> Listing:
@@ -33,11 +32,11 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
-    """The arrive on the barrier at the same place in the CTA of rank ``value``."""
+    """The arrive, or the copies, on the barrier at the same place in the CTA of rank ``value``."""
     before = listing(program, agent)
     found: dict[int, Operation] = {}
     for pc, site in enumerate(program.instructions[agent]):
-        if site == repair.at:
+        if is_at(site, repair.at):
             at = operand(before.code[pc], "barrier")
             there = program.counterpart(at, repair.value)
             found[pc] = with_operand(before.code[pc], "barrier", at if there is None else there)
@@ -109,26 +108,31 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
                 to = slot + repair.value if repair.kind is RepairKind.SHIFT else len(found)
-                found[pc] = _in_slot(program, op, slot, to % tile.slots)
+                found[pc] = in_slot(program, op, slot, to % tile.slots)
     return replace_operations(before, found)
 
 
 def in_turn_at(program: Program, agent: int, repair: Repair) -> Listing:
     """The instruction on the barriers of its group, or on the named barriers that are given, one after the other."""
-    before, me = listing(program, agent), program.agents[agent]
-    places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
-    stages = stages_of(program, agent, repair.group)
-    name: Literal["barrier", "named_barrier"] = "barrier"
-    order = [stages[stage] for stage in sorted(stages)]
-    if repair.at.op in ON_NAMED_BARRIER:
-        known = {number: n for n, (cta, number) in enumerate(program.named_barriers) if cta == me.cta}
-        name, order = "named_barrier", [known[int(n)] for n in repair.group.split(",") if int(n) in known]
-    turns = [order[n % len(order)] for n in range(len(places))] if order else []
-    found = zip(places, turns, strict=False)
-    return replace_operations(before, {pc: with_operand(before.code[pc], name, to) for pc, to in found})
+    before, cta = listing(program, agent), program.agents[agent].cta
+    found: dict[int, Operation] = {}
+    turns: Counter[int] = Counter()  # by CTA: each has the stages in its own turn
+    known = {number: n for n, (rank, number) in enumerate(program.named_barriers) if rank == cta}
+    for pc in (pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at):
+        op, there = before.code[pc], cta
+        name: OperandName = "named_barrier" if op[0] in ON_NAMED_BARRIER else "barrier"
+        if name == "named_barrier":
+            order = [known[int(n)] for n in repair.group.split(",") if int(n) in known]
+        else:
+            there = program.barriers[operand(op, name)].cta
+            order = [barrier for _, barrier in sorted(stages_of(program, agent, repair.group, there).items())]
+        if order:
+            found[pc] = with_operand(op, name, order[turns[there] % len(order)])
+        turns[there] += 1
+    return replace_operations(before, found)
 
 
-def _in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
+def in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
     """The access in another slot; as it is where the program's table has no such bytes."""
     access = program.accesses[operand(op, "access")]
     tile = tile_of(program, access)
@@ -188,7 +192,7 @@ def _at_stage(program: Program, op: Operation, now: dict[int, int], stages: int)
     if op[0] in TOUCHES_MEMORY:
         tile, slot = tile_of(program, program.accesses[operand(op, "access")]), program.slot_of(operand(op, "access"))
         if tile is not None and tile.slots == stages and slot in now:
-            op = _in_slot(program, op, slot, now[slot])
+            op = in_slot(program, op, slot, now[slot])
     return op
 
 

@@ -117,6 +117,9 @@ def _fence(r: Repair) -> str:
 
 
 def _drop(r: Repair) -> str:
+    if r.value == 2:
+        does = "commits to" if r.at.op == Op.COMMIT else "arrives on"
+        return f"{r.role} {does} {r.group} once for each stage, after its last use of it, not after each"
     return f"{r.role} omits {'its second arrive' if r.value else 'its arrive'} on {r.group}"
 
 
@@ -297,7 +300,10 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.LANES: _lanes,
     RepairKind.THREADS: "{value:,} threads at {named} instead of {was:,}",
     RepairKind.DEPTH: _depth,
-    RepairKind.MASK: "{role} multicasts on {group} to the CTAs of mask {value:#b} instead of {was:#b}",
+    RepairKind.MASK: lambda r: (
+        f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of "
+        + (f"{r.was:#b}" if r.was else f"copying to its own alone, at {_with_line(r.at)}")
+    ),
     RepairKind.PHASES: "{role} waits for {group} with parity {value} in the first lap, alternating in each later lap",
     RepairKind.STAGES: _stages,
     RepairKind.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
@@ -321,7 +327,11 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.LATER: _later,
     RepairKind.MOVE: _move,
     RepairKind.DROP: _drop,
-    RepairKind.ONCE: "{role}: put {at} inside elect_one(): every lane of the warp makes it",
+    RepairKind.ONCE: lambda r: (
+        f"{r.role}: put {instruction(r.at)} inside elect_one(): every lane of the warp makes it"
+        if r.at.op == Op.INIT
+        else f"{r.role} executes {_with_line(r.at)} once, not twice in a row"
+    ),
     RepairKind.INIT: "initialise all barriers: the program never initialises some stages",
     RepairKind.ARRIVES_TOO: "{role} arrives on {group} as well when it expects bytes: arrive.expect_tx",
     RepairKind.OMIT: lambda r: (
@@ -340,6 +350,10 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_TIME: lambda r: (
         f"{r.role} executes {instruction(r.at)} every time, {'before' if r.value else 'after'} {_with_line(r.past)}"
+    ),
+    RepairKind.TRIPS: lambda r: (
+        f"{r.role} executes {abs(r.value)} iteration{'' if abs(r.value) == 1 else 's'} "
+        f"{'more' if r.value > 0 else 'fewer'} of its loop over {r.group}: as many as other roles"
     ),
     RepairKind.EVERY_WARP: _every_warp,
     RepairKind.COUNT_IN: (

@@ -17,6 +17,11 @@ def site_of(program: Program, agent: int, pc: int) -> SourceInstruction:
     return program.instructions[agent][pc]
 
 
+def is_at(site: SourceInstruction, at: SourceInstruction) -> bool:
+    """True for the instruction; where ``at`` has no line, for all such instructions on what it is about."""
+    return site == at or (not at.line and (site.op, site.about) == (at.op, at.about))
+
+
 def roles_of(program: Program) -> list[str]:
     """The roles, in the program's order."""
     return list(dict.fromkeys(agent.role for agent in program.agents))
@@ -138,9 +143,9 @@ def barriers_of(program: Program, group: str) -> list[int]:
     return [n for n, barrier in enumerate(program.barriers) if barrier.name == group]
 
 
-def stages_of(program: Program, agent: int, group: str) -> dict[int, int]:
-    """The barriers of a group in the agent's CTA, by stage."""
-    cta = program.agents[agent].cta
+def stages_of(program: Program, agent: int, group: str, cta: int = -1) -> dict[int, int]:
+    """The barriers of a group in the agent's CTA, or in this one, by stage."""
+    cta = cta if cta >= 0 else program.agents[agent].cta
     return {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (group, cta)}
 
 

@@ -1,0 +1,146 @@
+"""Corrections of how often something is executed: in some iterations only, in an iteration too few or too many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from pipesim.model.edits import Insertion, Listing, delete_operations, insert_operations, listing
+from pipesim.model.groups import BY_PARITY, CLUSTER, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER, TOUCHES_MEMORY
+from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
+from pipesim.model.program import Program
+from pipesim.prove.repair.kinds import MOVING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.places import in_slot, tile_of
+from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
+
+_MOST_TRIPS = 2  #: iterations that a loop may have too few or too many
+
+
+def of_iterations(program: Program) -> Iterator[Ranked]:
+    """Instructions and iterations that a role executes too rarely, or iterations that it executes too often."""
+    yield from _left_out_sometimes(program)
+    yield from _of_trips(program)
+
+
+def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
+    """Instructions that an agent executes less often than the one beside them: in some iterations only."""
+    for role in roles_of(program):
+        sites = sites_of(program, role)
+        found: dict[Repair, int] = {}
+        for agent in members(program, role):
+            placed = [site for site in program.instructions[agent][begin_of(program, agent) :] if site in sites]
+            often = Counter(placed)
+            for one, other in dict.fromkeys(pairwise(placed)):
+                for before, at, past in ((0, other, one), (1, one, other)):
+                    missing = often[past] - often[at]
+                    if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and 0 < missing <= often[at]:
+                        rank = 3 if missing == 1 else 4
+                        found[Repair(RepairKind.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
+        yield from ((rank, repair) for repair, rank in found.items())
+
+
+def every_time(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction after (``value`` 1: before) every execution of the one at ``past``, with the stage of its turn.
+
+    As it is where the turns in which it is executed now do not tell its stage, its parity or its slot.
+    """
+    before, mine = listing(program, agent), program.instructions[agent]
+    turns = [pc for pc, site in enumerate(mine) if site == repair.past]
+    bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
+    there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
+    known = {turn: before.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
+    found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
+    places = [pc + 1 - repair.value for pc, pcs in zip(turns, there, strict=True) if not pcs]
+    new = [Insertion(pc, op, before.lines[pc - 1 + repair.value]) for pc, op in zip(places, found, strict=True) if op]
+    return insert_operations(before, new)
+
+
+def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Operation | None:
+    """The operation of a turn: as those of other turns if these are alike, else on the next barrier of the group, in
+    the next slot, with the next item; None where the known ones do not follow each other so.
+    """
+    ops = list(dict.fromkeys(known.values()))
+    if len(ops) < 2:
+        return ops[0] if ops else None
+    (first, like), (second, other) = list(known.items())[:2]
+    name: OperandName | None = None
+    order: list[int] = []
+    if all(op[0] in ON_BARRIER and operand(op, "barrier") >= 0 for op in ops):
+        name, at = "barrier", program.barriers[operand(like, "barrier")]
+        mine = {each.stage: n for n, each in enumerate(program.barriers) if (each.name, each.cta) == (at.name, at.cta)}
+        order = [mine[stage] for stage in sorted(mine)]
+    elif all(op[0] in ON_NAMED_BARRIER for op in ops):
+        name, order = "named_barrier", sorted({operand(op, "named_barrier") for op in ops})
+    elif not all(op[0] in TOUCHES_MEMORY for op in ops):
+        return None
+
+    def on_turn(then: int) -> Operation:
+        op = like
+        if name is not None:
+            lap, place = divmod(then - first + order.index(operand(like, name)), len(order))
+            op = with_operand(op, name, order[place])
+            op = with_operand(op, "parity", (operand(like, "parity") + lap) & 1) if op[0] in BY_PARITY else op
+        if op[0] in TOUCHES_MEMORY:
+            step = (operand(other, "item") - operand(like, "item")) // (second - first)
+            op = with_operand(op, "item", operand(like, "item") + (then - first) * step)
+            tile, slot = (
+                tile_of(program, program.accesses[operand(op, "access")]),
+                program.slot_of(operand(op, "access")),
+            )
+            if tile is not None:
+                op = in_slot(program, op, slot, (slot + then - first) % tile.slots)
+        return op
+
+    return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
+
+
+# loops of another length
+
+
+def _of_trips(program: Program) -> Iterator[Ranked]:
+    """Loops of a role that have an iteration more or less than those of the same name in other roles."""
+    trips: dict[str, dict[str, int]] = {}
+    for role in roles_of(program):
+        for begin in program.code[members(program, role)[0]]:
+            if begin[0] == Op.LOOP_BEGIN and (name := program.loops[operand(begin, "loop")]):
+                trips.setdefault(name, {})[role] = operand(begin, "trips")
+    for name, by_role in trips.items():
+        for role, mine in by_role.items():
+            others = {other for each, other in by_role.items() if each != role}
+            if len(others) == 1 and 0 < abs(more := others.pop() - mine) <= _MOST_TRIPS:
+                yield 3 if len(by_role) > 2 else 4, Repair(RepairKind.TRIPS, role, name, more)
+
+
+def of_another_length(program: Program, agent: int, repair: Repair) -> Listing:
+    """The loops of this name with ``value`` iterations more at their end, or fewer; a loop that is executed several
+    times only with fewer.
+    """
+    before = listing(program, agent)
+    loops = list(_loops(program, before.code, repair.group))
+    if repair.value < 0:
+        return delete_operations(before, {pc for trips in loops for trip in trips[1:][repair.value :] for pc in trip})
+    if len(loops) != 1 or len(loops[0]) < 3:
+        return before
+    alike = [trip for trip in loops[0][1:] if len(trip) == len(loops[0][-1])]
+    end, new = alike[-1].stop, list[Insertion]()
+    for turn in range(len(alike), len(alike) + repair.value):
+        for places in zip(*alike, strict=True):
+            op = _of_turn(program, {n: before.code[pc] for n, pc in enumerate(places)}, turn)
+            if op is None:
+                return before
+            new.append(Insertion(end, op, before.lines[places[-1]]))
+    return insert_operations(before, new)
+
+
+def _loops(program: Program, code: Sequence[Operation], name: str) -> Iterator[list[range]]:
+    """Of each time that an agent executes a loop of this name the iterations, each with the mark before it."""
+    begun: dict[int, list[int]] = {}
+    for pc, op in enumerate(code):
+        if op[0] in LOOP_MARKS and program.loops[operand(op, "loop")] == name:
+            marks = begun.setdefault(operand(op, "loop"), [])
+            if op[0] == Op.LOOP_BEGIN:
+                marks.clear()
+            marks.append(pc)
+            if op[0] == Op.LOOP_END:
+                yield [range(one, other) for one, other in pairwise(marks)]
