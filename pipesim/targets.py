@@ -92,6 +92,13 @@ class Target:
         words = (*self.launch_words, "--set", setting)
         return replace(self, program=kernel.program, kernel=kernel, editable=editable, launch_words=words)
 
+    def with_settings(self, settings: Mapping[str, int], kernel: Extraction) -> Target:
+        """The same kernel with several of them, as it was read so."""
+        found = self
+        for name, value in settings.items():
+            found = found.with_setting(name, value, kernel)
+        return found
+
     def build(
         self,
         params: Mapping[str, int] | None = None,

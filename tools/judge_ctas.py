@@ -1,8 +1,9 @@
 """Which CTAs do the same: what the kinds of a launch say, compared with reading every CTA of it.
 
-``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones. Of a
-grid with more clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive
-out in one CTA alone, N times in each kernel, and says whether the check names that CTA.
+``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones, and
+``--contents N`` for random ones with a free array, with all that this may hold. Of a grid with more clusters than
+``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA alone, N
+times in each kernel, and says whether the check names that CTA.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import argparse
 import random
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,19 +24,21 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.check import check
-from pipesim.answers.every_cta.conditions import covered
+from pipesim.answers.every_cta.conditions import Evaluation, covered
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit, extract
+from pipesim.ptx.free.forms import Atom
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import ctas_words
 from pipesim.targets import find
-from tests.support.random_cta_kernels import random_cta_kernel
+from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
 
 _MOST = 64
 
@@ -56,6 +61,69 @@ def by_force(first: Extraction, clusters: Sequence[int]) -> list[object]:
         kernel = first.kernel.with_setting("cta", every.first_cta_of(number))
         found.append(shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program))
     return found
+
+
+def by_contents(first: Extraction) -> tuple[int, int, list[str]]:
+    """Kinds of a launch with free arrays, the cases that were read one by one, and those where the kinds are wrong.
+
+    A case is a CTA with values of all elements that decide, of six or fewer.
+    """
+    every = EveryCta(first)
+    shapes = [shape_of_program(each.program) for each in (first, *every)]
+    wrong, cases = [], 0
+    if not every.complete:
+        return len(shapes), 0, []
+    for cluster in range(every.clusters):
+        place = every.places(np.array([cluster]))
+        words = sorted({word for kind in every.kinds for word in _words_of(kind.inputs, place)})
+        values = [v for v in product(*(every.arrays[w[0]].numbers(w[1]) for w in words)) if _fits(every, words, v)]
+        if not values or len(values) > _MOST_CONTENTS:
+            continue
+        contents = {w: np.array([v[n] for v in values]) for n, w in enumerate(words)} or {("", 0): np.zeros(1)}
+        holds = [covered(kind.inputs, place, contents) for kind in every.kinds]
+        for n, value in enumerate(values):
+            cases += 1
+            given = dict(zip(words, value, strict=True))
+            said = {shape for shape, each in zip(shapes, holds, strict=True) if each[n]}
+            found = _with_contents(first, every, cluster, given)
+            if said != {found}:
+                wrong.append(f"cluster {cluster} with {given}: {len(said)} kinds")
+    return len(shapes), cases, wrong
+
+
+_MOST_CONTENTS = 400
+
+
+def _words_of(inputs: FreeInputs, place: dict[str, np.ndarray]) -> set[tuple[str, int]]:
+    def of(atom: Atom) -> Iterator[tuple[str, int]]:
+        if atom.in_memory and atom.function is None:
+            yield atom.name, Evaluation(place).number(atom.arguments[0])
+        elif atom.in_memory:
+            yield from (word for each in atom.arguments for inner, _ in each.terms for word in of(inner))
+
+    return {word for terms in inputs.conditions for atom, _ in terms for word in of(atom)}
+
+
+def _fits(every: EveryCta, words: Sequence[tuple[str, int]], value: Sequence[int]) -> bool:
+    """Whether elements that rise do."""
+    for (one, a), (two, b) in pairwise(zip(words, value, strict=True)):
+        rises = every.arrays[one[0]].rises
+        far = two[1] - one[1]
+        if rises is not None and not rises[0] * far <= b - a <= rises[1] * far:
+            return False
+    return True
+
+
+def _with_contents(first: Extraction, every: EveryCta, cluster: int, given: dict[tuple[str, int], int]) -> object:
+    values, rng = [], random.Random(repr((cluster, given)))
+    for name, array in every.arrays.items():  # what the conditions do not name may be anything
+        mine = {index: number for (of, index), number in given.items() if of == name}
+        others = tuple(rng.choice(array.numbers(n)) for n in range(array.count))
+        done = replace(array, usual=others).completed(mine) if array.rises else dict(enumerate(others)) | mine
+        values += [(name, n, array.low + array.step * number) for n, number in done.items()]
+    launch = replace(first.kernel.launch, cta=every.first_cta_of(cluster), contents=tuple(values))
+    kernel = replace(first.kernel, launch=launch)
+    return shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program)
 
 
 def without_an_arrive(text: str, launch: Launch, rng: random.Random) -> tuple[str, int, int]:
@@ -109,6 +177,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--random", type=int, default=0, metavar="N")
+    parser.add_argument("--contents", type=int, default=0, metavar="N")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=_MOST)
     parser.add_argument("--mutants", type=int, default=0, metavar="N")
@@ -120,6 +189,11 @@ def main() -> int:
     for seed in range(options.first_seed, options.first_seed + options.random):
         text, launch = random_cta_kernel(seed)
         right.append(_judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), options.most))
+    for seed in range(options.first_seed, options.first_seed + options.contents):
+        text, launch = random_free_kernel(seed)
+        kinds, cases, wrong = by_contents(extract(read_module(text, "random.ptx"), launch))
+        right.append(not wrong)
+        print(f"seed {seed}: {kinds} kinds, {cases} cases; {f'WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
     return 0 if all(right) else 1
 
 

@@ -73,7 +73,7 @@ _EXPLAINED = (
 )
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
-_NO_VERDICT = (*_ENDED.values(), How.STOPPED, How.SOME_CTAS)
+_NO_VERDICT = (*_ENDED.values(), How.STOPPED, How.SOME_CTAS, How.SOME_CONTENTS)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
 _WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
 _MOST_BESIDE = 8  #: kinds of CTAs beside the first refuted one whose own findings are explained
@@ -185,7 +185,8 @@ class SteppedCheck:
             self._left_out.append(LeftOut(CheckStep.CTAS, _CUT[reached.limit]))
         else:
             if others.left_out and worst.verdict is Verdict.PROVED:
-                worst = replace(worst, verdict=Verdict.UNKNOWN, how=How.SOME_CTAS)
+                how = How.SOME_CONTENTS if others.contents else How.SOME_CTAS
+                worst = replace(worst, verdict=Verdict.UNKNOWN, how=how)
                 self.take(worst)
             elif others.left_out:
                 self._left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK))
@@ -278,6 +279,7 @@ class SteppedCheck:
             scope=self._scope(),
             kinds=self._others.kinds(),
             undecided=self._others.undecided,
+            open_word=self._others.open_word,
             cut=self._cut,
         )
 
@@ -470,7 +472,8 @@ class SteppedCheck:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         one_size = proved and not (self._ranges and all(each.lap for each in self._ranges))
         every, policies = proved and self._others.complete, self._others.checked_with
-        return scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
+        scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
+        return replace(scope, contents=self._others.contents) if proved else scope
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""

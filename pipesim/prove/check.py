@@ -44,6 +44,7 @@ class How(Enum):
     OUT_OF_MEMORY = "the memory limit was reached"
     STOPPED = "stopped by the user"
     SOME_CTAS = "not every CTA was looked at"
+    SOME_CONTENTS = "not all contents of free arrays were looked at"
     CUT = "agents were not followed to their end: see coverage"
     PERHAPS = "values that are not known decide whether what fails happens: see coverage"
     UNREAD = "what was not understood may touch what others use: see coverage"

@@ -70,6 +70,11 @@ class Extraction:
         kernel = self.kernel.with_setting(name, value)
         return emit(kernel, emulate(kernel))
 
+    def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> Extraction:
+        """The same kernel in another CTA, with elements of free arrays (array, index, value)."""
+        kernel = replace(self.kernel, launch=replace(self.kernel.launch, cta=cta, contents=contents))
+        return emit(kernel, emulate(kernel))
+
 
 def extract(module: Module, launch: Launch, limits: EmulationLimits | None = None) -> Extraction:
     """Emulate one cluster of the launch and write what it did as a flat program.

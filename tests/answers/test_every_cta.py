@@ -143,5 +143,5 @@ def test_the_document_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixt
     checked(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30), quick=True)
     assert main(["check", str(tmp_path / "ring.ptx"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)["report"]
-    assert report["kinds"][0] == {"cta": 0, "ctas": 3, "differs": "", "verdict": "proved"}
+    assert report["kinds"][0] == {"cta": 0, "ctas": 3, "contents": {}, "differs": "", "verdict": "proved"}
     assert (report["scope"]["ctas"], report["scope"]["grid"]) == ([], 4)

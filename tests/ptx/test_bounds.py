@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow import graph
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Policies
@@ -98,7 +99,7 @@ def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch
 
 def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:
     function = read_module(text_of(""), "small.ptx").functions[0]
-    memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), Policies())
+    memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), Policies(), FreeInputs())
     monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)

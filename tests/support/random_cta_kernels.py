@@ -6,8 +6,10 @@ Each is a ring of two warps whose numbers are made by random instructions of ``%
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 
-from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer
+from pipesim.ptx.launch.values import Array, Field, Free, Launch, Number, Parameter, Pointer
 from tests.support.small_ptx import text_of
 
 GRID = (6, 5, 1)
@@ -102,10 +104,38 @@ def ring_of_cta(made: str, grid: tuple[int, int, int] = GRID, n: int = 0, **chos
     return text_of(body, _PARAMS), launch
 
 
-def random_cta_kernel(seed: int) -> tuple[str, Launch]:
-    """The PTX of a random kernel, and its launch."""
+#: Loads of further elements: the first one, that of the next CTA, of the row, and one that another element chooses.
+_LOADS = (
+    "ld.global.u32 %r{0}, [%rd1];",
+    "ld.global.u32 %r{0}, [%rd3+4];",
+    "mul.wide.u32 %rd4, %r21, 4;\n add.u64 %rd4, %rd4, %rd1;\n ld.global.u32 %r{0}, [%rd4];",
+    "and.b32 %r{0}, %r24, 1;\n mul.wide.u32 %rd4, %r{0}, 4;\n add.u64 %rd4, %rd4, %rd1;\n ld.global.s32 %r{0}, [%rd4];",
+    "ld.global.u8 %r{0}, [%rd3];",
+)
+_FREE = (Free(0, 2), Free(0, 3), Free(0, 6, 3), Free(1, 3), Free(-1, 1), Free(0, 3, 1, (0, 2)), Free(0, 12, 2, (2, 4)))
+SMALL_GRID = (3, 2, 1)
+
+
+def random_free_kernel(seed: int) -> tuple[str, Launch]:
+    """A random kernel of six CTAs whose array is free, and its launch."""
     rng = random.Random(seed)
-    lines, known = [], [20, 21, 22, 23, 24]
+    loads = [(25 + n, rng.choice(_LOADS).format(25 + n)) for n in range(rng.randrange(3))]
+    text, launch = random_cta_kernel(seed, loads)
+    free = rng.choice(_FREE)
+    least = free.rises_by[0] if free.rises_by is not None else 0
+    # one element more than there are CTAs, as an array of offsets has
+    array = Array("s32", tuple(free.low + n * least if least else free.low for n in range(7)), free)
+    n, _ = launch.parameters
+    given = (n, Parameter("lens", Pointer(contents=(Field(0, array),))))
+    return text.replace("mad.lo.u32 %r23, %r21, 6", "mad.lo.u32 %r23, %r21, 3"), replace(
+        launch, grid=SMALL_GRID, parameters=given
+    )
+
+
+def random_cta_kernel(seed: int, loads: Sequence[tuple[int, str]] = ()) -> tuple[str, Launch]:
+    """The PTX of a random kernel, and its launch. ``loads``: what comes first, and the registers that it writes."""
+    rng = random.Random(seed)
+    lines, known = [f" {each}" for _, each in loads], [20, 21, 22, 23, 24, *(register for register, _ in loads)]
     for register in range(30, 30 + rng.randrange(2, 9)):
         if rng.random() < 0.3:
             lines.append(_chosen_by_logic(rng, register, known))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Atom, Form, Terms
 from pipesim.ptx.free.varying import Condition, FreeInputs
 
@@ -14,15 +15,25 @@ if TYPE_CHECKING:
 _SAFE = 1 << 62  #: integers below it, and sums of two, fit 64 bits
 
 
-def covered(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Where all conditions hold. ``values``: of each free input, by its name, an array of integers of one length."""
+def covered(
+    inputs: FreeInputs, values: Mapping[str, np.ndarray], contents: Mapping[tuple[str, int], np.ndarray] | None = None
+) -> np.ndarray:
+    """Where all conditions hold. ``values``: of each free input, by its name, an array of integers of one length.
+
+    ``contents``: of elements of free arrays the numbers of the values; then the others are of one cluster.
+    """
     import numpy as np
 
-    evaluation = _Evaluation(values)
-    found = np.ones(len(next(iter(values.values()))), dtype=bool)
+    evaluation = Evaluation(values, contents)
+    found = np.ones(len(next(iter((contents or values).values()))), dtype=bool)
     for terms, condition in inputs.conditions.items():
-        found &= _holds(condition, evaluation.sum(Form(0, terms)), Form(0, terms))
+        found &= holds(condition, evaluation.sum(Form(0, terms)), Form(0, terms))
     return found
+
+
+def depends_on_contents(inputs: FreeInputs) -> bool:
+    """Whether a condition is about elements of free arrays."""
+    return any(atom.in_memory for terms in inputs.conditions for atom, _ in terms)
 
 
 class Broken(NamedTuple):
@@ -32,27 +43,54 @@ class Broken(NamedTuple):
     words: str
 
 
-def broken(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Broken | None:
+def broken(
+    inputs: FreeInputs, values: Mapping[str, np.ndarray], contents: Mapping[tuple[str, int], np.ndarray] | None = None
+) -> Broken | None:
     """The first condition that does not hold for one set of values; None if all do."""
-    evaluation = _Evaluation(values)
+    evaluation = Evaluation(values, contents)
     for terms, condition in inputs.conditions.items():
         form = Form(0, terms)
         value = evaluation.sum(form)
-        if not _holds(condition, value, form):
-            return Broken(condition.position, _words(form, condition, int(value[0])))
+        if not holds(condition, value, form):
+            return Broken(condition.position, _words(form, condition, int(value[0]), inputs.arrays))
     return None
 
 
-def _words(form: Form, condition: Condition, value: int) -> str:
-    if any(atom.function is not None for atom, _ in form.terms):
+def _words(form: Form, condition: Condition, value: int, arrays: Mapping[str, FreeArray]) -> str:
+    """What is so instead of a condition: of an element of an array its value, and not the value's number."""
+    names = [atom_words(atom) for atom, _ in form.terms]
+    if not all(names):
         return ""
-    said = " + ".join(f"{factor} * {atom.name}" if factor > 1 else atom.name for atom, factor in form.terms)
-    if value > condition.high:
-        return f"{said} > {condition.high:,}"
-    return f"{said} < {condition.low:,}" if value < condition.low else f"{said} = {value:,}"
+    steps = [factor for _, factor in form.terms]
+    low, high = condition.low, condition.high
+    step, add = 1, 0
+    if any(atom.in_memory for atom, _ in form.terms):
+        known = [arrays[atom.name] if atom.in_memory else None for atom, _ in form.terms]
+        sizes = {each.step if each is not None else 1 for each in known}
+        if len(sizes) > 1:
+            return ""
+        step, add = sizes.pop(), sum(f * each.low for f, each in zip(steps, known, strict=True) if each is not None)
+    said = " + ".join(f"{factor} * {name}" if factor > 1 else name for name, factor in zip(names, steps, strict=True))
+    if value > high:
+        return f"{said} > {high * step + add:,}"
+    return f"{said} < {low * step + add:,}" if value < low else f"{said} = {value * step + add:,}"
 
 
-def _holds(condition: Condition, value: Any, form: Form) -> Any:
+def atom_words(atom: Atom) -> str:
+    """``blockIdx.x``, ``lens[blockIdx.x + 1]``: a free input as the kernel's author would write it, else ""."""
+    if atom.function is not None:
+        return ""
+    if not atom.arguments:
+        return atom.name
+    index = atom.arguments[0]
+    names = [(atom_words(each), factor) for each, factor in index.terms]
+    parts = [f"{factor} * {name}" if factor != 1 else name for name, factor in names]
+    parts += [str(index.constant)] if index.constant or not parts else []
+    return f"{atom.name}[{' + '.join(parts)}]" if all(name for name, _ in names) else ""
+
+
+def holds(condition: Condition, value: Any, form: Form) -> Any:
+    """Of an array of values of an expression, or of one, with which a condition on it is fulfilled."""
     found: Any = True
     if condition.low > form.low:
         found = found & (value >= condition.low)
@@ -63,11 +101,14 @@ def _holds(condition: Condition, value: Any, form: Form) -> Any:
     return found
 
 
-class _Evaluation:
-    """The values of atoms and expressions, each worked out once."""
+class Evaluation:
+    """The values of atoms and expressions, each worked out once.
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
+    ``contents``: of elements of free arrays, the numbers of their values; then ``values`` are of one cluster.
+    """
+
+    def __init__(self, values: Mapping[str, Any], contents: Mapping[tuple[str, int], Any] | None = None) -> None:
+        self._values, self._contents = values, contents or {}
         self._atoms: dict[Atom, Any] = {}
         self._sums: dict[Terms, Any] = {}
 
@@ -82,6 +123,11 @@ class _Evaluation:
             total = total + (value.astype(object) if wide and value.dtype != object else value) * factor
         return total
 
+    def number(self, form: Form) -> int:
+        """The value of an expression for one set of inputs."""
+        found = self.sum(form)
+        return found if isinstance(found, int) else int(found[0])
+
     def _atom(self, atom: Atom) -> Any:
         found = self._atoms.get(atom)
         if found is None:
@@ -92,6 +138,8 @@ class _Evaluation:
         import numpy as np
 
         if atom.function is None:
+            if atom.arguments:
+                return self._contents[atom.name, self.number(atom.arguments[0])]
             return self._values[atom.name]
         arguments = [self.sum(each) for each in atom.arguments]
         if not atom.elementwise:

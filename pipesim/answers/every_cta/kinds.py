@@ -1,19 +1,23 @@
-"""Every CTA of a launch: one cluster of each kind, where those of a kind do the same.
+"""Every CTA of a launch and all contents of free arrays: one cluster of each kind, where those of a kind do the same.
 
-A run notes under which conditions on the cluster's place in the grid it continues as it does
-(:mod:`pipesim.ptx.free.varying`). The first cluster that no run so far covers is followed next, until all are covered.
+A run notes under which conditions on the cluster's place in the grid, and on the elements of free arrays, it continues
+as it does (:mod:`pipesim.ptx.free.varying`). The first cluster that no run so far covers is followed next, with
+contents that none covers, until all are covered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from pipesim.answers.every_cta.conditions import broken, covered
+from pipesim.answers.every_cta.conditions import Evaluation, broken, covered, depends_on_contents, holds
+from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.coverage import place_in
 from pipesim.ptx.extract import Extraction
+from pipesim.ptx.free.arrays import FreeArray
+from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import Shape
 
@@ -31,6 +35,8 @@ class CtaKind:
 
     ``inputs``: under which conditions they do, which ``instructions`` have shown.
     ``differs``: what is not so in this cluster that is in the one before, ``blockIdx.x > 62 at kernel.cu:55``.
+    ``contents``: the elements of free arrays that were chosen for this run, with their values, by their names.
+    ``settings``: the same by their places, as ``--set`` has them.
     """
 
     cta: int
@@ -38,12 +44,15 @@ class CtaKind:
     instructions: int
     clusters: int = 0
     differs: str = ""
+    contents: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
 
 
 class EveryCta:
     """The kinds of clusters of a launch of which one was read; iterating gives one of each other kind, as it was read.
 
-    ``looked_at``: the number of clusters, from the first on, that all are of one of the kinds.
+    Where the launch names a CTA, of its cluster alone. ``looked_at``: the number of clusters, from the first on, that
+    all are of one of the kinds. ``undecided``: an element of which it was not found whether other contents are left.
     """
 
     def __init__(self, first: Extraction, most: int = MOST_KINDS) -> None:
@@ -53,14 +62,20 @@ class EveryCta:
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self._shape: Shape = (x, y, z)
         self._most = most
-        self.clusters = x * y * z
+        at = [a // c for a, c in zip(launch.first_cta, launch.cluster, strict=True)]
+        alone = launch.cta is not None
+        self._start = (at[2] * y + at[1]) * x + at[0] if alone else 0
+        self.clusters = self._start + 1 if alone else x * y * z
         self.looked_at = 0
+        self.undecided = ""
         self._first = first
+        self._open: dict[int, OpenContents] = {}
         self.kinds = [CtaKind(launch.cta or 0, first.inputs, first.instructions)]
+        self.arrays = dict(first.inputs.arrays)  #: free arrays of which elements were read
 
     @property
     def complete(self) -> bool:
-        """Whether every cluster is of one of the kinds."""
+        """Whether every cluster is of one of the kinds, whatever free arrays hold."""
         return self.looked_at == self.clusters
 
     def __iter__(self) -> Iterator[Extraction]:
@@ -70,15 +85,23 @@ class EveryCta:
             return
         import numpy as np
 
-        for start in range(0, self.clusters, _AT_ONCE):
+        for start in range(self._start, self.clusters, _AT_ONCE):
             left = np.arange(start, min(start + _AT_ONCE, self.clusters), dtype=np.int64)
+            self._open.clear()
             for number in range(len(self.kinds)):
                 left = self._take(number, left)
             while len(left):
+                try:
+                    found = self._not_covered(left)
+                except UndecidedError as error:
+                    self.undecided = "{}[{}]".format(*error.word)
+                    return
+                if found is None:
+                    break
                 self.looked_at = int(left[0])
                 if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
                     return
-                made = self._follow(int(left[0]))
+                made = self._follow(*found)
                 left = self._take(-1, left)
                 yield made
                 del made  # it is large
@@ -89,12 +112,33 @@ class EveryCta:
         return sum(kind.instructions for kind in self.kinds)
 
     def _take(self, number: int, left: np.ndarray) -> np.ndarray:
-        """Those of some clusters that are not of this kind."""
+        """Those of some clusters that are not of this kind, or not with all contents."""
         kind = self.kinds[number]
+        if depends_on_contents(kind.inputs):
+            return left
         mine = covered(kind.inputs, self.places(left))
         self.kinds[number] = replace(kind, clusters=kind.clusters + int(mine.sum()))
         others: np.ndarray = left[~mine]
         return others
+
+    def _not_covered(self, left: np.ndarray) -> tuple[int, dict[Word, int]] | None:
+        """A cluster, and contents that no run covers there, by the numbers of their values; None if all are covered.
+
+        ``left``: those that no run covers whatever the contents. Raises UndecidedError.
+        """
+        runs = [kind.inputs for kind in self.kinds if depends_on_contents(kind.inputs)]
+        if not runs:
+            return int(left[0]), {}
+        import numpy as np
+
+        for each in left[_first_of_each(runs, self.places(left), self.arrays)]:
+            cluster = int(each)
+            if cluster not in self._open:
+                self._open[cluster] = OpenContents(self.places(np.array([cluster])), self.arrays)
+            found = self._open[cluster].first(runs)
+            if found is not None:
+                return cluster, found
+        return None
 
     def first_cta_of(self, cluster: int) -> int:
         """The number in the grid of the first CTA of a cluster, x counted first."""
@@ -103,16 +147,27 @@ class EveryCta:
         i, j, k = (place * size for place, size in zip(at, self._cluster, strict=True))
         return (k * self._grid[1] + j) * self._grid[0] + i
 
-    def _follow(self, cluster: int) -> Extraction:
+    def _follow(self, cluster: int, chosen: Mapping[Word, int]) -> Extraction:
         import numpy as np
 
-        found = broken(self.kinds[-1].inputs, self.places(np.array([cluster])))
+        arrays = self.arrays
+        contents: dict[Word, int] = {}  # the numbers of the values of all elements that are not the usual ones
+        for name, array in arrays.items():
+            mine = {index: number for (of, index), number in chosen.items() if of == name}
+            contents |= {(name, index): number for index, number in array.completed(mine).items()} if mine else {}
+        usual = {(name, n): number for name, array in arrays.items() for n, number in enumerate(array.usual)}
+        every = {word: np.array([number]) for word, number in (usual | contents).items()}
+        found = broken(self.kinds[-1].inputs, self.places(np.array([cluster])), every)
         differs = ""
         if found is not None:
             differs = " at ".join(filter(None, (found.words, place_in(self._first.kernel, found.position))))
         cta = self.first_cta_of(cluster)
-        made = self._first.with_setting("cta", cta)
-        self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, differs))
+        values = [(name, n, arrays[name].low + number * arrays[name].step) for (name, n), number in contents.items()]
+        made = self._first.elsewhere(cta, tuple(values))
+        words = {f"{name}[{n}]": value for name, n, value in values if (name, n) in chosen}
+        settings = {arrays[name].setting(n): value for name, n, value in values}
+        self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, differs, words, settings))
+        self.arrays.update(made.inputs.arrays)
         return made
 
     def places(self, clusters: np.ndarray) -> dict[str, np.ndarray]:
@@ -120,3 +175,45 @@ class EveryCta:
         x, y, _ = self._shape
         at = clusters % x, clusters // x % y, clusters // (x * y)
         return dict(zip(self._names, at, strict=True))
+
+
+def _first_of_each(
+    runs: Sequence[FreeInputs], places: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]
+) -> np.ndarray:
+    """The first of each of the clusters that can not be told apart by what runs have asked; their numbers in places."""
+    import numpy as np
+
+    evaluation = Evaluation(places)
+    columns: list[Any] = []
+    indices: dict[str, dict[Form, Any]] = {}
+
+    def look(form: Form) -> None:
+        for atom, _ in form.terms:
+            if not atom.in_memory:
+                columns.append(evaluation.sum(Form(0, ((atom, 1),))))
+            elif atom.function is None:
+                indices.setdefault(atom.name, {})[atom.arguments[0]] = evaluation.sum(atom.arguments[0])
+            else:
+                for each in atom.arguments:
+                    look(each)
+
+    for inputs in runs:
+        for terms, condition in inputs.conditions.items():
+            form = Form(0, terms)
+            if form.in_memory:
+                look(form)
+            else:
+                columns.append(holds(condition, evaluation.sum(form), form))
+    size = len(next(iter(places.values())))
+    for name, found in indices.items():
+        each = np.stack([np.broadcast_to(index, size) for index in found.values()])
+        rises = arrays[name].rises
+        if rises is None:  # which of them are the same element
+            columns += [np.argmax(each == one, axis=0) for one in each[1:]]
+        else:  # how far they are from each other, and from the ends
+            columns += list(each if rises[0] else each - each[0])
+    if not columns:
+        return np.array([0])
+    numbered = [np.unique(np.broadcast_to(column, size), return_inverse=True)[1] for column in columns]
+    firsts = np.unique(np.stack(numbered, axis=1), axis=0, return_index=True)[1]
+    return np.sort(firsts)

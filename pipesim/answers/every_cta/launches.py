@@ -1,4 +1,4 @@
-"""What a verdict on a kernel is about besides the CTA that was read: the other CTAs, and fewer tiles left for them."""
+"""What a verdict on a kernel is about besides the run that was read: other CTAs, other contents, and fewer tiles."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class _Looked:
 
 
 class OtherLaunches:
-    """The same kernel in other CTAs, and where other CTAs leave fewer tiles; each that does something new as a target.
+    """The same kernel in other CTAs, with other contents of free arrays, and where other CTAs leave fewer tiles.
 
-    After :meth:`begin`; :meth:`judge` says what the verdict on each is before the next is asked for. Nothing is asked
-    about other CTAs where the launch names one. ``policies``: with which values the kernel was checked.
+    Each that does something new is a target. After :meth:`begin`; :meth:`judge` says what the verdict on each is before
+    the next is asked for. Nothing is asked about other CTAs where the launch names one. ``policies``: with which values
+    the kernel was checked.
     """
 
     def __init__(self, target: Target) -> None:
@@ -78,7 +79,7 @@ class OtherLaunches:
     @property
     def left_out(self) -> bool:
         """Whether there are more kinds of CTAs than were looked at."""
-        return bool(self._looked) and not self._named and not self.complete
+        return not all(each.every.complete for each in self._looked)
 
     @property
     def undecided(self) -> bool:
@@ -89,11 +90,24 @@ class OtherLaunches:
         )
 
     @property
+    def open_word(self) -> str:
+        """An element of a free array for which it was not found whether all contents were looked at, "" if none."""
+        return next(filter(None, (each.every.undecided for each in self._looked)), "")
+
+    @property
+    def contents(self) -> dict[str, tuple[int, int, int]]:
+        """The free arrays of which elements were read, with the values that they may have: from, to, in steps of."""
+        arrays = {name: array for looked in self._looked for name, array in looked.every.arrays.items()}
+        return {name: (each.low, each.high, each.step) for name, each in arrays.items() if each.most}
+
+    @property
     def checked_with(self) -> dict[str, tuple[int, ...]]:
         """The policies: of the target that was not proved only its own."""
         if self.about[0] < 0:
             return self.policies
-        return {name: (value,) for name, value in self._looked[self.about[0]].policies.items()}
+        looked = self._looked[self.about[0]]
+        contents = looked.every.kinds[looked.shapes.index(self.about[1])].contents
+        return {name: (value,) for name, value in {**looked.policies, **contents}.items()}
 
     @property
     def place(self) -> Place:
@@ -104,7 +118,8 @@ class OtherLaunches:
         """What ``--set`` takes for the first CTA of a place."""
         looked = self._looked[place[0]]
         at = looked.shapes.index(place[1])
-        return {**looked.policies, **({"cta": looked.every.kinds[at].cta} if at else {})}
+        kind = looked.every.kinds[at]
+        return {**looked.policies, **({"cta": kind.cta} if at else {}), **kind.settings}
 
     def kinds_at(self, places: Iterable[Place]) -> tuple[CtaKindVerdict, ...]:
         """The kinds of CTAs at these places; () where all CTAs do the same."""
@@ -114,7 +129,8 @@ class OtherLaunches:
             for shape, kind in zip(looked.shapes, self._kinds_of(looked), strict=False)
             if (number, shape) in places
         ]
-        return tuple({each.cta: each for each in reversed(found)}[cta] for cta in sorted({each.cta for each in found}))
+        first = {(each.cta, tuple(each.contents.items())): each for each in reversed(found)}
+        return tuple(first[at] for at in sorted(first))
 
     def kinds(self) -> tuple[CtaKindVerdict, ...]:
         """The kinds of CTAs that were looked at with the policies of the target that was not proved, else the last."""
@@ -125,7 +141,7 @@ class OtherLaunches:
             return ()
         ctas = self._target.program.ctas if self._target.program is not None else 1
         return tuple(
-            CtaKindVerdict(each.cta, each.clusters * ctas, self._verdict(shape), each.differs)
+            CtaKindVerdict(each.cta, each.clusters * ctas, self._verdict(shape), each.differs, each.contents)
             for each, shape in zip(looked.every.kinds, looked.shapes, strict=False)
         )
 
@@ -140,10 +156,11 @@ class OtherLaunches:
 
     def _other_ctas(self, target: Target) -> Iterator[Target]:
         looked = self._looked[-1]
-        for made in () if self._named else looked.every:
+        for made in looked.every:
             looked.shapes.append(hash(shape_of_program(made.program)))
             if looked.shapes[-1] not in self._verdicts:
-                yield target.with_setting("cta", made.kernel.launch.cta or 0, made)
+                settings = {"cta": made.kernel.launch.cta or 0, **looked.every.kinds[-1].settings}
+                yield target.with_settings(settings, made)
 
 
 def shape_of_program(program: Program) -> Hashable:

@@ -76,13 +76,15 @@ class Origin:
 class CtaKindVerdict:
     """CTAs that do the same: how many, the first of them, and the verdict on what they do.
 
-    ``differs``: what is not so for them that is so for those of the kind before.
+    ``differs``: what is not so for them that is so for those of the kind before. ``contents``: what elements of free
+    arrays hold where they do. ``ctas`` is 0 where that depends on the contents.
     """
 
     cta: int
     ctas: int
     verdict: Verdict
     differs: str = ""
+    contents: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,8 @@ class CheckReport:
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``scope``: for what the verdict holds, what it assumes and what is not judged.
     ``kinds``: where not all CTAs do the same, those that were looked at. ``undecided``: of a kernel that is refuted in
-    other CTAs, or that there is no verdict on all of them.
+    other CTAs, or that there is no verdict on all of them. ``open_word``: an element of a free array for which it was
+    not found whether all contents were looked at.
     ``fail_on``: findings that are less sure do not fail the check. ``unused``: waivers that match no finding.
     """
 
@@ -202,6 +205,7 @@ class CheckReport:
     scope: VerdictScope = field(default_factory=VerdictScope)
     kinds: tuple[CtaKindVerdict, ...] = ()
     undecided: bool = False
+    open_word: str = ""
     cut: Limit | None = None
     fail_on: Basis = Basis.LETTER
     unused: tuple[Waiver, ...] = ()

@@ -113,7 +113,8 @@ class VerdictScope:
     """``ctas``: the CTAs of the ``grid`` that were followed, () where all are the same; ``cluster``: CTAs of a cluster.
 
     ``assuming``: each assumption place by place, those of a kind together. ``policies``: with which of these values the
-    kernel was checked, where other CTAs may leave it fewer tiles.
+    kernel was checked, where other CTAs may leave it fewer tiles. ``contents``: the free arrays, with the values that
+    each element may have: from, to, in steps of.
     """
 
     grid: int = 1
@@ -122,6 +123,7 @@ class VerdictScope:
     assuming: tuple[Assumed, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
     policies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    contents: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""

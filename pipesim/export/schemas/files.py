@@ -99,14 +99,17 @@ def launch() -> Schema:
     words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
     tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": NATURAL}
     tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes"))
+    pair: Schema = {"type": "array", "items": NATURAL, "minItems": 2, "maxItems": 2}
+    bounds = {"low": INTEGER, "high": INTEGER, "step": POSITIVE, "rises_by": pair}
+    free = record(bounds, optional=("step", "rises_by"))
     content: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {  # of each kind: its members, those it needs
         "value": ({"type": types, "value": {"type": ["number", "null"]}}, ("type", "value")),
-        "array": ({"type": types, "values": rows(INTEGER)}, ("type", "values")),
+        "array": ({"type": types, "values": rows(INTEGER), "count": POSITIVE, "free": free}, ("type",)),
         "pointer": ({"align": POSITIVE, "contents": _ref("fields")}, ()),
         "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
         "tensor_map": (tensor_map, ()),
     }
-    made = []
+    made: list[Schema] = []
     for kind, (known, needed) in content.items():
         assert {"kind", *known} == set(launch_file.KINDS[kind])
         made.append({"properties": {"kind": {"const": kind}, **known}, "required": ["kind", *needed]})

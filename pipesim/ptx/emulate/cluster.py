@@ -126,7 +126,7 @@ class Cluster:
         self.tensor = [Items() for _ in range(self.ctas)]
         self.columns = [TensorAllocations() for _ in range(self.ctas)]
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
-        self.globals = GlobalMemory(image, launch.policies)
+        self.globals = GlobalMemory(image, launch.policies, self.inputs)
         self._loads: dict[int, Unknown] = {}
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}

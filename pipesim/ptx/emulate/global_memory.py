@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value
-from pipesim.ptx.free.forms import Form, Terms
-from pipesim.ptx.free.varying import Varying, form_of
+from pipesim.ptx.free.arrays import FreeArray
+from pipesim.ptx.free.forms import Form, Terms, constant
+from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Policies
 from pipesim.ptx.text.instruction import Instruction
@@ -33,8 +34,8 @@ class GlobalMemory:
     holds for a counter on which several warps have an atomic. ``policies``: what other CTAs do to words with atomics.
     """
 
-    def __init__(self, image: Image, policies: Policies) -> None:
-        self._image = image
+    def __init__(self, image: Image, policies: Policies, inputs: FreeInputs) -> None:
+        self._image, self._inputs = image, inputs
         self._first = policies.tile_counter
         self._failures = policies.lock_failures
         self._placed: dict[Terms, _Placed] = {}  #: what was stored or counted at addresses that vary with free inputs
@@ -52,7 +53,7 @@ class GlobalMemory:
         if address.__class__ is Varying or self._placed:
             met = self._meets(address, size)
             if address.__class__ is Varying and not met:
-                known = None if self._image.is_unknown(address, size) else self._image.varying(address, size)
+                known = None if self._image.is_unknown(address, size) else self._varying(address, size)
                 return self._open_word(int.__int__(address), each) if known is None else known
             apart = address.__class__ is Varying and self._image.is_unknown(address, size)
             address = int.__int__(address) if apart else int(address)
@@ -61,17 +62,51 @@ class GlobalMemory:
         for i in range(size):
             self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
         if not self._stored or not any(address + i in self._stored for i in range(size)):
-            known = self._image.load(address, size)
+            known = self._given(address, size)
             return known if known is not None else self._open_word(address, each)
         value = 0
         for i in range(size):
-            owner, byte = self._stored.get(address + i, (agent, self._image.load(address + i, 1)))
+            owner, byte = self._stored.get(address + i, (agent, self._given(address + i, 1)))
             if owner != agent:
                 return Unknown(Leaf("a word of global memory that another warp stores", each.line))
             if not isinstance(byte, int):
                 return self._open_word(address, each)
             value |= byte << 8 * i
         return value
+
+    def _given(self, address: int, size: int) -> int | None:
+        """A word as the launch gives it, which varies with the elements of free arrays that it consists of."""
+        found = self._image.load(address, size)
+        if found is None or not self._image.free:
+            return found
+        array, end = self._image.free_array(address), self._image.free_array(address + size - 1)
+        if array is None and end is None:
+            return found
+        if array is not None and array is end:
+            index, byte = divmod(address - array.address, array.size)
+            if byte + size <= array.size:
+                element = self._element(array, index)
+                return element if size == array.size else element >> 8 * byte & (1 << 8 * size) - 1
+        return sum((self._given(address + i, 1) or 0) << 8 * i for i in range(size))
+
+    def _element(self, array: FreeArray, index: int) -> int:
+        """An element of a free array, without a sign."""
+        bits, at = 8 * array.size, array.address + int.__int__(index) * array.size
+        now = self._image.load(at, array.size)
+        assert now is not None, "a free array is known"
+        signed = now - (1 << bits) if array.low < 0 and now >> bits - 1 else now
+        return self._inputs.element(array, index, signed) & (1 << bits) - 1
+
+    def _varying(self, address: Varying, size: int) -> int | None:
+        """A word at an address that varies with free inputs."""
+        array = self._image.free_array(int.__int__(address))
+        if array is None:
+            return self._image.varying(address, size)
+        at = address.form.plus(constant(array.address), -1)
+        if at.in_memory or size != array.size or at.divisor % size:
+            return self._given(int(address), size)
+        self._inputs.require_range(at, 0, (array.count - 1) * size)
+        return self._element(array, (address - array.address) // size)
 
     def _meets(self, address: int, size: int) -> bool:
         """Whether something may have been stored there, or counted.
@@ -128,7 +163,7 @@ class GlobalMemory:
         address = self._place(address)
         kind = each.modifiers[-1]
         size = _WORDS.get(kind[1:], 0)
-        known = self._image.load(address, size) if size else None
+        known = self._given(address, size) if size else None
         owner, value = self._counters.get(address, (agent, self._first if known is None else known))
         after = _atomic_result(each, value, operands, size)
         if after != value:

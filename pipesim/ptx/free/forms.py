@@ -22,7 +22,8 @@ Terms = tuple[tuple["Atom", int], ...]  #: atoms in the order of their numbers, 
 class Atom:
     """A free input, or ``function`` of other expressions. ``low``, ``high``: its bounds.
 
-    ``elementwise``: the function does with arrays of NumPy what it does with integers, element by element.
+    ``elementwise``: the function does with arrays of NumPy what it does with integers, element by element. A free input
+    with an argument is the element of an array of the memory, at that index. ``in_memory``: it depends on such a one.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Atom:
     low: int
     high: int
     elementwise: bool = True
+    in_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class Form:
     def high(self) -> int:
         """No input gives more."""
         return self.constant + sum(f * (a.high if f > 0 else a.low) for a, f in self.terms)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it depends on an element of a free array."""
+        return any(atom.in_memory for atom, _ in self.terms)
 
     def plus(self, other: Form, factor: int = 1) -> Form:
         """The sum with a multiple of another one."""
@@ -89,6 +96,10 @@ class Forms:
         """A free input."""
         return self._form(name, None, (), low, high)
 
+    def element(self, array: str, index: Form, high: int) -> Form:
+        """An element of a free array: the number of its value, from 0 on."""
+        return self._form(array, None, (index,), 0, high)
+
     def apply(
         self, name: str, function: Callable[..., Any], arguments: tuple[Form, ...], low: int = -NO_BOUND,
         high: int = NO_BOUND, *, elementwise: bool = True,
@@ -105,7 +116,8 @@ class Forms:
         key = name, function, arguments
         atom = self._known.get(key)
         if atom is None:
-            atom = Atom(len(self._known), name, function, arguments, low, high, elementwise)
+            in_memory = (function is None and bool(arguments)) or any(each.in_memory for each in arguments)
+            atom = Atom(len(self._known), name, function, arguments, low, high, elementwise, in_memory)
             self._known[key] = atom
         return Form(0, ((atom, 1),))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
 
+from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import (
     NO_BOUND,
     Form,
@@ -59,10 +60,19 @@ class FreeInputs:
         self.forms = Forms()
         self.position = 0  #: of the instruction that is carried out
         self.conditions: dict[Terms, Condition] = {}
+        self.arrays: dict[str, FreeArray] = {}  #: of which an element was asked for
 
     def free(self, name: str, now: int, low: int, high: int) -> int:
         """A free input with its value in this run; a plain integer where it has only one."""
         return now if self._fixed else self.integer(now, self.forms.free(name, low, high))
+
+    def element(self, array: FreeArray, index: int, now: int) -> int:
+        """An element of a free array with its value in this run. ``index``: it does not depend on such elements."""
+        if self._fixed:
+            return now
+        self.arrays[array.name] = array
+        number = self.forms.element(array.name, form_of(index), array.most)
+        return self.integer(now, number.times(array.step).plus(constant(array.low)))
 
     def integer(self, now: int, form: Form) -> int:
         """An integer with its expression; a plain one where that is constant."""

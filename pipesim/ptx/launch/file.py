@@ -24,6 +24,7 @@ from pipesim.ptx.launch.values import (
     Array,
     Content,
     Field,
+    Free,
     GivenNames,
     Launch,
     Members,
@@ -45,6 +46,7 @@ from pipesim.ptx.text.module import Function
 LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
 MOST_NAME = 80  #: characters
 MOST_VALUES = 1 << 20  #: of an array
+MOST_FREE = 1 << 20  #: values that a free element may have
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
@@ -52,7 +54,7 @@ _POLICIES = ("tile_counter", "launch_control", "lock_failures")
 _MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels")
 KINDS = {
     "value": ("kind", "type", "value"),
-    "array": ("kind", "type", "values"),
+    "array": ("kind", "type", "values", "count", "free"),
     "pointer": ("kind", "align", "contents"),
     "tensor_map": _MAP,
     "struct": ("kind", "size", "fields"),
@@ -168,10 +170,7 @@ def _content(data: Any, place: str, depth: int) -> Content:
         case "value":
             return _number(given)
         case "array":
-            name = given.text("type", among=tuple(TYPES))
-            bits = 8 * TYPES[name]
-            low, high = -(1 << bits - 1), (1 << bits) - 1
-            return Array(name, given.wholes("values", low=low, high=high, most=MOST_VALUES))
+            return _array(given)
         case "pointer":
             align = given.whole("align", 256, low=1, high=1 << 30)
             if align & (align - 1):
@@ -182,6 +181,52 @@ def _content(data: Any, place: str, depth: int) -> Content:
         case _:
             size = given.whole("size", low=1, high=MOST_SPACE)
             return Struct(size, _fields(given, "fields", size, depth))
+
+
+def _array(given: Members) -> Array:
+    name = given.text("type", among=tuple(TYPES))
+    bits = 8 * TYPES[name]
+    low, high = -(1 << bits - 1), (1 << bits) - 1
+    free = None if "free" not in given.data else _free(given, name)
+    if free is None or "values" in given.data:
+        values = given.wholes("values", low=low, high=high, most=MOST_VALUES)
+    else:
+        step = free.rises_by[0] if free.rises_by is not None else 0
+        values = tuple(free.low + n * step for n in range(given.whole("count", low=1, high=MOST_VALUES)))
+    if free is not None and (wrong := free.why_not(values)):
+        raise given.error("values", wrong, correction="give wider bounds, or other values for the first run")
+    return Array(name, values, free)
+
+
+_FREE = 'write the least and the greatest value, as "free": {"low": 0, "high": 512, "step": 64}'
+
+
+def _free(given: Members, kind: str) -> Free:
+    """The values that the elements of an array of a type may have. LaunchFileError without bounds, and if none fits."""
+    each = Members(given.data["free"], given.place_of("free"), ("low", "high", "step", "rises_by"))
+    if missing := [name for name in ("low", "high") if name not in each.data]:
+        raise LaunchFileError(
+            f"a free array has no bounds: {' and '.join(missing)} of its elements are missing",
+            place=each.place,
+            cause="whatever the elements hold would have to be looked at",
+            correction=_FREE,
+        )
+    if kind[0] not in "usb" or kind == "bf16":
+        raise each.error("low", f"elements of type {kind} are no whole numbers", correction="use a type such as u32")
+    half = 1 << 8 * TYPES[kind] - (kind[0] == "s")
+    low, high = (each.whole(name, low=-half if kind[0] == "s" else 0, high=half - 1) for name in ("low", "high"))
+    step = each.whole("step", 1, low=1)
+    if low > high or (high - low) % step:
+        fact = f"{low} to {high} in steps of {step}" if low <= high else f"from {low} to {high}"
+        raise each.error("high", f"no range of values goes {fact}", correction=_FREE)
+    if (high - low) // step >= MOST_FREE:
+        fact = f"{(high - low) // step + 1:,} values of each element, and {MOST_FREE:,} can be looked at"
+        raise each.error("high", fact, correction="give smaller bounds, or a step")
+    rises = each.wholes("rises_by", high=half - 1, most=2) if "rises_by" in each.data else ()
+    if "rises_by" in each.data and (len(rises) != 2 or rises[0] > rises[1] or any(by % step for by in rises)):
+        fact = f"expected the least and the greatest of the differences, multiples of {step}"
+        raise each.error("rises_by", fact, correction='write for instance "rises_by": [0, 512]')
+    return Free(low, high, step, (rises[0], rises[1]) if rises else None)
 
 
 def _number(given: Members) -> Number:
@@ -266,8 +311,9 @@ def _document(content: Content) -> dict[str, Any]:
     match content:
         case Number(type=kind, value=value):
             return {"kind": "value", "type": kind, "value": value}
-        case Array(type=kind, values=values):
-            return {"kind": "array", "type": kind, "values": list(values)}
+        case Array(type=kind, values=values, free=free):
+            array = {"kind": "array", "type": kind, "values": list(values)}
+            return array | ({} if free is None else {"free": _free_json(free)})
         case Pointer(align=align, contents=contents):
             found: dict[str, Any] = {"kind": "pointer"} | ({"align": align} if align != 256 else {})
             return found | ({"contents": [_field(each) for each in contents]} if contents else {})
@@ -281,6 +327,11 @@ def _document(content: Content) -> dict[str, Any]:
             found |= {name: list(size) for name, size in sizes.items() if size}
             found |= {"swizzle": content.swizzle} | ({"pixels": content.pixels} if content.pixels else {})
             return found | ({"interleave": content.interleave} if content.interleave != "none" else {})
+
+
+def _free_json(free: Free) -> dict[str, Any]:
+    found: dict[str, Any] = {"low": free.low, "high": free.high} | ({"step": free.step} if free.step > 1 else {})
+    return found | ({} if free.rises_by is None else {"rises_by": list(free.rises_by)})
 
 
 def _field(each: Field) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
+from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms
 from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Pointer, Struct, TensorMap, size_of
@@ -60,6 +61,7 @@ class Region:
     path: str = ""
     align: int = 1  #: of the address of the first byte, as far as the launch says it
     read_to: int = 0  #: the byte after the last one that was asked for
+    free: list[FreeArray] = field(default_factory=list)  #: arrays whose elements may have other values
     _pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict)  #: bytes, and 1 for each known one
 
     @property
@@ -107,6 +109,8 @@ class Image:
         self._unknown: dict[Terms, tuple[int, int]] = {}  #: constants with which an address of these terms is in memory
         #: of which nothing is known
         self._regions = [Region(PARAMETERS, "parameters")]
+        self.free: dict[str, FreeArray] = {}
+        self._contents = launch.contents
         require_parameters(launch, function)
         self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
         for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
@@ -128,6 +132,14 @@ class Image:
         found = region.get(address - region.base, size)
         return None if found is None else int.from_bytes(found, "little")
 
+    def free_array(self, address: int) -> FreeArray | None:
+        """The free array that has this byte; None if it is not of one."""
+        if not self.free:
+            return None
+        region = self._region(address)
+        arrays = region.free if region is not None else []
+        return next((a for a in arrays if a.address <= address < a.address + a.count * a.size), None)
+
     def is_unknown(self, address: Varying, size: int) -> bool:
         """Whether nothing is known of these bytes at any address that a varying one may be."""
         form = address.form
@@ -142,7 +154,10 @@ class Image:
         return found[0] <= form.constant and form.constant + size <= found[1]
 
     def varying(self, address: Varying, size: int) -> int | None:
-        """The value at an address that varies with free inputs; None if it is not known in this run."""
+        """The value at an address that varies with free inputs; None if it is not known in this run.
+
+        It is a word of no free array.
+        """
         now = self.load(int.__int__(address), size)
         if now is None:
             return self.load(int(address), size)
@@ -150,7 +165,7 @@ class Image:
 
         def load(at: int) -> int:
             found = self.load(at, size)
-            return -1 if found is None else found
+            return -1 if found is None or self.free_array(at) or self.free_array(at + size - 1) else found
 
         name = f"a word of {size} bytes in {id(self)}"
         form = inputs.forms.apply(name, load, (address.form,), -1, most, elementwise=False)
@@ -200,9 +215,13 @@ class Image:
         if region is None:
             return ""
         offset = address - region.base
-        name = dict(self._formals).get(offset, "") if region.base == PARAMETERS else ""
+        return (self._name_at(offset) if region.base == PARAMETERS else "") or f"{region.path}{offset}"
+
+    def _name_at(self, offset: int) -> str:
+        """The name of a parameter that is alone in having it; else ""."""
+        name = dict(self._formals).get(offset, "")
         alone = [each for _, each in self._formals].count(name) == 1  # else the name means the first
-        return name if name.isidentifier() and alone else f"{region.path}{offset}"
+        return name if name.isidentifier() and alone else ""
 
     def place_of_map(self, address: int) -> tuple[str, str]:
         """A tensor map in words, and the place of ``--box`` that gives its box; both "" outside of the launch.
@@ -230,6 +249,8 @@ class Image:
                 if value is not None:
                     region.write(offset, encode_value(kind, value))
             case Array(type=kind, values=values):
+                if content.free is not None:
+                    values = self._place_free(region, offset, content, label)
                 region.write(offset, b"".join(encode_value(kind, value) for value in values))
             case TensorMap():
                 self._maps[region.base + offset] = content
@@ -246,6 +267,33 @@ class Image:
                     inner = f"{label}, byte {each.offset:,}" if isinstance(each.content, Pointer) else label
                     self._place(memory, each.offset, each.content, inner)
 
+    def _place_free(self, region: Region, offset: int, array: Array, label: str) -> tuple[int, ...]:
+        """Note a free array; what it holds in this run. LaunchFileError where an array cannot be free."""
+        size, free = TYPES[array.type], array.free
+        assert free is not None
+        if region.base == PARAMETERS or offset % size:
+            fact = "is passed by value" if region.base == PARAMETERS else f"begins at byte {offset:,}"
+            raise LaunchFileError(
+                f"an array that is free {fact}",
+                place=label,
+                cause=f"only elements of {size} bytes in memory that a pointer leads to can be free",
+                correction="use --any for a parameter" if region.base == PARAMETERS else f"use a multiple of {size}",
+            )
+        first, _, rest = region.path.rstrip(":").partition(":")
+        name = ("" if rest else self._name_at(int(first))) or region.path.rstrip(":")
+        name += f"+{offset}" if offset else ""
+        rises = None if free.rises_by is None else (free.rises_by[0] // free.step, free.rises_by[1] // free.step)
+        most, count, at = (free.high - free.low) // free.step, len(array.values), (region.path, offset)
+        usual = tuple((value - free.low) // free.step for value in array.values)
+        made = FreeArray(name, free.low, free.step, most, count, usual, rises, region.base + offset, size, at)
+        self.free[name] = made
+        region.free.append(made)
+        values = list(array.values)
+        for named, index, value in self._contents:
+            if named == name:
+                values[index] = value
+        return tuple(values)
+
 
 def _as_read(content: Content, memories: Iterator[Region]) -> Content:
     """A content with the arrays at its pointers as far as they were read; ``memories`` are those of its pointers."""
@@ -258,7 +306,7 @@ def _as_read(content: Content, memories: Iterator[Region]) -> Content:
             for offset, inner in contents:
                 if isinstance(inner, Array):
                     count = -(-max(0, end - offset) // TYPES[inner.type])
-                    inner = Array(inner.type, inner.values[:count])
+                    inner = replace(inner, values=inner.values[:count])
                     if not inner.values:
                         continue
                 found.append(Field(offset, _as_read(inner, memories)))

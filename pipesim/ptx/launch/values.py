@@ -64,11 +64,37 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Free:
+    """The values that every element of an array may have: ``low``, and each ``step`` more up to ``high``.
+
+    ``rises_by``: by how much an element is greater than the one before, at least and at most; None: by any number.
+    """
+
+    low: int
+    high: int
+    step: int = 1
+    rises_by: tuple[int, int] | None = None
+
+    def why_not(self, values: Sequence[int]) -> str:
+        """What is wrong with values of such an array; "" if nothing is."""
+        for n, value in enumerate(values):
+            if not self.low <= value <= self.high or (value - self.low) % self.step:
+                said = f"{self.low} to {self.high}" + (f" in steps of {self.step}" if self.step > 1 else "")
+                return f"value {n} is {value}, and free says {said}"
+            if n and self.rises_by is not None:
+                least, most = self.rises_by
+                if not least <= value - values[n - 1] <= most:
+                    return f"value {n} is {value} after {values[n - 1]}, and rises_by says {least} to {most} more"
+        return ""
+
+
+@dataclass(frozen=True)
 class Array:
-    """Integers of one of TYPES, one after the other."""
+    """Integers of one of TYPES, one after the other. ``free``: they are those of the first run, of all that may be."""
 
     type: str
     values: tuple[int, ...]
+    free: Free | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +210,8 @@ class Launch:
     """One launch of a kernel. ``dynamic_shared`` is in bytes; ``registers`` are those of a thread, 0 if not known.
 
     ``cta``: the one that is followed, with the others of its cluster: its number in the grid, x counted first. Without
-    it the first one is, and a check is about all (:mod:`pipesim.answers.every_cta.kinds`).
+    it the first one is, and a check is about all (:mod:`pipesim.answers.every_cta.kinds`). ``contents``: what elements
+    of free arrays hold instead of what the arrays say, by the array's name and the index.
     """
 
     entry: str
@@ -198,6 +225,7 @@ class Launch:
     version: int = LAUNCH_VERSION
     cta: int | None = None
     names: GivenNames = field(default_factory=GivenNames)
+    contents: tuple[tuple[str, int, int], ...] = ()
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed."""

@@ -60,9 +60,8 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
             return f"unknown: stopped by the user before there was a verdict on {name}"
         case Verdict.UNKNOWN if report.how is How.CUT:
             return f"unknown: {name} was not followed to its end"
-        case Verdict.UNKNOWN if report.how is How.SOME_CTAS:
-            said = f"{name} is proved for {number(sum(each.ctas for each in report.kinds))} CTAs"
-            return f"unknown: {said}, and the others are of more kinds than were looked at"
+        case Verdict.UNKNOWN if report.how in (How.SOME_CTAS, How.SOME_CONTENTS):
+            return f"unknown: {name} is proved for {_some_words(report)}"
         case Verdict.UNKNOWN if report.how is How.PERHAPS:
             return f"unknown: what fails in {name} may not happen, as values decide that are not known"
         case Verdict.UNKNOWN if report.how is How.UNREAD:
@@ -90,6 +89,16 @@ def _fails_words(report: CheckReport, *, shown: bool) -> str:
     elif report.conclusion is Conclusion.UNKNOWN:
         fails = f"not all CTAs of {name} are proved or refuted"
     return f"{fails}{_not_read_words(report.heading.coverage.stopped)}"
+
+
+def _some_words(report: CheckReport) -> str:
+    """What was looked at of all CTAs, or of all contents of free arrays."""
+    if report.how is How.SOME_CTAS:
+        done = number(sum(each.ctas for each in report.kinds))
+        return f"{done} CTAs, and the others are of more kinds than were looked at"
+    more = f"whether there are others depends on {report.open_word} in too many ways"
+    said = more if report.open_word else "there are more than were looked at"
+    return f"{count(max(len(report.kinds), 1), 'kind')} of CTAs and contents, and {said}"
 
 
 def _corrected_words(report: CheckReport) -> str:
@@ -121,6 +130,7 @@ def kinds_words(report: CheckReport) -> list[str]:
 def kind_words(each: CtaKindVerdict, *, with_verdict: bool = True) -> str:
     """``63 like CTA 0 proved``, or without the verdict ``CTA 63 (blockIdx.x > 62 at kernel.cu:55)``."""
     who = f"CTA {number(each.cta)}" if each.ctas <= 1 else f"{number(each.ctas)} like CTA {number(each.cta)}"
+    who += f" with {values_words(each.contents)}" if each.contents else ""
     return f"{who}{f' {each.verdict.value}' if with_verdict else ''}" + (f" ({each.differs})" if each.differs else "")
 
 
@@ -197,10 +207,19 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
     sizes = sizes_words(report.ranges)
     sizes = f"{sizes}{_not_both(report.together)}" if sizes else "at these parameters"
     return {
-        "for": [ctas_words(report.scope), sizes, *_policies(report.scope)],
+        "for": [ctas_words(report.scope), sizes, *_contents(report.scope), *_policies(report.scope)],
         "assuming": _assuming(report.scope) or ["nothing"],
         "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
     }
+
+
+def _contents(scope: VerdictScope) -> list[str]:
+    """``for all contents of lens (0 to 512 in steps of 64)``: what elements of free arrays may hold."""
+    said = [
+        f"{name} ({low:,} to {high:,}{f' in steps of {step:,}' if step > 1 else ''})"
+        for name, (low, high, step) in scope.contents.items()
+    ]
+    return [f"for all contents of {listed(said)}"] if said else []
 
 
 def _policies(scope: VerdictScope) -> list[str]:

@@ -9,6 +9,7 @@ from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import (
     Array,
     Field,
+    Free,
     Launch,
     Number,
     Parameter,
@@ -35,6 +36,7 @@ EVERYTHING = Launch(
         Parameter("scale", Number("f32", 0.5)),
         Parameter("open", Number("s64", None)),
         Parameter("sizes", Pointer(16, (Field(0, Array("s32", (1, -2))), Field(8, Pointer())))),
+        Parameter("lens", Pointer(contents=(Field(0, Array("s32", (0, 64), Free(-64, 64, 64, (0, 64)))),))),
         Parameter("args", Struct(256, (Field(0, Number("u64", 1 << 40)), Field(64, MAP)))),
     ),
     Policies(3, 5, 2),
@@ -86,7 +88,7 @@ def test_bytes_of_a_box(box, nbytes):
 
 
 def test_sizes_of_contents():
-    assert [size_of(each.content) for each in EVERYTHING.parameters] == [128, 128, 128, 4, 4, 8, 8, 256]
+    assert [size_of(each.content) for each in EVERYTHING.parameters] == [128, 128, 128, 4, 4, 8, 8, 8, 256]
     assert size_of(Array("u16", (1, 2, 3))) == 6
 
 
@@ -165,6 +167,37 @@ def test_what_is_wrong_with_a_file(text, fact, place):
         read_launch(text, "k.json")
     assert fact in raised.value.fact
     assert raised.value.place == place
+
+
+@pytest.mark.parametrize(
+    ("free", "fact", "place"),
+    [
+        ({}, "a free array has no bounds: low and high of its elements are missing", "free"),
+        ({"low": 0}, "a free array has no bounds: high of its elements are missing", "free"),
+        ({"low": 4, "high": 0}, "high: no range of values goes from 4 to 0", "free.high"),
+        ({"low": 0, "high": 9, "step": 2}, "high: no range of values goes 0 to 9 in steps of 2", "free.high"),
+        ({"low": -1, "high": 9}, "low: expected a whole number from 0", "free.low"),
+        ({"low": 0, "high": 1 << 31}, "high: 2,147,483,649 values of each element", "free.high"),
+        ({"low": 0, "high": 8, "rises_by": [2, 1]}, "rises_by: expected the least and the greatest", "free.rises_by"),
+        ({"low": 0, "high": 8, "bounds": 1}, "the member 'bounds' is not known", "free"),
+        ({"low": 0, "high": 8}, "values: value 1 is 9, and free says 0 to 8", "values"),
+        ({"low": 0, "high": 9, "rises_by": [0, 2]}, "values: value 1 is 9 after 1, and rises_by says 0 to 2", "values"),
+    ],
+)
+def test_what_is_wrong_with_a_free_array(free, fact, place):
+    array = {"offset": 0, "kind": "array", "type": "u32", "values": [1, 9], "free": free}
+    with pytest.raises(LaunchFileError) as raised:
+        read_launch(changed(parameters=[{"kind": "pointer", "contents": [array]}]), "k.json")
+    assert fact in raised.value.fact
+    assert raised.value.place == f"k.json.parameters[0].contents[0].{place}"
+    assert raised.value.correction
+
+
+def test_a_free_array_may_have_a_count_instead_of_values():
+    array = {"offset": 0, "kind": "array", "type": "s32", "count": 3, "free": {"low": 1, "high": 9, "rises_by": [2, 4]}}
+    read = read_launch(changed(parameters=[{"kind": "pointer", "contents": [array]}]), "k.json")
+    content = Pointer(contents=(Field(0, Array("s32", (1, 3, 5), Free(1, 9, 1, (2, 4)))),))
+    assert read.parameters == (Parameter("", content),)
 
 
 def test_structures_inside_each_other_have_a_limit():

@@ -1,0 +1,244 @@
+"""Contents of free arrays that no run so far covers: found exactly, or shown not to exist.
+
+A run holds where all of its conditions do, so what it leaves of a set of contents is cut in one part for each
+condition: where it is the first that does not hold. Whether a part has contents at all is searched by narrowing the
+values of each element that the conditions name, and by halving them where that decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipesim.answers.every_cta.conditions import Evaluation
+from pipesim.ptx.free.arrays import FreeArray
+from pipesim.ptx.free.forms import NO_BOUND, Atom, Form, Forms, Terms, constant
+from pipesim.ptx.free.varying import Condition, FreeInputs
+
+if TYPE_CHECKING:
+    import numpy as np  # which few checks need
+
+Word = tuple[str, int]  #: an element: its array, and the index
+Domains = dict[Word, "np.ndarray"]  #: the values that elements may have, by their numbers
+
+_TOGETHER = 1 << 14  #: combinations of values that are looked at one by one
+_MOST_PARTS = 4096  #: halves that one search looks at
+_MOST_CELLS = 1 << 14  #: sets of contents that are asked about for one cluster
+
+
+class UndecidedError(Exception):
+    """A search ended at its limit: ``word`` is an element that its conditions name. Only used inside of this folder."""
+
+    def __init__(self, word: Word) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+class Constraint(NamedTuple):
+    """The sum of some terms lies in a range, and is none of ``never``."""
+
+    terms: Terms
+    low: int
+    high: int
+    never: frozenset[int] = frozenset()
+
+    def joined(self, other: Constraint) -> Constraint:
+        """Both, of one sum."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Constraint(self.terms, low, high, self.never | other.never)
+
+    def holds(self, value: Any) -> Any:
+        """Of an array of values which are allowed."""
+        found = (value >= self.low) & (value <= self.high)
+        for each in self.never:
+            found = found & (value != each)
+        return found
+
+
+def _of(terms: Terms, condition: Condition) -> Constraint:
+    return Constraint(terms, condition.low, condition.high, frozenset(condition.never))
+
+
+def _instead(terms: Terms, condition: Condition) -> Iterator[Constraint]:
+    """The ways in which a condition does not hold; no two of them at once."""
+    form = Form(0, terms)
+    if condition.low > form.low:
+        yield Constraint(terms, -NO_BOUND, condition.low - 1)
+    if condition.high < form.high:
+        yield Constraint(terms, condition.high + 1, NO_BOUND)
+    for value in sorted(condition.never):
+        if condition.low <= value <= condition.high:
+            yield Constraint(terms, value, value)
+
+
+class OpenContents:
+    """The contents of free arrays that no run covers for one cluster, whose place in the grid is ``place``."""
+
+    def __init__(self, place: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]) -> None:
+        self._search = _ContentsSearch(place, arrays)
+        self._cells: list[tuple[tuple[Constraint, ...], int]] = [((), 0)]
+        self._asked = 0
+
+    def first(self, runs: Sequence[FreeInputs]) -> dict[Word, int] | None:
+        """Values of the elements that matter, by their numbers, which no run covers; None where all are covered.
+
+        ``runs``: those that were given before, and more. Raises UndecidedError.
+        """
+        while self._cells:
+            kept, done = self._cells.pop()
+            self._asked += 1
+            if self._asked > _MOST_CELLS:
+                raise UndecidedError(self._search.words(kept[-1].terms)[0])
+            if done == len(runs):
+                found = self._search.solve(kept)
+                if found is not None:
+                    self._cells.append((kept, done))
+                    return found
+                continue
+            conditions = runs[done].conditions.items()
+            if self._search.solve((*kept, *(_of(*each) for each in conditions))) is None:  # it covers none of these
+                self._cells.append((kept, done + 1))
+                continue
+            for terms, condition in conditions:
+                for other in _instead(terms, condition):
+                    if self._search.solve((*kept, other)) is not None:
+                        self._cells.append(((*kept, other), done + 1))
+                kept = (*kept, _of(terms, condition))
+        return None
+
+
+class _ContentsSearch:
+    """Whether there are values of elements with which constraints hold, for one cluster."""
+
+    def __init__(self, place: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]) -> None:
+        self._place, self._arrays = place, arrays
+        self._words: dict[Terms, tuple[Word, ...]] = {}
+        self._shares: dict[Terms, dict[Word, np.ndarray] | None] = {}
+        self._forms = Forms()
+        self._parts = 0
+
+    def words(self, terms: Terms) -> tuple[Word, ...]:
+        """The elements that a sum depends on."""
+        found = self._words.get(terms)
+        if found is None:
+            found = self._words[terms] = tuple(dict.fromkeys(w for atom, _ in terms for w in self._words_of(atom)))
+        return found
+
+    def _words_of(self, atom: Atom) -> tuple[Word, ...]:
+        if not atom.in_memory:
+            return ()
+        if atom.function is None:
+            return ((atom.name, Evaluation(self._place).number(atom.arguments[0])),)
+        return tuple(w for each in atom.arguments for w in self.words(each.terms))
+
+    def solve(self, constraints: Sequence[Constraint]) -> dict[Word, int] | None:
+        """Values with which all hold, by their numbers; None if there are none. Raises UndecidedError."""
+        import numpy as np
+
+        joined: dict[Terms, Constraint] = {}
+        for each in constraints:
+            joined[each.terms] = each.joined(joined.get(each.terms, each))
+        words = sorted({word for each in constraints for word in self.words(each.terms)})
+        numbers = {word: self._arrays[word[0]].numbers(word[1]) for word in words}
+        domains = {word: np.arange(each.start, each.stop, dtype=np.int64) for word, each in numbers.items()}
+        self._parts = 0
+        found = self._solve([*joined.values(), *self._rising(words)], domains)
+        return None if found is None else {word: int(each[0]) for word, each in found.items()}
+
+    def _rising(self, words: Sequence[Word]) -> Iterator[Constraint]:
+        """What elements of one array that rise have in common."""
+        for (name, first), (other, second) in pairwise(words):
+            rises = self._arrays[name].rises
+            if name == other and rises is not None:
+                most, far = self._arrays[name].most, second - first
+                one, two = (self._forms.element(name, constant(n), most) for n in (first, second))
+                yield Constraint(two.plus(one, -1).terms, far * rises[0], far * rises[1])
+
+    def _solve(self, constraints: Sequence[Constraint], domains: Domains) -> Domains | None:
+        domains = dict(domains)
+        left = self._narrow(constraints, domains)
+        if not left:
+            return None if left is None else domains
+        self._parts += 1
+        open_words = {w for each in left for w in self.words(each.terms) if len(domains[w]) > 1}
+        word = min(open_words, key=lambda w: (len(domains[w]), w))
+        if self._parts > _MOST_PARTS:
+            raise UndecidedError(word)
+        half = len(domains[word]) // 2
+        for part in (domains[word][:half], domains[word][half:]):
+            found = self._solve(left, {**domains, word: part})
+            if found is not None:
+                return found
+        return None
+
+    def _narrow(self, constraints: Sequence[Constraint], domains: Domains) -> list[Constraint] | None:
+        """Leave out values with which a constraint fails; those that do not yet hold for all, None if one cannot."""
+        left, before = list(constraints), -1
+        while before != (before := sum(map(len, domains.values()))):
+            kept = []
+            for each in left:
+                held = self._apply(each, domains)
+                if held is None:
+                    return None
+                if not held:
+                    kept.append(each)
+            left = kept
+        return left
+
+    def _apply(self, each: Constraint, domains: Domains) -> bool | None:
+        """Leave out values with which it fails; whether it holds for all others, None if for none."""
+        words = self.words(each.terms)
+        combinations = prod(len(domains[w]) for w in words)
+        if combinations <= _TOGETHER or sum(len(domains[w]) > 1 for w in words) == 1:
+            return self._one_by_one(each, words, domains)
+        shares = self._shares_of(each.terms, words)
+        if shares is None:
+            return False
+        mine = {w: shares[w][domains[w]] for w in words}
+        ends = {w: (int(s.min()), int(s.max())) for w, s in mine.items()}
+        base = sum(map(int, shares.get(_NO_WORD, ())))
+        low, high = (base + sum(end[n] for end in ends.values()) for n in (0, 1))
+        for w, share in mine.items():
+            fits = (share + (high - ends[w][1]) >= each.low) & (share + (low - ends[w][0]) <= each.high)
+            if not fits.any():
+                return None
+            domains[w] = domains[w][fits]
+        return each.low <= low and high <= each.high and not any(low <= n <= high for n in each.never)
+
+    def _one_by_one(self, each: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
+        import numpy as np
+
+        grid = np.meshgrid(*(domains[w] for w in words), indexing="ij")
+        value = self._value(each.terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
+        shape = tuple(len(domains[w]) for w in words)
+        holds = np.broadcast_to(np.asarray(each.holds(value), dtype=bool), (prod(shape),)).reshape(shape)
+        if not holds.any():
+            return None
+        for n, word in enumerate(words):
+            domains[word] = domains[word][holds.any(axis=tuple(m for m in range(len(words)) if m != n))]
+        return bool(holds.all())
+
+    def _shares_of(self, terms: Terms, words: Sequence[Word]) -> dict[Word, np.ndarray] | None:
+        """What each element adds to a sum, by the number of its value; None if some depend on each other."""
+        if terms not in self._shares:
+            import numpy as np
+
+            parts: dict[Word, Terms] = {}
+            for atom, factor in terms:
+                mine = self._words_of(atom)
+                word = mine[0] if mine else _NO_WORD
+                parts[word] = (*parts.get(word, ()), (atom, factor))
+                if len(set(mine)) > 1:
+                    self._shares[terms] = None
+                    return None
+            every = {w: np.arange(self._arrays[w[0]].most + 1, dtype=np.int64) for w in words}
+            self._shares[terms] = {w: self._value(part, every) for w, part in parts.items()}
+        return self._shares[terms]
+
+    def _value(self, terms: Terms, values: Mapping[Word, np.ndarray]) -> Any:
+        return Evaluation(self._place, values).sum(Form(0, terms))
+
+
+_NO_WORD: Word = ("", 0)
