@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pipesim.answers.budget import Budget
 from pipesim.answers.checking import EVERY_RANGE, CheckQuestion, SteppedCheck
 from pipesim.answers.counterexample import counterexample_of
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.conclusion import heading
@@ -36,6 +37,7 @@ def check(
     quick: bool = False,
     budget: Budget | None = None,
     progress: Progress = SILENT,
+    any_words: tuple[AnyWord, ...] = (),
 ) -> CheckReport:
     """The verdict for every schedule on the program that ``target`` makes of these parameters and CTAs of the launch.
 
@@ -44,7 +46,7 @@ def check(
     verdict alone. ``budget``: the time of each step after it. Raises as ``Target.build`` does.
     """
     program = target.build(params, grid=ctas) if program is None else program
-    asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges, quick)
+    asked = CheckQuestion(target, params, program, ctas, max_states, most_ranges, quick, any_words)
     checking = SteppedCheck(asked, budget, progress)
     checking.verdict()
     checking.details()

@@ -32,6 +32,8 @@ from pipesim.answers.counterexample import (
 )
 from pipesim.answers.every_cta.findings import FindingsOfCtas, Keyed
 from pipesim.answers.every_cta.launches import OtherLaunches, Place
+from pipesim.answers.every_size.claims import EverySize
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
@@ -85,7 +87,8 @@ class CheckQuestion:
     """What is asked about a program.
 
     ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
-    looked at; the others keep their values. ``quick``: the verdict alone.
+    looked at; the others keep their values. ``quick``: the verdict alone. ``any_words``: words of a kernel's parameters
+    of which the verdict is to hold for every value.
     """
 
     target: Target
@@ -95,6 +98,7 @@ class CheckQuestion:
     max_states: int = MOST_STATES
     most_ranges: int = EVERY_RANGE
     quick: bool = False
+    any_words: tuple[AnyWord, ...] = ()
 
 
 class SteppedCheck:
@@ -142,11 +146,39 @@ class SteppedCheck:
         self.take(found)
         if asked.target.kernel is not None and self._cut is None:
             found = self._in_other_launches(found)
+        if found.verdict is Verdict.PROVED and asked.any_words:
+            found = self._at_every_size(found)
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
+
+    def _at_every_size(self, proved: Check) -> Check:
+        """The verdict on the same kernel with other values of the words that may have any, if it is not proved.
+
+        With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
+        """
+        asked, every = self._asked, EverySize(self._asked.target, self._asked.any_words)
+        for target in every:
+            try:
+                program = target.build(grid=asked.ctas)
+                found = prove(program, asked.max_states)
+            except LimitReachedError as reached:
+                current().resume()
+                self._cut = reached.limit
+                found = unknown(asked.program, _ENDED[reached.limit])
+            if found.verdict is not Verdict.PROVED:
+                self._asked = replace(asked, target=target, program=program)
+                self.take(found)
+                return found
+            self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
+        self._ranges, self._together = list(every.ranges), every.together
+        repeated = [each for each in self._ranges if each.lap]
+        self._assumed += tuple(
+            Assumed(Assumption.PATTERN, f"{each.parameter}: values beyond {each.checked:,}") for each in repeated
+        )
+        return proved
 
     def _in_other_launches(self, first: Check) -> Check:
         """The verdict on the same kernel in all CTAs, and where other CTAs leave it fewer tiles.
@@ -430,6 +462,8 @@ class SteppedCheck:
     def _look_at_sizes(self, unit: Unit) -> None:
         """The values of each trip count that are proved; making a program of another size is a unit of work."""
         asked, made = self._asked, 0
+        if asked.target.kernel is not None:  # its words are looked at with the verdict
+            return
 
         def one_more(operations: int) -> None:
             nonlocal made
@@ -470,7 +504,7 @@ class SteppedCheck:
 
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
-        one_size = proved and not (self._ranges and all(each.lap for each in self._ranges))
+        one_size = proved and not (self._ranges and all(each.is_every for each in self._ranges))
         every, policies = proved and self._others.complete, self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
         return replace(scope, contents=self._others.contents) if proved else scope

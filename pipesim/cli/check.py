@@ -57,6 +57,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_ctas(parser)
     add_launch(parser)
     parser.add_argument(
+        "--any", action="append", default=[], metavar="NAME[=LOW..[HIGH][:STEP]]",
+        help="a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
+        "HIGH (what its type holds) in steps of STEP (1), as K=64..:64; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
         "--max-states", type=int, metavar="N",
         help="limit of the search, in states, where one run does not decide "
         f"(default {USUAL_STATES:,}; of a kernel's PTX {LEAST_OF_A_KERNEL:,} to {MOST_OF_A_KERNEL:,}, by its length)",
@@ -286,6 +291,7 @@ class _Checks:
     def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
         from pipesim.answers.budget import Budget, states_of
         from pipesim.answers.checking import CheckQuestion, SteppedCheck
+        from pipesim.answers.every_size.classes import AnyWord
         from pipesim.cli.progress import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 
@@ -298,6 +304,7 @@ class _Checks:
             options.ctas,
             max_states=states_of(options.max_states, program),
             quick=self._quick,
+            any_words=tuple(map(AnyWord.read, options.any)),
         )
         checking = SteppedCheck(asked, Budget(options.time_limit), TerminalProgress())
         begun = False

@@ -26,7 +26,8 @@ from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.settings import with_settings
+from pipesim.ptx.launch.values import Launch, Policies
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.module import Function, Module
 
@@ -45,8 +46,10 @@ class Kernel:
     too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
 
     def with_setting(self, name: str, value: int) -> Kernel:
-        """The kernel in a launch with another policy, or another CTA."""
-        return replace(self, launch=self.launch.with_setting(name, value))
+        """The kernel in a launch with another policy, another CTA, or another value of a word of its parameters."""
+        if name == "cta" or name in Policies.__dataclass_fields__:
+            return replace(self, launch=self.launch.with_setting(name, value))
+        return replace(self, launch=with_settings(self.launch, self.entry, [f"{name}={value}"]))
 
 
 @dataclass(frozen=True)

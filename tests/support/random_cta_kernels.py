@@ -45,8 +45,8 @@ ready:
  and.b32 %r49, %r{got}, {words};
  add.u32 %r49, %r49, %r4;
  ld.shared.u32 %r50, [%r49+2048];
- and.b32 %r51, %r{trips}, 3;
- and.b32 %r52, %r{other}, 3;
+ and.b32 %r51, %r{trips}, {most};
+ and.b32 %r52, %r{other}, {most};
  setp.ne.u32 %p1, %r1, 0;
  selp.b32 %r53, %r52, %r51, %p1;
  setp.{compare} %p3, %r{a}, %r{b};
@@ -96,7 +96,7 @@ def ring_of_cta(made: str, grid: tuple[int, int, int] = GRID, n: int = 0, **chos
     """The ring with these instructions first, ``chosen`` registers, and its launch."""
     usual = {
         "trips": 50, "other": 50, "shared": 22, "put": 20, "got": 20, "words": 0, "a": 20, "b": 20,
-        "compare": "ne.u32", "guard": "// ", "count": 1,
+        "compare": "ne.u32", "guard": "// ", "count": 1, "most": 3,
     }  # fmt: skip
     body = RING_OF_CTA.format(made=made, **(usual | chosen))
     given = (Number("u32", n), Pointer(contents=(Field(0, Array("u32", (0,) * 30)),)))
@@ -156,6 +156,7 @@ def random_cta_kernel(seed: int, loads: Sequence[tuple[int, str]] = ()) -> tuple
         "guard": "" if rng.random() < 0.3 else "// ",
         "compare": rng.choice(("lt.u32", "gt.s32", "eq.u32", "ne.u32", "le.s32")), "count": rng.choice((1, 1, 1, 2)),
         "put": rng.choice(late), "got": rng.choice(late), "words": rng.choice((0, 0, 4, 12)),
+        "most": 3,
     }  # fmt: skip
     values = tuple(rng.randrange(6) for _ in range(GRID[0] * GRID[1]))
     given = (Number("u32", rng.randrange(9)), Pointer(contents=(Field(0, Array("u32", values)),)))

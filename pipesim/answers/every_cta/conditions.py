@@ -12,6 +12,7 @@ from pipesim.ptx.free.varying import Condition, FreeInputs
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
 
+_FEW, _MOST_TRIED = 1 << 10, 1 << 22  #: values that are evaluated at first, and in all
 _SAFE = 1 << 62  #: integers below it, and sums of two, fit 64 bits
 
 
@@ -20,15 +21,24 @@ def covered(
 ) -> np.ndarray:
     """Where all conditions hold. ``values``: of each free input, by its name, an array of integers of one length.
 
-    ``contents``: of elements of free arrays the numbers of the values; then the others are of one cluster.
+    ``contents``: of elements of free arrays the numbers of the values; then the others are of one cluster. Inputs
+    without values are as in this run.
     """
     import numpy as np
 
-    evaluation = Evaluation(values, contents)
+    evaluation = Evaluation(_completed(inputs, values), contents)
     found = np.ones(len(next(iter((contents or values).values()))), dtype=bool)
     for terms, condition in inputs.conditions.items():
         found &= holds(condition, evaluation.sum(Form(0, terms)), Form(0, terms))
     return found
+
+
+def _completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """With those inputs that are as in this run."""
+    import numpy as np
+
+    length = len(next(iter(values.values())))
+    return {name: np.full(length, now) for name, now in inputs.now.items() if name not in values} | dict(values)
 
 
 def depends_on_contents(inputs: FreeInputs) -> bool:
@@ -47,13 +57,69 @@ def broken(
     inputs: FreeInputs, values: Mapping[str, np.ndarray], contents: Mapping[tuple[str, int], np.ndarray] | None = None
 ) -> Broken | None:
     """The first condition that does not hold for one set of values; None if all do."""
-    evaluation = Evaluation(values, contents)
+    evaluation = Evaluation(_completed(inputs, values), contents)
     for terms, condition in inputs.conditions.items():
         form = Form(0, terms)
         value = evaluation.sum(form)
         if not holds(condition, value, form):
             return Broken(condition.position, _words(form, condition, int(value[0]), inputs.arrays))
     return None
+
+
+def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]) -> int:
+    """The last value of an input, from that of the run on and up to ``most``, to which all conditions hold.
+
+    ``places``: other inputs, for each of whose values they are to hold. Where an expression depends on the input by
+    more than a multiple, a limited number of values is evaluated.
+    """
+    now = inputs.now.get(name)
+    if now is None:
+        return most
+    evaluation = Evaluation(_completed(inputs, places))
+    for terms, condition in inputs.conditions.items():
+        factor = sum(f for atom, f in terms if atom.function is None and atom.name == name)
+        rest = Form(0, tuple((atom, f) for atom, f in terms if atom.function is not None or atom.name != name))
+        if depends_on(rest, name):
+            most = min(most, _tried_to(condition, Form(0, terms), inputs, name, most, places))
+        elif factor:
+            value = evaluation.sum(rest)
+            low, high = (int(value.min()), int(value.max())) if rest.terms else (0, 0)
+            ends = (condition.high - high) // factor if factor > 0 else (low - condition.low) // -factor
+            most = min(most, ends)
+            for never in condition.never:
+                gaps = {(never - each) // factor for each in ({0} if not rest.terms else set(value.tolist()))
+                        if not (never - each) % factor}  # fmt: skip
+                most = min([most, *(gap - 1 for gap in gaps if gap > now)])
+    return max(most, now)
+
+
+def depends_on(form: Form, name: str) -> bool:
+    """Whether a free input is somewhere in an expression."""
+    return any(
+        any(depends_on(each, name) for each in atom.arguments) if atom.function is not None else atom.name == name
+        for atom, _ in form.terms
+    )
+
+
+def _tried_to(
+    condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
+) -> int:  # fmt: skip
+    """The last value up to which a condition holds, of as many as are evaluated: each of the others' with each."""
+    import numpy as np
+
+    others = len(next(iter(places.values())))
+    at, step = inputs.now[name], max(_FEW // others, 1)
+    end = min(most, at + max(_MOST_TRIED // others, 1))
+    while at < end:
+        tried = np.arange(at + 1, min(at + step, end) + 1, dtype=np.int64)
+        values = {each: np.tile(array, len(tried)) for each, array in places.items()}
+        evaluation = Evaluation(_completed(inputs, values | {name: np.repeat(tried, others)}))
+        right = np.broadcast_to(holds(condition, evaluation.sum(form), form), len(tried) * others)
+        wrong = np.flatnonzero(~right)
+        if len(wrong):
+            return int(tried[wrong[0] // others]) - 1
+        at, step = int(tried[-1]), 4 * step
+    return at
 
 
 def _words(form: Form, condition: Condition, value: int, arrays: Mapping[str, FreeArray]) -> str:

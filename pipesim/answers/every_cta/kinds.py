@@ -19,7 +19,7 @@ from pipesim.ptx.extract import Extraction
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.launch.values import Shape
+from pipesim.ptx.launch.values import Launch, Shape
 
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
@@ -169,6 +169,19 @@ class EveryCta:
         self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, differs, words, settings))
         self.arrays.update(made.inputs.arrays)
         return made
+
+    def all_places(self) -> dict[str, np.ndarray]:
+        """The free inputs of all clusters."""
+        import numpy as np
+
+        return self.places(np.arange(self.clusters, dtype=np.int64))
+
+    def place_of(self, launch: Launch) -> dict[str, np.ndarray]:
+        """The free inputs of the cluster that a launch names."""
+        import numpy as np
+
+        sizes = zip(self._names, launch.first_cta, self._cluster, strict=True)
+        return {name: np.array([first // size], dtype=np.int64) for name, first, size in sizes}
 
     def places(self, clusters: np.ndarray) -> dict[str, np.ndarray]:
         """The free inputs of clusters by their numbers, x counted first."""

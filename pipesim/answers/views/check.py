@@ -144,7 +144,8 @@ class ProvedRange:
     are one more lap, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``.
     At the values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at
     which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that
-    one fails.
+    one fails. ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this far apart; 0 of a
+    trip count.
     """
 
     parameter: str
@@ -157,6 +158,13 @@ class ProvedRange:
     refuted: bool = False
     far: tuple[int, ...] = ()
     others: Mapping[str, int] = field(default_factory=dict)
+    step: int = 0
+    most: int = -1
+
+    @property
+    def is_every(self) -> bool:
+        """Whether every value is proved: one by one, or with those that repeat."""
+        return self.lap > 0 or (self.step > 0 and self.checked >= self.most)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,8 @@ class GlobalMemory:
     def _given(self, address: int, size: int) -> int | None:
         """A word as the launch gives it, which varies with the elements of free arrays that it consists of."""
         found = self._image.load(address, size)
+        if found is not None and self._image.free_words:
+            found = self._image.with_free_words(found, address, size, self._inputs)
         if found is None or not self._image.free:
             return found
         array, end = self._image.free_array(address), self._image.free_array(address + size - 1)

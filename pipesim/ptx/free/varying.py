@@ -60,11 +60,15 @@ class FreeInputs:
         self.forms = Forms()
         self.position = 0  #: of the instruction that is carried out
         self.conditions: dict[Terms, Condition] = {}
+        self.now: dict[str, int] = {}  #: of each free input that is none of an array, by its name
         self.arrays: dict[str, FreeArray] = {}  #: of which an element was asked for
 
     def free(self, name: str, now: int, low: int, high: int) -> int:
         """A free input with its value in this run; a plain integer where it has only one."""
-        return now if self._fixed else self.integer(now, self.forms.free(name, low, high))
+        if self._fixed:
+            return now
+        self.now[name] = now
+        return self.integer(now, self.forms.free(name, low, high))
 
     def element(self, array: FreeArray, index: int, now: int) -> int:
         """An element of a free array with its value in this run. ``index``: it does not depend on such elements."""

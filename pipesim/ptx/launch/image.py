@@ -6,13 +6,26 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms
-from pipesim.ptx.free.varying import Varying
-from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Launch, Number, Pointer, Struct, TensorMap, size_of
+from pipesim.ptx.free.varying import FreeInputs, Varying
+from pipesim.ptx.launch.values import (
+    TYPES,
+    Array,
+    Content,
+    Field,
+    FreeRange,
+    Launch,
+    Number,
+    Pointer,
+    Struct,
+    TensorMap,
+    size_of,
+)
 from pipesim.ptx.text.module import Function
 
 _FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
@@ -47,6 +60,19 @@ def checked_number(kind: str, value: int | float | None) -> Number:
         raise ValueError(f"{value} does not fit {kind}")
     encode_value(kind, value or 0)
     return Number(kind, value)
+
+
+class FreeWord(NamedTuple):
+    """A word that may have other values than the one which the launch gives it; ``size`` is in bytes."""
+
+    size: int
+    now: int
+    free: FreeRange
+
+    def value(self, name: str, inputs: FreeInputs) -> int:
+        """The word, of which ``name`` is the free input: how often the step is added to the least value."""
+        low, high, step, _ = self.free
+        return inputs.free(name, (self.now - low) // step, 0, (high - low) // step) * step + low
 
 
 @dataclass
@@ -110,6 +136,7 @@ class Image:
         #: of which nothing is known
         self._regions = [Region(PARAMETERS, "parameters")]
         self.free: dict[str, FreeArray] = {}
+        self.free_words: dict[int, FreeWord] = {}  #: by the address of the first byte
         self._contents = launch.contents
         require_parameters(launch, function)
         self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
@@ -131,6 +158,16 @@ class Image:
             return None
         found = region.get(address - region.base, size)
         return None if found is None else int.from_bytes(found, "little")
+
+    def with_free_words(self, found: int, address: int, size: int, inputs: FreeInputs) -> int:
+        """These bytes, which are ``found`` in this run, with other values of the words that may have any."""
+        for at, word in self.free_words.items():
+            low, high = max(at, address), min(at + word.size, address + size)
+            if low < high:
+                shift, mask = 8 * (low - at), (1 << 8 * (high - low)) - 1
+                other = word.value(word.free.name or self.place(at), inputs) >> shift & mask
+                found = found + (other - (word.now >> shift & mask)) * (1 << 8 * (low - address))
+        return found
 
     def free_array(self, address: int) -> FreeArray | None:
         """The free array that has this byte; None if it is not of one."""
@@ -245,9 +282,11 @@ class Image:
 
     def _place(self, region: Region, offset: int, content: Content, label: str) -> None:
         match content:
-            case Number(type=kind, value=value):
+            case Number(type=kind, value=value, free=free):
                 if value is not None:
                     region.write(offset, encode_value(kind, value))
+                if free is not None and isinstance(value, int):
+                    self.free_words[region.base + offset] = FreeWord(TYPES[kind], value, free)
             case Array(type=kind, values=values):
                 if content.free is not None:
                     values = self._place_free(region, offset, content, label)

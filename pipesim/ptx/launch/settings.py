@@ -14,6 +14,7 @@ from pipesim.ptx.launch.values import (
     Array,
     Content,
     Field,
+    FreeRange,
     Launch,
     Number,
     Parameter,
@@ -29,6 +30,7 @@ _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for an
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
+_MOST_BITS = 31  #: of a word that may have any value
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
 
@@ -54,6 +56,31 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     return launch
 
 
+def with_free_word(
+    launch: Launch, function: Function, name: str, low: int, high: int | None, step: int
+) -> tuple[Launch, FreeRange]:  # fmt: skip
+    """The launch in which a word, named as ``--set`` does it, may have other values, and which they are.
+
+    ``high``: None for the greatest one of its type. The word's value becomes the nearest of these. ParameterError if
+    there is no such word.
+    """
+    found: list[FreeRange] = []
+
+    def put(was: Content | None) -> Content:
+        word = Number("u32", None) if was is None else was
+        if not isinstance(word, Number) or word.type.startswith(("f", "bf")):
+            raise ValueError("there is no integer at this place")
+        most = (1 << min(8 * TYPES[word.type] - word.type.startswith("s"), _MOST_BITS)) - 1
+        free = FreeRange(low, most if high is None else high, step, name)
+        if not 0 <= low <= free.high <= most:
+            raise ValueError(f"a word of type {word.type} has no values from {low:,} to {free.high:,}")
+        found.append(free)
+        now = min(max(int(word.value or 0), low), free.high)
+        return Number(word.type, now - (now - low) % step, free)
+
+    return _put(launch, function, "--any", name, name, put), found[0]
+
+
 def _with_setting(launch: Launch, function: Function, option: str, text: str) -> Launch:
     name, _, number = text.partition("=")
     if name in ("launch_control", "tile_counter", "cta") and name not in {each.name for each in launch.parameters}:
@@ -61,16 +88,33 @@ def _with_setting(launch: Launch, function: Function, option: str, text: str) ->
             raise ParameterError(f"{option} {text[:60]}: expected a count or a value from 0 on")
         return launch.with_setting(name, int(number, 0))
     is_box = option == BOX.strip()
-    spelling = f"write {_BOX if is_box else _WORD}"
-    said = f"{option} {text[:60]}"
     place, equals, value = text.partition("=")
-    first, *rest = place.split(":")
-    numbers = [_whole(each) for each in rest]
-    if not equals or not first or not value or any(number is None for number in numbers):
-        raise ParameterError(f"{said}: expected a place and {'sizes' if is_box else 'a value'}", correction=spelling)
-    path = [number for number in numbers if number is not None]
+    if not equals or not value:
+        raise ParameterError(f"{option} {text[:60]}: {_expected(option)}", correction=_spelling(option))
     try:
         put = _put_box(value) if is_box else _put_word(*_value(value))
+    except ValueError as error:
+        raise ParameterError(f"{option} {text[:60]}: {error}", correction=_spelling(option)) from None
+    return _put(launch, function, option, text, place, put)
+
+
+def _spelling(option: str) -> str:
+    return f"write {_BOX if option == BOX.strip() else _WORD}"
+
+
+def _expected(option: str) -> str:
+    return f"expected a place and {'sizes' if option == BOX.strip() else 'a value'}"
+
+
+def _put(launch: Launch, function: Function, option: str, text: str, place: str, put: Put) -> Launch:
+    """The launch with what is at a place changed; ``text`` is what the option was given."""
+    spelling, said = _spelling(option), f"{option} {text[:60]}"
+    first, *rest = place.split(":")
+    numbers = [_whole(each) for each in rest]
+    if not first or None in numbers:
+        raise ParameterError(f"{said}: {_expected(option)}", correction=spelling)
+    path = [number for number in numbers if number is not None]
+    try:
         index, offset = _parameter(launch, function, first)
     except ValueError as error:
         raise ParameterError(f"{said}: {error}", correction=spelling) from None
@@ -128,8 +172,8 @@ def _put_word(kind: str, value: int | float) -> Put:
         match was:
             case None:
                 return _number(kind or _usual(value), value, 8)
-            case Number(type=held):
-                return _number(kind or held, value, TYPES[held])
+            case Number(type=held, free=free):
+                return replace(_number(kind or held, value, TYPES[held]), free=free)
             case Pointer():
                 return _number(kind or "u64", value, 8)
             case _:

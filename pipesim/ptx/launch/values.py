@@ -55,12 +55,25 @@ SWIZZLES = ("none", "32B", "64B", "96B", "128B", "128B_atom_32B", "128B_atom_32B
 INTERLEAVES = ("none", "16B", "32B")
 
 
+class FreeRange(NamedTuple):
+    """The values that a word may have: ``low``, and every ``step`` more up to ``high``. ``name``: of the word."""
+
+    low: int
+    high: int
+    step: int = 1
+    name: str = ""
+
+
 @dataclass(frozen=True)
 class Number:
-    """A scalar of one of TYPES; ``value`` is None where the file leaves it open."""
+    """A scalar of one of TYPES; ``value`` is None where the file leaves it open.
+
+    ``free``: what it may be instead of ``value``, of integers from 0 on.
+    """
 
     type: str
     value: int | float | None
+    free: FreeRange | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from pipesim.report.sentences.check import (
     scope_lines,
     sizes_words,
     together_words,
+    values_of_word,
     verdict_words,
     why_not_every,
 )
@@ -155,9 +156,15 @@ def _range(each: ProvedRange) -> str:
     run = f"{number(each.least)} to {number(each.checked)} checked individually"
     if each.least == each.checked:
         run = f"only {number(each.least)} checked"
+    if each.is_every and not each.lap:
+        return f"{values_of_word(each)}: every value is one of those that do the same as one that was checked"
     if not each.lap:
         where = f"at {number(each.fails)} " if each.fails >= 0 else ""
         return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
+    if each.step:
+        beyond = f"from {number(each.first)} on what happens repeats every {number(each.lap)}"
+        far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""
+        return f"{values_of_word(each)}: {run}; {beyond}{far} (assumed to continue)"
     lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
     beyond = f"from {number(each.first)} on, every further {lap} one lap"
     far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""

@@ -94,7 +94,7 @@ def _proof(each: ProtocolReport, *, wide: bool) -> str:
         case Verdict.UNKNOWN:
             return f"{UNSURE} unknown"
         case Verdict.PROVED:
-            free = [shown.parameter for shown in each.proof.ranges if shown.lap]
+            free = [shown.parameter for shown in each.proof.ranges if shown.is_every]
             if not free:
                 return f"{GOOD} at these parameters" if wide else f"{GOOD} these parameters"
             together = each.proof.together

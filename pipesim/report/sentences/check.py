@@ -266,9 +266,21 @@ def ctas_words(scope: VerdictScope) -> str:
 
 
 def sizes_words(ranges: Sequence[ProvedRange]) -> str:
-    """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one."""
-    free = [f"{each.parameter}{_other_values(each)}" for each in ranges if each.lap]
+    """``for any number of tiles (k_iters 16) or of k_iters (tiles 2)``: the sizes of a proof, "" if only one.
+
+    Of words of a kernel ``for every n from 64 to 2,147,483,647 in steps of 64``.
+    """
+    free = [f"{each.parameter}{_other_values(each)}" for each in ranges if each.lap and not each.step]
+    words = [values_of_word(each) for each in ranges if each.step and each.is_every]
+    if words:
+        return f"for every {' or every '.join(words)}"
     return f"for any number of {' or of '.join(free)}" if free else ""
+
+
+def values_of_word(each: ProvedRange) -> str:
+    """``n from 64 to 4,096 in steps of 64``."""
+    steps = f" in steps of {number(each.step)}" if each.step > 1 else ""
+    return f"{each.parameter} from {number(each.least)} to {number(each.most)}{steps}"
 
 
 def _other_values(each: ProvedRange) -> str:

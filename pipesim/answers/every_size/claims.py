@@ -1,0 +1,148 @@
+"""What is proved of every value of a word: of each class that was looked at, and that they repeat beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import product
+from math import lcm
+
+from pipesim.answers.every_cta.launches import shape_of_program
+from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses
+from pipesim.answers.views.check import ProvedRange, ProvedTogether
+from pipesim.model.program import Program
+from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
+from pipesim.targets import Target
+
+_FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
+_FAR = (47, 95)  #: numbers of classes that are compared with the lap: nothing is assumed for them
+_TOGETHER = 3  #: classes of each word that are tried with those of the others
+_MOST_TOGETHER = 27
+
+
+class EverySize:
+    """Other values of some words; iterating gives the kernel at those that do something new, to be proved each.
+
+    After the last one :meth:`ranges` says what is known if all were proved.
+    """
+
+    def __init__(self, target: Target, words: Sequence[AnyWord]) -> None:
+        self._target = target
+        self._seen: set[Hashable] = set()
+        self._words = [_Word(SizeClasses.of(target, each)) for each in words]
+        self._tried = 0
+
+    def __iter__(self) -> Iterator[Target]:
+        for word in self._words:
+            for one in word.due():
+                for kind, program in one.kinds:
+                    if self._is_new(program):
+                        yield word.classes.target(one.value, kind.cta)
+        yield from self._combined()
+
+    def _is_new(self, program: Program) -> bool:
+        """Whether none that does the same was given."""
+        known, shape = len(self._seen), hash(shape_of_program(program))
+        self._seen.add(shape)
+        return len(self._seen) > known
+
+    def _combined(self) -> Iterator[Target]:
+        """Small values of all words together."""
+        if len(self._words) < 2:
+            return
+        sides = [[each.value for each in word.classes.known[:_TOGETHER]] for word in self._words]
+        for values in sorted(product(*sides), key=lambda each: (sum(each), each))[:_MOST_TOGETHER]:
+            target = self._target
+            for word, value in zip(self._words, values, strict=True):
+                target = target.with_setting(word.classes.name, value)
+            self._tried += 1
+            assert target.program is not None
+            if self._is_new(target.program):
+                yield target
+
+    @property
+    def ranges(self) -> tuple[ProvedRange, ...]:
+        """What is proved of each word, the others being as they are, if all that iterating gave was proved."""
+        return tuple(word.proved() for word in self._words)
+
+    @property
+    def together(self) -> ProvedTogether | None:
+        """What is proved of several words together."""
+        names = tuple(word.classes.name for word in self._words)
+        return ProvedTogether(names, self._tried, {}) if self._tried else None
+
+
+class _Word:
+    """The classes of one word, and for the first CTA of each kind what repeats."""
+
+    def __init__(self, classes: SizeClasses) -> None:
+        self.classes = classes
+        self._repeats: list[EveryValue | SomeValues] = []
+        self._ctas: list[int] = []  # the first ones of the kinds
+        self._far: dict[int, SizeClass] = {}  # classes far beyond, by their least values
+
+    def due(self) -> Iterator[SizeClass]:
+        """The classes on which the claim rests."""
+        few = [each for n in range(_FEW_CLASSES) if (each := self.classes[n]) is not None]
+        if not self.classes.complete:
+            self._ctas = sorted({kind.cta for each in few for kind, _ in each.kinds})
+            self._repeats = [self._verdict(cta) for cta in self._ctas]
+        upto = 1 + max(map(_end_of, self._repeats), default=len(few) - 1)
+        yield from [each for n in range(upto) if (each := self.classes[n]) is not None]
+
+    def _verdict(self, cta: int) -> EveryValue | SomeValues:
+        places = self.classes.places_of(cta)
+
+        def program(number: int) -> Program | None:
+            one = self.classes[number]
+            return None if one is None else one.program_of(cta, places)
+
+        looked = Family(self.classes.name, program)
+        found = looked.verdict()
+        if not isinstance(found, EveryValue):
+            return found
+        if not self._widths_repeat(found):
+            return SomeValues(found.parameter, found.least, found.checked, -1, Stop.OTHERWISE)
+        for number in _FAR:
+            far = self._far_class(found, number)
+            there = None if far is None else far.program_of(cta, places)
+            if there is None or not looked.covers(found, number, there):
+                return SomeValues(found.parameter, found.least, found.checked, -1, Stop.CHANGES)
+        return found
+
+    def _far_class(self, found: EveryValue, number: int) -> SizeClass | None:
+        """The class of this number, if the classes repeat up to it; None where it is another one."""
+        known = self.classes.known
+        if number <= found.checked:
+            return known[number]
+        laps, rest = divmod(number - found.first, found.lap)
+        near, lap = known[found.first + rest], known[found.first + found.lap].value - known[found.first].value
+        value = near.value + laps * lap
+        if value not in self._far:
+            self._far[value] = self.classes.at(value)
+        far = self._far[value]
+        same = far.last - far.value == near.last - near.value and {k.cta for k, _ in far.kinds} <= set(self._ctas)
+        return far if same else None
+
+    def _widths_repeat(self, found: EveryValue) -> bool:
+        known = self.classes.known[: found.checked + 1]
+        pairs = zip(known[found.first :], known[found.first + found.lap :], strict=False)
+        return len({(b.value - a.value, b.last - a.last) for a, b in pairs}) == 1
+
+    def proved(self) -> ProvedRange:
+        """The values that are proved."""
+        name, (low, high, step, _), known = self.classes.name, self.classes.free, self.classes.known
+        whole = all(each.complete for each in known)
+        if self.classes.complete and whole:
+            return ProvedRange(name, low, high, step=step, most=high)
+        checked = known[min(min(map(_end_of, self._repeats), default=0), len(known) - 1)].last
+        every = [each for each in self._repeats if isinstance(each, EveryValue)]
+        if not whole or len(every) < len(self._repeats):
+            why = next((each.why for each in self._repeats if isinstance(each, SomeValues)), Stop.OTHERWISE)
+            return ProvedRange(name, low, checked, why=why, step=step, most=high)
+        lap = lcm(*(known[each.first + each.lap].value - known[each.first].value for each in every))
+        first = known[max(each.first for each in every)].value
+        return ProvedRange(name, low, checked, first, lap, far=tuple(sorted(self._far)), step=step, most=high)
+
+
+def _end_of(found: EveryValue | SomeValues) -> int:
+    return found.checked if isinstance(found, EveryValue) else max(found.checked, found.fails, 0)

@@ -1,0 +1,150 @@
+"""The values of a word of a kernel's parameters, in consecutive classes: all values of one do the same in every CTA.
+
+A run of a CTA notes for which values of the word it holds as well (:mod:`pipesim.ptx.free.varying`). The first value
+for which some CTA does something else begins the next class.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipesim.answers.every_cta.conditions import covered, holds_to
+from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
+from pipesim.bounds import MAX_KERNEL_OPERATIONS
+from pipesim.errors import ParameterError
+from pipesim.model.program import Program
+from pipesim.ptx.launch.settings import with_free_word
+from pipesim.ptx.launch.values import FreeRange
+from pipesim.targets import Target
+
+if TYPE_CHECKING:
+    import numpy as np  # which few checks need
+
+MOST_OPERATIONS = 4 * MAX_KERNEL_OPERATIONS  #: of the programs of all classes
+
+
+_ANY = re.compile(r"([^=]{1,60}?)(?:=([0-9]{1,10})\.\.([0-9]{1,10})?(?::([0-9]{1,10}))?)?")
+_SPELLING = "write NAME, NAME=LOW.., NAME=LOW..HIGH, or one of these with :STEP after it, as K=64..:64"
+
+
+class AnyWord(NamedTuple):
+    """A word that may have any value from ``low`` to ``high`` in steps of ``step``, named as ``--set`` does it."""
+
+    name: str
+    low: int = 1
+    high: int | None = None  #: None: what a word of its type holds
+    step: int = 1
+
+    @classmethod
+    def read(cls, text: str) -> AnyWord:
+        """The word that ``n``, ``n=64..``, ``n=64..4096`` or ``n=64..:64`` means. ParameterError for anything else."""
+        found = _ANY.fullmatch(text.strip())
+        if found is None:
+            raise ParameterError(f"--any {text[:60]}: expected a word and its values", correction=_SPELLING)
+        name, low, high, step = found.groups()
+        word = cls(name, int(low or 1), int(high) if high else None, int(step or 1))
+        if word.step < 1 or (word.high is not None and word.high < word.low):
+            raise ParameterError(f"--any {text[:60]}: there are no such values", correction=_SPELLING)
+        return word
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """Values that do the same as the first of them, which is ``value``; ``last``: the last one.
+
+    ``kinds``: the kinds of CTAs, each with what it does. ``complete``: every CTA is of one of them.
+    """
+
+    value: int
+    last: int
+    kinds: tuple[tuple[CtaKind, Program], ...]
+    complete: bool
+
+    def program_of(self, cta: int, places: dict[str, np.ndarray]) -> Program | None:
+        """What a CTA does, whose free inputs these are; None if it is of none of the kinds."""
+        return next((p for kind, p in self.kinds if kind.cta == cta or covered(kind.inputs, places)[0]), None)
+
+
+class SizeClasses:
+    """The classes of the values of one word, from the least on, each looked at when it is asked for.
+
+    ``target``: the kernel, whose launch has the word as a free one with the values ``free``.
+    """
+
+    def __init__(self, target: Target, name: str, free: FreeRange) -> None:
+        self._target, self.name, self.free = target, name, free
+        self.known: list[SizeClass] = []
+        self._spent = 0  # operations of all programs
+
+    @classmethod
+    def of(cls, target: Target, word: AnyWord) -> SizeClasses:
+        """The classes of a word. ParameterError where the kernel has no such word, or it no such values."""
+        if target.kernel is None:
+            raise ParameterError(
+                f"--any {word.name}: {target.name} is not a kernel's PTX",
+                cause="a described protocol is checked for any value of its trip counts without being asked",
+                correction="leave --any out",
+            )
+        kernel = target.kernel.kernel
+        launch, free = with_free_word(kernel.launch, kernel.entry, *word)
+        made = replace(target.kernel, kernel=replace(kernel, launch=launch))
+        return cls(replace(target, kernel=made), word.name, free)
+
+    def __getitem__(self, number: int) -> SizeClass | None:
+        """A class by its number; None where there are fewer, or a limit was reached."""
+        while len(self.known) <= number:
+            value = self.known[-1].last + self.free.step if self.known else self.free.low
+            if value > self.free.high or self._spent > MOST_OPERATIONS:
+                return None
+            self.known.append(self.at(value))
+        return self.known[number]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every value of the word is in one of the classes that were looked at."""
+        return bool(self.known) and self.known[-1].last + self.free.step > self.free.high
+
+    def holding(self, value: int) -> int:
+        """The number of the class that has a value; the next one where it was not looked at."""
+        return next((n for n, each in enumerate(self.known) if value <= each.last), len(self.known))
+
+    def target(self, value: int, cta: int | None = None) -> Target:
+        """The kernel at a value, and in a CTA."""
+        target = self._target.with_setting(self.name, value)
+        return target if cta is None else target.with_setting("cta", cta)
+
+    def at(self, value: int) -> SizeClass:
+        """The class whose least value this is."""
+        first = self.target(value).kernel
+        assert first is not None
+        every = EveryCta(first)
+        if every.arrays:
+            raise ParameterError(
+                f"--any {self.name}: {self._target.name} has arrays in memory that are free, too",
+                cause="of these every content is looked at for one value of a word",
+                correction=f"leave --any out and give values with --set, or leave {next(iter(every.arrays))} as it is",
+            )
+        alone = first.kernel.launch.cta is not None
+        programs = [first.program, *([] if alone else [made.program for made in every])]
+        self._spent += sum(len(code) for program in programs for code in program.code)
+        last = self._last_of(every.kinds, every.place_of(first.kernel.launch) if alone else every.all_places())
+        return SizeClass(value, last, tuple(zip(every.kinds, programs, strict=True)), alone or every.complete)
+
+    def places_of(self, cta: int) -> dict[str, np.ndarray]:
+        """The free inputs of a CTA."""
+        assert self._target.kernel is not None
+        launch = self._target.kernel.kernel.launch
+        return EveryCta(self._target.kernel).place_of(launch.with_setting("cta", cta))
+
+    def _last_of(self, kinds: list[CtaKind], places: dict[str, np.ndarray]) -> int:
+        """The last value at which each of the kinds of CTAs does what it does now."""
+        low, high, step, _ = self.free
+        most = (high - low) // step
+        for each in kinds:
+            mine = covered(each.inputs, places)
+            if mine.any():
+                most = holds_to(each.inputs, self.name, most, {name: every[mine] for name, every in places.items()})
+            places = {name: every[~mine] for name, every in places.items()}
+        return low + most * step

@@ -1,0 +1,84 @@
+"""The values of a word of a kernel's parameters: classes against reading every value, and verdicts about all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.every_size.classes import AnyWord, SizeClasses
+from pipesim.answers.views.check import CheckReport
+from pipesim.errors import ParameterError
+from pipesim.model.finding import Verdict
+from pipesim.ptx.launch.file import launch_json
+from pipesim.report.sentences.check import sizes_words
+from pipesim.targets import Target, find
+from tests.support.random_cta_kernels import ring_of_cta
+
+#: A stage for every four of n, and for what is left.
+TILES = " add.u32 %r30, %r22, 3;\n shr.u32 %r30, %r30, 2;\n"
+
+
+def ring(folder: Path, more: str = "", **chosen: object) -> Target:
+    """A ring that loads and takes as many tiles as n has, or what ``more`` makes of it."""
+    text, launch = ring_of_cta(TILES + more, (4, 1, 1), n=5, **{"trips": 30, "other": 30, "most": 0xFFFFFF, **chosen})
+    file = folder / "ring.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(launch))
+    return find(str(file))
+
+
+def checked(target: Target, *words: str) -> CheckReport:
+    return check(target, {}, any_words=tuple(map(AnyWord.read, words)))
+
+
+def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
+    """The lap of two stages is four tiles, which are 16 of n."""
+    report = checked(ring(tmp_path), "n")
+    (found,) = report.ranges
+    assert (report.verdict, found.step, found.lap, found.most) == (Verdict.PROVED, 1, 16, (1 << 31) - 1)
+    assert sizes_words(report.ranges) == "for every n from 1 to 2,147,483,647"
+
+
+def test_sizes_that_are_few_are_looked_at_each(tmp_path: Path) -> None:
+    report = checked(ring(tmp_path), "n=4..40:4")
+    (found,) = report.ranges
+    assert (report.verdict, found.lap, found.checked, found.is_every) == (Verdict.PROVED, 0, 40, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value", "cta"),
+    [
+        pytest.param(" setp.gt.u32 %p4, %r22, 16;\n selp.b32 %r31, 0, %r30, %p4;", 17, 0, id="above 16"),
+        pytest.param(
+            " setp.eq.u32 %p4, %r22, 7;\n setp.eq.u32 %p5, %r20, 2;\n and.pred %p4, %p4, %p5;\n"
+            " selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;",
+            7, 2, id="of 7 in CTA 2",
+        ),
+    ],
+)  # fmt: skip
+def test_a_ring_that_hangs_at_some_size_is_refuted_there(tmp_path: Path, wrong: str, value: int, cta: int) -> None:
+    """It is right as it was launched, in every CTA."""
+    target = ring(tmp_path, wrong, other=31)
+    assert checked(target).verdict is Verdict.PROVED
+    report = checked(target, "n")
+    assert report.verdict is Verdict.REFUTED
+    assert f"--set n={value} --set cta={cta}" in report.refutations[0].command
+
+
+def test_classes_are_those_of_reading_every_value(tmp_path: Path) -> None:
+    target = ring(tmp_path, " and.b32 %r31, %r22, 2;\n add.u32 %r30, %r30, %r31;")
+    every = AnyWord("n", 1, 20)
+    classes = SizeClasses.of(target, every)
+    found = [classes[n] for n in range(20)]
+    ends = [each.last for each in found if each is not None]
+    programs = [target.with_setting("n", value).program for value in range(1, 21)]
+    codes = [None if program is None else program.code for program in programs]
+    assert ends == [value for value in range(1, 21) if value == 20 or codes[value - 1] != codes[value]]
+
+
+@pytest.mark.parametrize("text", ["", "n=", "n=5..4", "n=1..9:0", "n=x..", "no such", "table"])
+def test_what_is_no_word_or_no_range_is_said(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ParameterError, match="--any"):
+        checked(ring(tmp_path), text)
