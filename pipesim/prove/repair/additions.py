@@ -70,7 +70,11 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     found: list[Insertion] = []
     if not stages or not any(op[0] in ACCESSES | ENGINE_ACCESSES for op in before.code):
         return before
-    if repair.was == Placement.ONE_WARP.value and agent != _first_of_role(program, agent):
+    one_warp = repair.was == Placement.ONE_WARP.value
+    from_first = agent - _first_of_role(program, agent)
+    if one_warp and (from_first % repair.value if repair.value else from_first):
+        return before
+    if repair.at.op and not one_warp and agent not in _arriving(program, repair.role, repair.group):
         return before
     for start, end, barrier in _unreleased_pieces(program, before, stages, repair.past.about):
         if repair.at.op:
@@ -81,7 +85,7 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
         else:
             place = _end_of_use(before, start, end)
         if place > start:
-            release = _release(program, repair.role, agent, range(start, place), barrier)
+            release = _release(program, repair.role, agent, range(start, place), barrier, alone=one_warp)
             found += [Insertion(place, release, before.lines[place - 1])] if release is not None else []
     return insert_operations(before, found)
 
@@ -118,11 +122,11 @@ def _once_at_the_end(program: Program, role: str, agent: int, barriers: Iterable
     for barrier in barriers:
         if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
             return
-        if count := _share(program, role, agent, barrier):
+        if count := share_of(program, role, agent, barrier):
             yield Insertion(end, (int(Op.ARRIVE), barrier, count, 0, -1, 0), before.lines[max(end - 1, 0)])
 
 
-def _share(program: Program, role: str, agent: int, barrier: int) -> int:
+def share_of(program: Program, role: str, agent: int, barrier: int) -> int:
     """The arrivals of an agent if those of these roles alone are counted: its part, one or those of whole warps, or all
     of them for the first agent; 0 if it has none.
     """
@@ -181,6 +185,14 @@ def _end_of_use(before: Listing, start: int, end: int) -> int:
     return used + 1
 
 
+def _arriving(program: Program, role: str, group: str) -> list[int]:
+    """The agents of a role that arrive on a group, all of them if none does."""
+    mine = [agent for agent in members(program, role)
+            if any(gives_back(op) and site.about == group
+                   for op, site in zip(program.code[agent], program.instructions[agent], strict=True))]  # fmt: skip
+    return mine or members(program, role)
+
+
 def _first_of_role(program: Program, agent: int) -> int:
     me = program.agents[agent]
     return min(n for n in members(program, me.role) if program.agents[n].cta == me.cta)
@@ -197,9 +209,9 @@ def _place_after(program: Program, agent: int, places: range, at: SourceInstruct
     return next((pc + 1 for pc in (reversed(places) if last else places) if site_of(program, agent, pc) == at), -1)
 
 
-def _release(program: Program, role: str, agent: int, piece: range, barrier: int) -> Operation | None:
-    """An arrive as the others on the group, else as its count asks; a commit where a tcgen05 engine has used the stage;
-    None of agents that it does not count.
+def _release(program: Program, role: str, agent: int, piece: range, barrier: int, *, alone: bool) -> Operation | None:
+    """An arrive as the others on the group, else as its count asks, or (``alone``) one arrival; a commit where a
+    tcgen05 engine has used the stage; None of agents that it does not count.
     """
     code = program.code[agent]
     if any(
@@ -217,7 +229,7 @@ def _release(program: Program, role: str, agent: int, piece: range, barrier: int
     ]
     count = Counter(operand(op, "count") for op in mine or theirs).most_common(1)
     like = next(iter(mine or own or theirs), None)
-    asked = count[0][0] if count else _share(program, role, agent, barrier)
+    asked = count[0][0] if count else 1 if alone else share_of(program, role, agent, barrier)
     return (int(Op.ARRIVE), barrier, asked, 0, -1, operand(like, "semantics") if like else 0) if asked else None
 
 

@@ -211,7 +211,8 @@ def lanes(program: Program) -> Iterator[tuple[Repair, bool]]:
             found = Repair(RepairKind.LANES, role, site.about, to, was, site)
             if found not in seen and (wide or operand(op, "count") == 1):
                 seen.add(found)
-                yield found, wide or own or to in given[site.about]
+                threads = not wide and count_of(program, site.about) == WARP * arrivals_of(program, site.about)
+                yield found, wide or own or threads or to in given[site.about]
     for role in roles_of(program):  # of several groups together
         every = dict.fromkeys(each.group for each in seen if (each.role, each.value) == (role, 1))
         if len(every) > 1:

@@ -13,7 +13,7 @@ from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
 from pipesim.model.ops import operand, ranks
 from pipesim.model.program import Program
-from pipesim.prove.repair import additions, iterations, joint_actions, numbers, order, places
+from pipesim.prove.repair import additions, iterations, joint_actions, numbers, order, partners, places
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import members
 
@@ -66,6 +66,10 @@ def _of_agent(repair: Repair) -> Callable[[Program, int, Repair], Listing]:
         return places.shifted_slot
     if repair.kind is RepairKind.STAGES and repair.at.op:
         return places.in_turn_at
+    if repair.kind is RepairKind.PRIME and not repair.value:
+        return partners.first_arrives
+    if repair.kind is RepairKind.PRIME:
+        return partners.arrives_in_loop if repair.at.op else joint_actions.prime_meetings
     return numbers.of_operand if repair.kind in numbers.CHANGES else _CHANGES[repair.kind]
 
 
@@ -99,7 +103,7 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.PEERS: joint_actions.to_every_cta,
     RepairKind.SYNC: joint_actions.add_meetings,
     RepairKind.WARP_SYNC: joint_actions.meeting_of_lanes,
-    RepairKind.PRIME: joint_actions.prime_meetings,
+    RepairKind.BOTH: partners.both_halves,
     RepairKind.NUMBER: joint_actions.own_number,
     RepairKind.CLUSTER_END: joint_actions.at_the_cluster,
     RepairKind.AFTER_INIT: joint_actions.after_init,

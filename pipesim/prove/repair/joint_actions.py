@@ -102,7 +102,7 @@ def with_meetings(program: Program, repair: Repair) -> Program:
     known = dict.fromkeys(program.named_barriers)
     for agent in members(program, repair.role):
         me = program.agents[agent]
-        if repair.kind in (RepairKind.SYNC, RepairKind.PRIME):
+        if repair.kind is RepairKind.SYNC or (repair.kind is RepairKind.PRIME and repair.value):
             known |= dict.fromkeys((me.cta, int(number)) for number in repair.group.split(","))
         elif repair.kind is RepairKind.WARP_SYNC:
             known |= dict.fromkeys((each.cta, NAMED_BARRIERS + each.warp) for each in program.agents)
@@ -117,8 +117,8 @@ def with_meetings(program: Program, repair: Repair) -> Program:
 
 
 def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
-    """A bar_sync before (or, ``was`` 1, after) each execution of an instruction, the numbers one after the other; at
-    one alone where the agent uses no other of them.
+    """A bar_sync before (``was`` 1: after) each execution of an instruction, or (2) before the first alone, the numbers
+    one after the other; at one alone where the agent uses no other of them.
     """
     before, cta = listing(program, agent), program.agents[agent].cta
     every = [int(number) for number in repair.group.split(",")]
@@ -126,7 +126,7 @@ def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     numbers = [program.named_barriers.index((cta, number)) for number in (own if len(own) == 1 else every)]
     found: list[Insertion] = []
     for pc in range(begin_of(program, agent), len(before.code)):
-        if site_of(program, agent, pc) == repair.at:
+        if site_of(program, agent, pc) == repair.at and not (repair.was == 2 and found):
             bar = numbers[len(found) % len(numbers)]
             op = (int(Op.BAR_SYNC), bar, repair.value, _lanes(program, agent))
             found.append(Insertion(pc + (repair.was == 1), op, before.lines[pc]))

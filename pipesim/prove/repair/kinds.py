@@ -69,7 +69,8 @@ class RepairKind(Enum):
     # meetings
     SYNC = "sync"  #: all warps of a role meet at a named barrier
     WARP_SYNC = "warp sync"  #: the lanes of a warp meet
-    PRIME = "prime"  #: a role arrives at named barriers before it begins
+    PRIME = "prime"  #: a role arrives at named barriers, or on every stage of a group, before it begins; ``at``: in it
+    BOTH = "both"  #: a role waits for one of two groups and arrives on the other, which no role does
     NUMBER = "number"  #: each pair of warps has a named barrier of its own
     CLUSTER_END = "cluster end"  #: all warps of the cluster meet before they exit
     AFTER_INIT = "after init"  #: a fence and a meeting of all threads after the inits
@@ -82,7 +83,7 @@ class Placement(Enum):
     FIRST = 1  #: before the first use only: it is waited for once
     BEFORE_ALL = 3  #: before all that a role does from one signal to the next
     VISIT = 5  #: before the first use of the bytes that each signal is about
-    ONE_WARP = 4  #: by the first warp of the role alone, after an instruction
+    ONE_WARP = 4  #: by the first warp of the role alone, or of every ``value`` of them
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
     WRITTEN = 6  #: before what it reads, in the phase that is signalled when that is written
 

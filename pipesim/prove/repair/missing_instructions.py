@@ -44,9 +44,14 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
             else:
                 yield 4, Repair(K.ARRIVE, role, group, last)
                 yield 4, Repair(K.TAIL, role, group)
-                if len(users) > 1 and count_of(program, group) == 1:
-                    for site in (site for site in sites_of(program, role) if site.op == Op.BAR_SYNC):
-                        yield 4, Repair(K.ARRIVE, role, group, last, Placement.ONE_WARP.value, at=site)
+                each, rest = divmod(len(users), max(count_of(program, group), 1) * program.ctas)
+                if each > 1 and not rest:
+                    after = [
+                        site for site in sites_of(program, role) if site.op in {int(Op.BAR_SYNC), int(Op.WAIT_GROUP)}
+                    ]
+                    for site in (*after, NOWHERE):
+                        each = 0 if each == len(users) else each
+                        yield 4, Repair(K.ARRIVE, role, group, each, Placement.ONE_WARP.value, at=site)
                 for past in alike:
                     yield 4, Repair(K.ARRIVE, role, group, last, past=past)
                     yield 4, Repair(K.ARRIVE, role, group, last, Placement.LAST.value, past=past)

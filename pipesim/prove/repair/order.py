@@ -163,14 +163,19 @@ def inside(program: Program, agent: int, repair: Repair) -> Listing:
     return listing(program, agent) if alone else omit_instruction(program, agent, repair)
 
 
-def of_one_warp(program: Program, agent: int, _: Repair) -> Listing:
-    """Without all that a warp does on mbarriers and memory after the prologue, in all warps of a role but the first."""
+def of_one_warp(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without all that a warp does on mbarriers and memory after the prologue, in all warps of a role but the first;
+    or without one instruction alone, and the commit after it.
+    """
     before, me = listing(program, agent), program.agents[agent]
     first = min(n for n in members(program, me.role) if program.agents[n].cta == me.cta)
     if agent == first:
         return before
     begin = begin_of(program, agent)
     own = {pc for pc in range(begin, len(before.code)) if before.code[pc][0] in _ON_MEMORY}
+    if repair.at.op:
+        own = {pc for pc in own if site_of(program, agent, pc) == repair.at}
+        own |= {pc + 1 for pc in own if before.code[pc + 1 : pc + 2] and before.code[pc + 1][0] in COMMITS}
     return delete_operations(before, own)
 
 

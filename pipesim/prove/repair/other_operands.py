@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -246,13 +246,18 @@ def begins_at(program: Program, role: str, site: SourceInstruction) -> int:
 
 
 def of_single_warps(program: Program) -> Iterator[Ranked]:
-    """Roles of which all warps issue the same copies: one of them is meant to."""
+    """Roles of which all warps issue the same copies, or do so at one instruction: one of them is meant to."""
     for role in roles_of(program):
         mine = members(program, role)
         here = [agent for agent in mine if program.agents[agent].cta == program.agents[mine[0]].cta]
         codes = [program.code[agent][begin_of(program, agent) :] for agent in here]
         if len(codes) > 1 and len(set(codes)) == 1 and any(op[0] == Op.TMA_LOAD for op in codes[0]):
             yield 1, Repair(K.ONE_WARP, role, "", len(codes))
+        for site in (s for s in sites_of(program, role) if s.op in ASYNC_ACCESSES and len(here) > 1):
+            used = [[op for op, at in zip(program.code[agent], program.instructions[agent], strict=True) if at == site]
+                    for agent in here]  # fmt: skip
+            if all(used[0] == each for each in used):
+                yield 2, Repair(K.ONE_WARP, role, site.about, len(here), at=site)
 
 
 def of_ctas(program: Program) -> Iterator[Ranked]:

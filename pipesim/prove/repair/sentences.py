@@ -133,7 +133,9 @@ def _later(r: Repair) -> str:
 
 def _arrive(r: Repair) -> str:
     if r.was == Placement.ONE_WARP.value:
-        return f"one warp of {r.role} arrives on {r.group} for every stage, after {_with_line(r.at)}"
+        after = f"after {_with_line(r.at)}" if r.at.op else "when it has finished with it"
+        one = f"one in {r.value} warps" if r.value else "one warp"
+        return f"{one} of {r.role} arrives on {r.group} for every stage, {after}"
     does = "commits to" if r.value == Engine.TCGEN05 else "arrives on"
     if r.at.op:
         which = "the last execution of " if r.was == Placement.LAST.value else ""
@@ -160,7 +162,7 @@ def _close(r: Repair) -> str:
 
 
 def _sync(r: Repair) -> str:
-    where = "after" if r.was == 1 else "before"
+    where = "after" if r.was == 1 else "once, before it first executes" if r.was == 2 else "before"
     if r.group == "0":
         return f"{r.role} executes __syncthreads() {where} {_with_line(r.at)}"
     return f"{r.role} executes bar_sync at {_meeting_words(r.group)} ({r.value:,} threads) {where} {_with_line(r.at)}"
@@ -175,6 +177,18 @@ def _number(r: Repair) -> str:
         own = f"a named barrier of its own, {r.value}"
         return f"{r.role} meets at {own} ({-r.was:,} threads), not at named barrier {r.group} beside others"
     return f"give each group of warps that meets at named barrier {r.group} a number of its own, from {r.value} on"
+
+
+def _prime(r: Repair) -> str:
+    if not r.value:
+        return f"{r.role} arrives once on every stage of {r.group} before it begins"
+    when = f"after {_with_line(r.at)}, once for each meeting there" if r.at.op else "once before it begins"
+    return f"{r.role} arrives at {_meeting_words(r.group)} ({r.value:,} threads) {when}"
+
+
+def _both(r: Repair) -> str:
+    waited, given = r.group.split(",")
+    return f"{r.role} waits for {waited} and arrives on {given} before {_with_line(r.at)}: no role does"
 
 
 def _on_end(r: Repair) -> str:
@@ -317,7 +331,11 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.OTHER_GROUP: _other_group,
     RepairKind.SWAP: _swap,
     RepairKind.OTHER_CTA: "{role}: {at} is meant for the barrier of CTA {value}",
-    RepairKind.ONE_WARP: "{role}: only one warp waits, copies and arrives, inside a condition: all {value} warps do so",
+    RepairKind.ONE_WARP: lambda r: (
+        f"{r.role}: only one warp executes {_with_line(r.at)}, inside a condition: all {r.value} warps do so"
+        if r.at.op
+        else f"{r.role}: only one warp waits, copies and arrives, inside a condition: all {r.value} warps do so"
+    ),
     RepairKind.STRONGER: _stronger,
     RepairKind.STAY: "{role} arrives on {group} without dropping out of it",
     RepairKind.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
@@ -364,7 +382,8 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     ),
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,
-    RepairKind.PRIME: "{role} arrives at {named} ({value:,} threads) once before it begins",
+    RepairKind.PRIME: _prime,
+    RepairKind.BOTH: _both,
     RepairKind.NUMBER: _number,
     RepairKind.CLUSTER_END: "every warp of the cluster meets the others (cluster_sync) before it exits",
     RepairKind.AFTER_INIT: _after_init,

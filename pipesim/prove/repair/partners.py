@@ -1,0 +1,134 @@
+"""Corrections that let a role do its part of what other roles wait for: once before it begins, or in its loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pipesim.model.edits import Insertion, Listing, insert_operations, listing
+from pipesim.model.groups import LIFE, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.program import Program
+from pipesim.prove.repair.additions import share_of
+from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.order import gives_back, readers_of
+from pipesim.prove.repair.sites import members, published_at, roles_of, sites_of, stages_of
+
+K = RepairKind
+
+
+def of_partners(program: Program) -> Iterator[Ranked]:
+    """Arrives that are missing before or in a loop, and both halves of a pipeline that one role leaves out."""
+    yield from _of_first_arrives(program)
+    yield from _of_meetings_in_loops(program)
+    yield from _of_both_halves(program)
+
+
+def _of_first_arrives(program: Program) -> Iterator[Ranked]:
+    """Arrives on every stage of a group before its loop, of a role that arrives there in it."""
+    for role in roles_of(program):
+        given = [site for site in sites_of(program, role) if site.op == Op.ARRIVE]
+        for group in dict.fromkeys(site.about for site in given):
+            yield 4, Repair(K.PRIME, role, group)
+
+
+def _of_meetings_in_loops(program: Program) -> Iterator[Ranked]:
+    """bar_arrives of a role for every bar_sync of others that it does not serve, after each use of what it uses."""
+    for role in roles_of(program):
+        mine = set(members(program, role))
+        asked = {
+            (program.named_barrier(op), operand(op, "threads"))
+            for agent in set(range(len(program.agents))) - mine
+            for op in program.code[agent]
+            if op[0] == Op.BAR_SYNC
+        }
+        own = {program.named_barrier(op) for agent in mine for op in program.code[agent] if op[0] == Op.BAR_SYNC}
+        after = [site for site in sites_of(program, role) if site.op in TOUCHES_MEMORY | {int(Op.WAIT_GROUP)}]
+        for threads in sorted({threads for number, threads in asked if number not in {0, *own}}):
+            numbers = sorted(number for number, each in asked if each == threads and number not in {0, *own})
+            group = ",".join(map(str, numbers))
+            rank = 2 if _lacks(program, min(mine), numbers[0], threads) else 4
+            yield from ((rank, Repair(K.PRIME, role, group, threads, at=site)) for site in after)
+
+
+def _lacks(program: Program, agent: int, number: int, threads: int) -> bool:
+    """True if as many threads are missing at a named barrier as those of this agent alone, which writes for others."""
+    me = program.agents[agent]
+    here = [
+        program.agents[n].lanes.bit_count()
+        for n, code in enumerate(program.code)
+        if program.agents[n].cta == me.cta and any(program.named_barrier(op) == number for op in code)
+    ]
+    writes = bool(readers_of(program, [agent]))
+    return writes and len(members(program, me.role)) == program.ctas and sum(here) + me.lanes.bit_count() == threads
+
+
+def _of_both_halves(program: Program) -> Iterator[Ranked]:
+    """A wait for what no role waits for, and an arrive on what is waited for and no role signals: of one role."""
+    used: dict[str, set[str]] = {"waits": set(), "signals": set()}
+    for agent, code in enumerate(program.code):
+        for op, site in zip(code, program.instructions[agent], strict=True):
+            if op[0] in ON_BARRIER - LIFE and operand(op, "barrier") >= 0:
+                used["waits" if op[0] in PARITY_WAITS else "signals"].add(site.about)
+    for signalled in sorted(used["signals"] - used["waits"]):
+        for waited in sorted(used["waits"] - used["signals"]):
+            for role in roles_of(program):
+                if {signalled, waited}.isdisjoint(site.about for site in sites_of(program, role)):
+                    for site in (s for s in sites_of(program, role) if s.op in PARITY_WAITS | SIGNALLING):
+                        for start in (1, 0):
+                            yield 5, Repair(K.BOTH, role, f"{signalled},{waited}", start, at=site)
+
+
+def first_arrives(program: Program, agent: int, repair: Repair) -> Listing:
+    """An arrive on every stage of the group before the agent's loop, as it arrives there first."""
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    like = next((op for op in before.code if gives_back(op) and operand(op, "barrier") in stages.values()), None)
+    if like is None or like[0] != Op.ARRIVE:
+        return before
+    place = published_at(program, agent)
+    line = before.lines[before.code.index(like)]
+    arrives = ((like[0], stages[stage], *like[2:]) for stage in sorted(stages))
+    return insert_operations(before, [Insertion(place, op, line) for op in arrives])
+
+
+def arrives_in_loop(program: Program, agent: int, repair: Repair) -> Listing:
+    """After each execution of an instruction a bar_arrive for the next of the meetings of others that the agent does
+    not serve, in their order.
+    """
+    before, me = listing(program, agent), program.agents[agent]
+    numbers = {int(number) for number in repair.group.split(",")}
+    meetings = max(
+        (
+            [op for op in code if op[0] == Op.BAR_SYNC and program.named_barrier(op) in numbers]
+            for other, code in zip(program.agents, program.code, strict=True)
+            if other.cta == me.cta and other.role != me.role
+        ),
+        key=len,
+        default=[],
+    )
+    served = Counter(operand(op, "named_barrier") for op in before.code if op[0] == Op.BAR_ARRIVE)
+    due: list[Operation] = []
+    for op in meetings:
+        bar = operand(op, "named_barrier")
+        if not served[bar]:
+            due.append((int(Op.BAR_ARRIVE), bar, repair.value, me.lanes.bit_count()))
+        served[bar] = max(served[bar] - 1, 0)
+    places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+    new = zip(places, due, strict=False)
+    return insert_operations(before, [Insertion(pc + 1, op, before.lines[pc]) for pc, op in new])
+
+
+def both_halves(program: Program, agent: int, repair: Repair) -> Listing:
+    """Before each execution of an instruction a wait for one group, and an arrive on the other, stage by stage."""
+    before = listing(program, agent)
+    waits, gives = (sorted(stages_of(program, agent, group).items()) for group in repair.group.split(","))
+    places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+    found: list[Insertion] = []
+    for n, pc in enumerate(places if waits and len(waits) == len(gives) else ()):
+        lap, turn = divmod(n, len(waits))
+        count = share_of(program, repair.role, agent, gives[turn][1])
+        if count:
+            wait = (int(Op.WAIT), waits[turn][1], (repair.value + lap) & 1, 0)
+            arrive = (int(Op.ARRIVE), gives[turn][1], count, 0, -1, 0)
+            found += [Insertion(pc, op, before.lines[pc]) for op in (wait, arrive)]
+    return insert_operations(before, found)
