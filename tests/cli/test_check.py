@@ -174,11 +174,6 @@ class TestSteps:
         assert "check        refuted" in first
         assert first + rest.out == whole.out
 
-    def test_the_verdict_alone_in_json(self, call: Call) -> None:
-        report = call("check", WRONG, *OF_THIS, "--quick", "--json").json["report"]
-        assert report["verdict"] == "refuted"
-        assert {each["why"] for each in report["left_out"]} == {"not_asked"}
-
     def test_an_interrupt_ends_the_steps_and_leaves_the_verdict(
         self, call: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import argcomplete.lexers
 import pytest
 
-from pipesim.cli.main import COMMANDS, parser
+from pipesim.cli.main import parser
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.timed.profile import profile_names
 
@@ -25,19 +25,6 @@ def complete(line: str) -> list[str]:
     finder = argcomplete.CompletionFinder(parser(), always_complete_options="long")
     quote, prefix, _, words, _ = argcomplete.lexers.split_line(line, len(line))
     return [word.rstrip() for word in finder._get_completions(words, prefix, quote, None)]
-
-
-def test_commands() -> None:
-    names = {command.name for command in COMMANDS} | {"help"}
-    assert names <= set(complete("pipesim "))
-    assert complete("pipesim ver") == ["verify"]
-    assert complete("pipesim help che") == ["check"]
-
-
-def test_options() -> None:
-    assert complete("pipesim check --max-s") == ["--max-states"]
-    assert set(complete("pipesim check --format ")) >= {"text", "json", "github", "junit"}
-    assert complete("pipesim export producer_consumer --to p") == ["promela", "perfetto"]
 
 
 @pytest.mark.parametrize("command", ["show", "run", "check", "verify", "export", "capture", "diff --protocol", "list"])

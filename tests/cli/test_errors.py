@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 Call = Callable[..., Any]
-PC = "producer_consumer"
 User = Callable[[str], None]
 
 
@@ -43,29 +42,6 @@ class TestUsersFile:
             f"mine.py cannot be imported: {fact}",
             f"at: {tmp_path / 'mine.py'}:{line}",
             "try: fix the file until `python mine.py` runs",
-        ]
-
-    def test_a_file_that_imports_what_is_not_installed(self, call: Call, user: User, tmp_path: Path) -> None:
-        """Where pipesim is installed matters: ``python mine.py`` may well run elsewhere."""
-        user("import no_such_module\n")
-        assert refused(call("run", "mine.py:f")) == [
-            "mine.py cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
-            f"at: {tmp_path / 'mine.py'}:1",
-            "try: install no_such_module where pipesim is installed, put it beside mine.py, or leave the import out",
-        ]
-
-    def test_a_file_that_is_no_text(self, call: Call, user: User, tmp_path: Path) -> None:
-        """Python tells no line: the file is the place, and no line of Python's own importer."""
-        user("x = '\0'\n")
-        fact, place, _ = refused(call("run", "mine.py:f"))
-        assert fact == "mine.py cannot be imported: SyntaxError: source code string cannot contain null bytes"
-        assert place.removesuffix(":1") in ("at: mine.py", f"at: {tmp_path / 'mine.py'}")
-
-    def test_a_name_that_is_no_python_function(self, call: Call, user: User) -> None:
-        user("f = dict\n")
-        assert refused(call("run", "mine.py:f")) == [
-            "mine.py:f is not a function written in Python",
-            "try: give a Python function",
         ]
 
 

@@ -11,10 +11,7 @@ import pytest
 from pipesim.cli.explain import COMMAND
 from pipesim.cli.main import main
 from pipesim.findings.catalog import BY_NAME
-from pipesim.findings.kind import ProtocolExample
 from pipesim.model.coverage import Assumption
-
-FILES = [kind.name for kind in BY_NAME.values() if isinstance(kind.example, ProtocolExample)]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -46,13 +43,6 @@ def test_the_example_is_a_file_that_can_be_checked(
     wrong = printed(capsys, "check", f"{name}.py", *kind.switches, code=0 if kind.warns else 1)
     assert (f"see: pipesim explain {name}" in wrong) is not kind.warns
     assert "✓ proved" in printed(capsys, "check", f"{name}.py", *kind.switches, "-p", "right=1")
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_example_compiles_by_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, object] = {}
-    exec(compile(printed(capsys, "explain", name, "--example"), f"{name}.py", "exec"), names)  # our own
-    assert callable(names[name])
 
 
 def test_the_example_of_another_form_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,24 +20,10 @@ Call = Callable[..., Any]
 PC = "producer_consumer"
 
 
-def test_the_model_is_printed(call: Call) -> None:
-    answer = call("export", PC, "--to", "promela", "-p", "tiles=1")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == to_promela(find(PC).build({"tiles": 1}))
-    assert answer.out.startswith("/* producer_consumer: every schedule of its flat program, for SPIN 6.\n")
-
-
 def test_or_written_into_a_file(call: Call) -> None:
     answer = call("export", PC, "--to", "promela", "-p", "tiles=1", "-o", "ring.pml")
     assert answer.out == "wrote ring.pml: its first lines explain how to run SPIN on it\n"
     assert Path("ring.pml").read_text(encoding="utf-8") == to_promela(find(PC).build({"tiles": 1}))
-
-
-def test_a_users_own_protocol_and_a_program_file(call: Call, ring: str) -> None:
-    assert call("run", ring, "--save-program", "ring.json").code == 0
-    own = call("export", ring, "--to", "promela")
-    assert own.code == 0
-    assert call("export", "ring.json", "--to", "promela").out == own.out
 
 
 def test_as_json(call: Call) -> None:
@@ -58,11 +44,6 @@ def test_each_format_is_a_file_named_after_the_protocol(call: Call) -> None:
         assert Path(f"{PC}.{suffix}").stat().st_size > 2_000
     again = call("export", PC, "-p", "tiles=3", "--to", "svg")
     assert (again.code, again.error[0]) == (2, f"pipesim: {PC}.svg exists already")
-
-
-def test_a_picture_as_json_says_where_it_is(call: Call) -> None:
-    printed = call("export", PC, "-p", "tiles=3", "--to", "svg", "-o", "ring.svg", "--json").json
-    assert printed == document("export", format="svg", file="ring.svg", text="")
 
 
 def test_a_trace_alone_beside_its_protocol_and_beside_another(call: Call) -> None:

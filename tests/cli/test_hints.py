@@ -110,10 +110,6 @@ def test_in_the_function_of_the_protocol(call: Call, expression: str, said: str)
     assert said in correction(call, protocol=expression)
 
 
-def test_a_typo_is_still_a_typo(call: Call) -> None:
-    assert correction(call, role="w.tma_laod(tile[0])") == "did you mean tma_load?"
-
-
 @pytest.mark.parametrize("name", ["tiles", "stage", "lane", "kernel"])
 def test_a_variable_that_was_forgotten_is_not_taken_for_another_language(call: Call, name: str) -> None:
     Path("mine.py").write_text(FILE.format(role=f"{name} + 1", protocol="pass"), encoding="utf-8")
@@ -143,11 +139,6 @@ class TestTable:
             for found in re.finditer(pattern, sentence):
                 name = next(filter(None, found.groups()))
                 assert hasattr(home, name) or f"self.{name} = " in source, (name, home)
-
-    def test_no_name_means_two_things(self) -> None:
-        names = [name for _, names in other_names._ANYWHERE for name in names.split()]
-        assert sorted(set(names)) == sorted(names)
-        assert all(name == name.lower() and "_" not in name for name in names)
 
     def test_what_has_a_name_of_its_own_is_known(self) -> None:
         assert all(other_names.meant_by(name) for name in other_names._BUILT_IN)

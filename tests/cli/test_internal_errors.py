@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pipesim.errors import InternalError, internal_error
 from tests.support.paths import with_root
 
 Call = Callable[..., Any]
@@ -145,18 +144,6 @@ def test_an_error_of_the_operating_system_is_a_document(call: Call, raising: Cal
     }
     raising(OSError())
     assert call("run", PC, "--json").json["error"]["fact"] == "OSError"
-
-
-def test_an_author_s_exception_without_a_text_is_theirs(call: Call, user: Callable[[str], None]) -> None:
-    user("class Mute(Exception):\n    def __str__(self):\n        raise RuntimeError\n\ndef f():\n    raise Mute\n")
-    answer = call("run", "mine.py:f")
-    assert answer.code == 2
-    assert answer.error[0] == "pipesim: mine.py:f raised Mute: (its text cannot be read)"
-
-
-def test_of_an_exception_that_was_never_raised_there_is_no_place() -> None:
-    error = internal_error(ValueError("x"))
-    assert (type(error), error.place, error.exit_code) == (InternalError, "", 70)
 
 
 # Streams. A process of its own: what the interpreter does when it ends belongs to it.

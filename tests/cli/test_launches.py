@@ -19,14 +19,12 @@ from typing import Any
 import pytest
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
-from pipesim.cli import launches as command
-from pipesim.cli.arguments import bytes_of
 from pipesim.export.documents import launches_exit_code
 from pipesim.launches import checks, inject
-from pipesim.launches.command import CommandEnd, observed_environment, run_observed, spool_folder
+from pipesim.launches.command import observed_environment, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
-from pipesim.process.watch import SignalError, Watch
+from pipesim.process.watch import SignalError
 from pipesim.ptx.launch.file import read_launch
 from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
@@ -103,14 +101,6 @@ class TestWhatIsWritten:
         index = json.loads(Path("launches/launches.json").read_text())
         assert [each["name"] for each in index["kernels"]] == ["scale_ws"]
 
-    def test_what_a_program_has_cost_is_not_lost_for_a_limit_of_time(
-        self, call: Call, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        begun: list[float | None] = []
-        monkeypatch.setattr(Watch, "start", lambda _, seconds: begun.append(seconds))
-        assert call("launches", "--time-limit", "2", *sh(COPY)).code == 0
-        assert begun == [40, None]
-
 
 class TestVerdicts:
     def test_a_refuted_one_is_a_finding_and_is_named(self, call: Call, prepared: Path) -> None:
@@ -169,18 +159,10 @@ class TestExitCode:
     def test_of_a_program_and_verdicts(self, status: int, verdicts: tuple[Verdict | None, ...], code: int) -> None:
         assert launches_exit_code(self.report(status, *verdicts)) == code
 
-    def test_of_a_program_of_which_nothing_was_caught(self) -> None:
-        assert launches_exit_code(self.report(0)) == 3
-        assert launches_exit_code(self.report(7)) == 7
-
     def test_a_program_that_fails_is_reported_with_what_it_launched(self, call: Call) -> None:
         answer = call("launches", *sh(f"{COPY}; exit 42"))
         assert answer.code == 42
         assert answer.out.split("✓ ")[1].split("\n\n")[0].split()[-5:] == ["command", "ended", "with", "status", "42"]
-
-    def test_a_program_that_is_killed_is_as_well(self, call: Call) -> None:
-        answer = call("launches", *sh(f"{COPY}; kill -9 $$"))
-        assert (answer.code, Path("launches/scale_ws.json").is_file()) == (137, True)
 
 
 class TestTheProgramItself:
@@ -273,11 +255,6 @@ class TestTheEnvironment:
             (spool / "below" / "x").write_text("")
         assert not spool.exists()
 
-    def test_a_command_that_ran(self, tmp_path: Path) -> None:
-        environment = observed_environment(tmp_path, Limits())
-        assert run_observed(["true"], environment) == CommandEnd(0)
-        assert run_observed(["sh", "-c", "kill -TERM $$"], environment) == CommandEnd(143)
-
     def test_a_library_is_injected_where_it_is_asked_for(
         self, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -296,7 +273,3 @@ class TestTheEnvironment:
         answer = call("launches", "--inject", *sh("touch ran"))
         assert (answer.code, Path("ran").exists()) == (2, False)
         assert answer.error[0].startswith("pipesim: there is no C compiler")
-
-
-def test_the_command_has_its_defaults_from_the_limits() -> None:
-    assert (command._MOST_LAUNCHES, bytes_of(command._MOST_BYTES)) == (Limits().launches, Limits().nbytes)

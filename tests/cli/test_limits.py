@@ -19,8 +19,6 @@ from pipesim.answers.spread import spread
 from pipesim.answers.verify_parts import ProofPart, SimulationPart, Subject, carry_out
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.summary import Failure
-from pipesim.cli.arguments import bytes_of
-from pipesim.cli.check import _worst
 from pipesim.cli.main import COMMANDS, main
 from pipesim.model.live.rules import rules_of
 from pipesim.process.watch import Watch, current
@@ -63,9 +61,6 @@ def carrier(name: str) -> Any:
 
 
 class TestEveryCommand:
-    def test_these_are_all(self) -> None:
-        assert {command.name for command in COMMANDS} == BY_NAME.keys()
-
     @pytest.mark.parametrize(
         "command", [name for name in BY_NAME if name not in ("check", "verify", "launches", "record")]
     )
@@ -88,13 +83,6 @@ class TestEveryCommand:
         answer = call(command, *BY_NAME[command])
         assert (answer.code, answer.out) == (3, "")
         assert answer.error[0].startswith("pipesim: unknown: the memory limit of ")
-
-    @pytest.mark.parametrize(
-        ("text", "size"),
-        [("1", 1), ("500M", 500 << 20), ("4g", 4 << 30), ("1.5 GiB", 3 << 29), ("2kb", 2048), ("1T", 1 << 40)],
-    )
-    def test_a_size(self, text: str, size: int) -> None:
-        assert bytes_of(text) == size
 
 
 class TestCheck:
@@ -133,11 +121,6 @@ class TestCheck:
         each = answer.json["protocols"]
         assert each["mine.py:loops"]["error"]["kind"] == "LimitError"
         assert each[PC]["report"]["verdict"] == "proved"
-
-    def test_a_finding_is_worse_than_a_limit(self) -> None:
-        assert [_worst(known, {3}) for known in (0, 1, 3)] == [3, 1, 3]
-        assert [_worst(known, {2, 3}) for known in (0, 1, 3)] == [2, 2, 2]
-        assert [_worst(known, set()) for known in (0, 1, 3)] == [0, 1, 3]
 
 
 class TestOthers:
@@ -192,13 +175,6 @@ class TestSeveral:
         assert late.said.startswith("unknown: the time limit of ")
         assert isinstance(proof, CheckReport)
         assert proof.cut is None
-
-    def test_nor_does_one_that_needs_too_much_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(verify_parts, "run", lambda *_: bytearray(1 << 62))
-        with Watch(1 << 40):
-            failed = carry_out(SimulationPart(self.SUBJECT, "h100"))
-        assert isinstance(failed, Failure)
-        assert failed.said == "unknown: the memory limit of 1,024 GiB was reached"
 
     def test_in_the_summary(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         for each in ("run", "check"):

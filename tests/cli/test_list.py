@@ -25,17 +25,6 @@ def test_one_line_a_protocol(call: Call, monkeypatch: pytest.MonkeyPatch, width:
     assert ("…" in lines) == (width != "200")
 
 
-def test_nothing_is_flattened_for_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipesim.targets import Target
-
-    def refused(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(Target, "build", refused)
-    assert call("list").code == 0
-    assert call("list", "gemm_sm90").code == 70, "the twin: of one protocol all is shown"
-
-
 def test_all_about_one(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     answer = call("list", "producer_consumer")

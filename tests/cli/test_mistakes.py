@@ -211,43 +211,6 @@ def test_a_mistake_is_told_with_the_users_line(
     )
 
 
-def test_a_stage_released_inside_its_with_statement(call: Call, user: Callable[[str], None], tmp_path: Path) -> None:
-    """The with statement releases it again: that is the line, and the first release is the cause."""
-    user(GOOD.replace(READ, f"{READ}\n                    stage.release()  # here"))
-    line = here((tmp_path / "mine.py").read_text())
-    assert call("verify", "mine.py:f", "--no-hardware").error[:3] == [
-        "pipesim: mma: release() of consumer stage 0 after its release",
-        f"  at: {tmp_path / 'mine.py'}:{line - 2}",
-        f"  probable cause: acquired at {tmp_path / 'mine.py'}:{line - 2}, released at {tmp_path / 'mine.py'}:{line}",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "fact"),
-    [
-        ("w.read(tile[7])", "1 // 0", "there is no tile[7]"),
-        ("1 // 0", "w.read(tile[7])", "mma raised ZeroDivisionError: integer division or modulo by zero"),
-    ],
-)
-def test_of_two_mistakes_the_first_is_told(
-    call: Call, user: Callable[[str], None], first: str, second: str, fact: str
-) -> None:
-    user(GOOD.replace(READ, f"{first}; {second}"))
-    assert call("run", "mine.py:f").err.splitlines()[0] == f"pipesim: {fact}"
-
-
-def test_a_mistake_in_the_file_comes_before_one_in_a_role(call: Call, user: Callable[[str], None]) -> None:
-    user(GOOD.replace(READ, "1 // 0").replace("return p", "return q"))
-    assert call("run", "mine.py:f").err.startswith("pipesim: mine.py:f raised NameError: name 'q' is not defined")
-
-
-def test_tiles_and_barriers_may_be_gone_through(call: Call, user: Callable[[str], None]) -> None:
-    """A for statement ends after the last one, and is not told that the next is not there."""
-    source = GOOD.replace("        more[0].init(1)\n", "        for bar in more:\n            bar.init(1)\n")
-    user(source.replace(READ, f"{READ}\n                for slot in tile:\n                    slot.part(0, 16)"))
-    assert (call("run", "mine.py:f").code, call("run", "mine.py:f").err) == (0, "")
-
-
 class TestBarriers:
     """What only the run can tell, with the line of the operation and what mends it."""
 
@@ -290,22 +253,3 @@ class TestWaitsForgotten:
             "line": place,
             "kind": "race",
         }
-
-    @pytest.mark.sampled(1)
-    @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
-    def test_one_that_is_lucky(self, call: Call, user: Callable[[str], None], command: tuple[str, ...]) -> None:
-        """It comes late enough in this schedule: no fault, and the note all the same."""
-        user(NEVER.replace("w.read(tile[i", "w.work(9000); w.read(tile[i"))
-        answer = call(command[0], "mine.py:f", *command[1:])
-        assert "note         mma never waits: its read of tile[0]" in answer.out
-        if command[0] == "run":
-            assert answer.code == 0
-        else:  # another schedule shows it
-            assert answer.code == 1
-            assert "✗ refuted" in answer.out
-
-    @pytest.mark.sampled(1)
-    @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
-    def test_no_note_without_a_reason(self, call: Call, user: Callable[[str], None], command: tuple[str, ...]) -> None:
-        user(GOOD)
-        assert "note" not in call(command[0], "mine.py:f", *command[1:]).out

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pipesim.cli import template
 from pipesim.cli.new import TEMPLATE
 from tests.support.lanes import slow_after, slow_but
 
@@ -34,12 +33,6 @@ def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
     assert "my_kernel" not in text
     assert text.count("gemm") == TEMPLATE.read_text(encoding="utf-8").count("my_kernel")
     subprocess.run([sys.executable, "-W", "error", "gemm.py"], check=True)
-
-
-def test_as_json(call: Call) -> None:
-    answer = call("new", "gemm.py", "--json")
-    assert (answer.json["file"], answer.json["function"]) == ("gemm.py", "gemm")
-    assert answer.json["next"][0] == "pipesim check gemm.py"
 
 
 @pytest.mark.slow
@@ -73,9 +66,6 @@ class TestTemplate:
     def test_it_finishes_with_any_parameters(self, call: Call, params: dict[str, int]) -> None:
         words = [word for name, value in params.items() for word in ("-p", f"{name}={value}")]
         assert call("run", f"{TEMPLATE}:my_kernel", *words).verdict == FINISHED
-
-    def test_its_first_lines_name_what_it_has(self) -> None:
-        assert (template.__doc__ or "").startswith("my_kernel: a pipeline to start from.")
 
     @pytest.mark.slow
     @pytest.mark.parametrize(

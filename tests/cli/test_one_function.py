@@ -64,11 +64,6 @@ def test_every_command_takes_it(call: Call, ring: str, words: list[str]) -> None
     assert call(*words, file + colon).out == long.out
 
 
-def test_diff_takes_it(call: Call, ring: str) -> None:
-    assert call("run", "ring.py", "--save-trace", "t.parquet").code == 0
-    assert call("diff", "t.parquet", "--protocol", "ring.py").code == 0
-
-
 def test_of_several_each_is_named(call: Call) -> None:
     Path("mine.py").write_text(HEAD + makes("ring") + makes("two", " -> int") + makes("three"), encoding="utf-8")
     answer = call("show", "mine.py")
@@ -110,9 +105,3 @@ def test_a_file_without_a_protocol(source: str, cause: str) -> None:
     assert refused.value.fact == "mine.py has no function that makes a protocol"
     assert refused.value.cause == cause
     assert "return p" in refused.value.correction
-
-
-def test_what_a_file_imports_is_not_its_own() -> None:
-    Path("other.py").write_text(HEAD + makes("ring"), encoding="utf-8")
-    Path("mine.py").write_text("from other import ring\n" + HEAD + makes("mine"), encoding="utf-8")
-    assert find("mine.py").name == "mine.py:mine"

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from pipesim.cli.output import progress
-from pipesim.export.as_json import as_json
 from tests.support.lanes import long_after, slow_after
 
 Call = Callable[..., Any]
@@ -74,15 +73,6 @@ class TestJson:
         assert answer.err == call(*argv).err
         assert answer.err.startswith(f"pipesim: {error['fact']}\n")
 
-    def test_a_line_that_cannot_be_parsed_is_none(self, call: Call) -> None:
-        """argparse speaks before it is known that JSON is wanted."""
-        answer = call("run", PC, "--json", "--colour")
-        assert (answer.code, answer.out) == (2, "")
-        assert answer.err.startswith("pipesim: run: unrecognized arguments: --colour\n  try: ")
-
-    def test_paths_and_tuples_as_keys(self) -> None:
-        assert json.loads(as_json({("a", "b"): Path("c/d"), 1: (2, None)})) == {"a: b": "c/d", "1": [2, None]}
-
 
 class TestProgress:
     class Terminal(io.StringIO):
@@ -101,16 +91,6 @@ class TestProgress:
         assert (answer.code, answer.out) == (plain.code, plain.out)
         assert f"simulating {PC} on h100 ..." in terminal.getvalue()
         assert terminal.getvalue().endswith("\x1b[2K")  # the line is wiped
-
-    def test_a_terminal_that_prints_ascii_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        raw = io.BytesIO()
-        terminal = io.TextIOWrapper(raw, encoding="ascii")
-        monkeypatch.setattr(terminal, "isatty", lambda: True)
-        monkeypatch.setattr(sys, "stderr", terminal)
-        with progress("working"):
-            pass
-        terminal.flush()
-        assert b"working ..." in raw.getvalue()
 
     def test_it_ends_where_the_work_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         terminal = self.Terminal()

@@ -9,42 +9,11 @@ from typing import Any
 
 import pytest
 
-from pipesim.model.program_json import loads
 from pipesim.timed import engine
 from pipesim.trace.files import read_trace
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
-
-
-def test_a_fault_is_a_finding_even_where_the_run_goes_on(call: Call, user: Callable[[str], None]) -> None:
-    user(
-        "from pipesim import Protocol\n"
-        "def f():\n"
-        "    p = Protocol('f')\n"
-        "    tile = p.smem('tile', slots=1, nbytes=16)\n"
-        "    @p.role('reader')\n"
-        "    def reader(w):\n"
-        "        w.read(tile[0], 0)\n"
-        "    return p\n"
-    )
-    answer = call("run", "mine.py:f")
-    assert answer.code == 1
-    assert "uninitialised bytes are read" in answer.out
-    found = call("run", "mine.py:f", "--json").json
-    assert [finding["kind"] for finding in found["findings"]] == ["uninitialised_read"]
-    assert found["report"]["simulation"]["outcome"] == "finished"
-
-
-def test_parameters_of_a_users_file_reach_the_function(call: Call, ring: str) -> None:
-    found = call("run", ring, "-p", "stages=3", "-p", "warps=2", "--json").json["report"]
-    assert found["heading"]["params"] == {"stages": 3, "tiles": 6, "nbytes": 1024, "warps": 2, "arrivals": 6}
-    assert found["heading"]["roles"] == [["load", 1], ["mma", 2]]
-
-
-def test_a_users_file_may_import_its_neighbours(call: Call, ring: str, user: Callable[[str], None]) -> None:
-    user("from ring import ring\n\ndef small(tiles: int = 2):\n    return ring(tiles=tiles)\n")
-    assert call("run", "mine.py:small").code == 0
 
 
 def of_one_size(answer: Any) -> Any:
@@ -81,12 +50,6 @@ class TestSavedProgram:
         assert answer == call("diff", recorded)
         assert answer.code == 0
         assert call("diff", recorded, "--protocol", saved).code == 1  # that of 16 tiles: the kernel did more
-
-    def test_it_keeps_its_grid_unless_another_is_given(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=4", "--ctas", "132", "--save-program", "wide.json")
-        assert loads(Path("wide.json").read_text(encoding="utf-8")).grid == 132
-        for words, grid in (((), 132), (("--ctas", "1"), 1), (("--ctas", "2"), 2)):
-            assert call("run", "wide.json", *words, "--json").json["report"]["heading"]["grid"] == grid
 
 
 class TestSavedTrace:

@@ -48,27 +48,8 @@ def test_the_commands_of_a_finding_show_it_again(
     assert headline in drawn.out
 
 
-def test_a_schedule_as_a_timeline_in_full(call: Call, user: Callable[[str], None]) -> None:
-    user(BROKEN_FILE)
-    drawn = call("run", "mine.py:consumer_never_arrives", "--schedule", "0*6.1.0*7.~0:64.1.1o.1.~0:64.1.1o.1")
-    assert drawn.out.splitlines()[3:11] == [
-        "  schedule     22 moves",
-        "",
-        "  timeline   all 22 moves and what waits indefinitely · in schedule order",
-        "",
-        "  moves    0                   20",
-        "  producer ██████ █░██░██░░░░░░░░░░░",
-        "  consumer       █▒▒▒▒▒▒▒▒▒▓▓▒▒▓▓▒▒▒",
-        "  █ issues · ░ waits for empty · ▒ waits for full · ▓ works",
-    ]
-
-
 def test_a_schedule_that_ends_well_finds_nothing(call: Call) -> None:
     """The twin: the first moves of a right protocol."""
     drawn = call("run", "producer_consumer", "--schedule", "0")
     assert (drawn.code, drawn.verdict) == (3, "? no finding at the end of this schedule: not every agent has finished")
     assert call("run", "producer_consumer", "--schedule", "0", "--json").json["report"]["moves"] == 1
-
-
-def test_a_schedule_may_be_broken_over_lines(call: Call) -> None:
-    assert call("run", "producer_consumer", "--schedule", "0.\n      0*2.\n  0").code == 3

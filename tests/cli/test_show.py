@@ -40,13 +40,6 @@ def test_a_file_of_ones_own_and_its_program(call: Call, ring: str) -> None:
     assert call("show", "ring.json").out == shown.out.replace(told, "")
 
 
-def test_all_that_the_author_says_is_shown(call: Call) -> None:
-    said = " ".join(call("show", PC).out.split())
-    assert "One load warp fills a ring of tiles with bulk copies" in said
-    assert "arrive_lanes is how many lanes of a consumer warp arrive on a tile" in said
-    assert "arrive_lanes is how many" not in " ".join(call("list").out.split()), "a list has a line for each"
-
-
 def test_a_picture(call: Call) -> None:
     assert call("show", PC, "--svg", "pc.svg").out == call("show", PC).out
     first = Path("pc.svg").read_text(encoding="utf-8")

@@ -81,23 +81,6 @@ def test_after_the_first_verdict_the_next_signal_ends_the_command(call: Call, mo
     assert answer.out.startswith(PC)  # the first report was written when it was known
 
 
-@pytest.mark.parametrize("made", [ImportError, RuntimeError, SystemExit])
-def test_an_exception_that_is_made_of_it_is_not_another_end(
-    call: Call, monkeypatch: pytest.MonkeyPatch, made: type[BaseException]
-) -> None:
-    """As modules make one that are half imported, and ``__set_name__`` of any class."""
-
-    def convert(_: object) -> None:
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except KeyboardInterrupt as error:
-            raise made from error
-
-    monkeypatch.setattr("pipesim.targets.find", convert)
-    answer = call("run", PC)
-    assert (answer.code, answer.err) == (143, "pipesim: ended by SIGTERM\n")
-
-
 @pytest.mark.parametrize(("number", "code", "said"), ENDS)
 def test_one_in_a_write_leaves_nothing(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals, code: int, said: str
@@ -106,13 +89,6 @@ def test_one_in_a_write_leaves_nothing(
     answer = call(*EXPORT)
     assert (answer.code, answer.out, answer.err) == (code, "", said)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_another_signal_ends_nothing(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The twin of the above."""
-    monkeypatch.setattr("os.fsync", sends(signal.SIGCHLD))
-    assert call(*EXPORT).code == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["out.pml"]
 
 
 @pytest.mark.slow

@@ -14,8 +14,6 @@ import pytest
 
 import pipesim
 from pipesim.cli.sweep import values_of
-from pipesim.export.sweep_table import COLUMNS
-from pipesim.protocols.catalog import BUILT_IN
 from pipesim.timed.profile import FOLDER
 
 Call = Callable[..., Any]
@@ -136,7 +134,3 @@ def test_columns_of_a_table_have_names_of_their_own(call: Call) -> None:
     assert table.column_names[:4] == ["cycles", "state", "sweep.state", "why"]
     assert table.column("cycles").to_pylist() == [1, 1, 2, 2]
     assert min(table.column("sweep.cycles").to_pylist()) > 2
-
-
-def test_no_ready_made_protocol_has_a_parameter_that_is_called_as_a_column() -> None:
-    assert not {name for find in map(pipesim.find, BUILT_IN) for name in find.defaults} & set(COLUMNS)

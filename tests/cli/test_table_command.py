@@ -57,19 +57,6 @@ def test_what_is_written_is_the_protocols_table(call: Call, ring: str) -> None:
     assert [(s.role, s.kind, s.barrier) for s in table.sites] == [(s.role, s.kind, s.barrier) for s in known.sites]
 
 
-def test_barriers_before_a_ring_that_nothing_uses(call: Call, ring: str, user: Callable[[str], None]) -> None:
-    """A ring that begins at a pointer leaves barriers without an init: they keep their place, with a count of 0."""
-    text = Path("ring.py").read_text(encoding="utf-8").replace("2 * stages)", "2 * stages + 3)")
-    assert (ring, text.count("Pipeline(storage, stages)")) == ("ring.py:ring", 3)
-    user(text.replace("Pipeline(storage, stages)", "Pipeline(storage.ptr() + 3, stages)"))
-    answer = call("table", "mine.py", "-o", "mine.table.h")
-    assert (answer.code, answer.err) == (0, "")
-    written = Path("mine.table.h").read_text(encoding="utf-8")
-    assert "PIPESIM_BARRIER(pipe, 3, 0)  // unused: no init has a count for it\n" in written
-    table = read_table(Path("mine.table.h"), {"STAGES": 2, "WARPS": 1})
-    assert [(b.name, b.stages, b.count) for b in table.barriers] == [("pipe", 3, 0), ("full", 2, 1), ("empty", 2, 1)]
-
-
 def test_what_no_line_can_say_is_refused_without_the_file_that_was_tried(
     call: Call, user: Callable[[str], None]
 ) -> None:

@@ -130,12 +130,6 @@ def test_the_report_is_that_of_the_program(call: Call, user: User, text: str) ->
     assert call(*CHECK) == plain
 
 
-def test_a_module_that_makes_up_names_has_no_such_function(call: Call, user: User) -> None:
-    user(ring(module="def __getattr__(name): return lambda: None"))
-    answer = call("check", "mine.py:rings")
-    assert (answer.code, answer.error) == (2, ["pipesim: mine.py has no function 'rings'", "  try: did you mean ring?"])
-
-
 @pytest.mark.slow
 def test_its_program_is_what_it_is_in_one_process() -> None:
     """The twin: every table and operation comes through, and other parameters make another program."""
@@ -149,28 +143,6 @@ def test_its_program_is_what_it_is_in_one_process() -> None:
             assert apart.build(params, twice=False) == here.build(params)
     finally:
         protocol_process.close()
-
-
-def test_it_is_started_again_where_it_is_needed_again(user: User) -> None:
-    user(ring())
-    target = protocol_process.find("mine.py:ring")
-    one = target.build()
-    protocol_process.close()
-    try:
-        assert target.build() == one
-    finally:
-        protocol_process.close()
-
-
-def test_it_has_none_of_the_files_of_the_command(call: Call, user: User, tmp_path: Path) -> None:
-    """Of one that is open here the other process can neither change the position nor keep it open."""
-    (tmp_path / "list").touch()
-    with (tmp_path / "open").open("w") as held:
-        assert held.fileno() > 2
-        user(ring("open('list', 'w').write(' '.join(os.readlink(f'/proc/self/fd/{n}') for n in range(3, 99) "
-                  "if os.path.exists(f'/proc/self/fd/{n}')))"))  # fmt: skip
-        assert call(*CHECK).code == 0
-    assert str(tmp_path / "open") not in (tmp_path / "list").read_text()
 
 
 class TestMemory:

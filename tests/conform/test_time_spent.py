@@ -10,7 +10,6 @@ import pytest
 from pipesim.answers.run import inner_period, run, why_no_bound, why_no_period
 from pipesim.answers.views.run import NoBound, NoPeriod
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
-from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find, target_of
@@ -18,7 +17,6 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
 from pipesim.trace.sites import optional_sites
-from pipesim.trace.window import cut
 from tests.answers.test_sweep import ring
 
 H200 = load_profile("h200")
@@ -51,29 +49,11 @@ def test_the_rows_of_a_gemm_are_its_operations() -> None:
     assert consumer["waiting for its wgmma groups"] > 250
 
 
-def test_what_is_computed_with_registers_is_work() -> None:
-    """The exponentials of attention; its twin copies the scores to shared memory first, which is no work."""
-    program = find("attention_sm90").build()
-    consumer = rows(program, whole(program), "consumer/0")
-    assert "tile reads and writes" not in consumer
-    assert consumer["issue and work"] > 200
-    scores = program.accesses.index(next(each for each in program.accesses if each.space == Space.REGISTERS))
-    moved = replace(program.accesses[scores], space=Space.SHARED)
-    elsewhere = replace(program, accesses=(*program.accesses[:scores], moved, *program.accesses[scores + 1 :]))
-    assert "tile reads and writes" in rows(elsewhere, whole(program), "consumer/0")
-
-
 def test_what_is_not_recorded_is_part_of_a_row_that_says_so() -> None:
     program = find("gemm_sm90").build()
     consumer = rows(program, simulate(program, H200).trace, "consumer/0")
     assert list(consumer) == ["issue", "waiting for full", "issue and wgmma groups", "tile reads and writes", "work",
                               "issue and bulk groups"]  # fmt: skip
-
-
-def test_a_window_of_a_regular_loop_has_the_same_rows() -> None:
-    program = find("producer_consumer").build()
-    plain = simulate(program, H200).trace
-    assert rows(program, cut(plain, 8, 24), "consumer/0").keys() == rows(program, plain, "consumer/0").keys()
 
 
 def test_other_operations_than_those_of_the_events_are_everything_else() -> None:
@@ -120,12 +100,6 @@ class TestPeriods:
         assert found[0] is not None
         assert found[1] is not None
         assert abs(found[0].millicycles - found[1].millicycles) < 0.02 * found[1].millicycles
-
-    def test_of_one_loop_there_is_no_inner_one(self) -> None:
-        program = find("producer_consumer").build()
-        assert inner_period(program, simulate(program, H200).trace) is None
-        line = run(program, H200).simulation
-        assert (line.period_of, line.no_period, line.no_bound) == ("", None, None)
 
     @pytest.mark.sampled(5)
     @pytest.mark.parametrize("name", sorted(BUILT_IN))

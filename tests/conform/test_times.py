@@ -10,8 +10,7 @@ import pytest
 
 from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.compare import compare, times_of
-from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
-from pipesim.model.ending import Ending
+from pipesim.conform.times import PERIOD, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.targets import find
@@ -56,13 +55,6 @@ def slower(trace: Trace, factor: int) -> Trace:
 
 
 class TestStatedError:
-    def test_a_kernel_that_the_profile_was_measured_with(self, stored: Make) -> None:
-        case = stored(USUAL)
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.figure, found.assumed) == (TimeVerdict.WITHIN_STATED_ERROR, PERIOD, ())
-        assert (found.profile, abs(found.off_permille or 100) < 30) == ("h200", True)
-        assert found.stated == load_profile("h200").stated_error("producer_consumer", 1)
-
     def test_times_twice_as_long_are_off_though_the_order_agrees(self, stored: Make) -> None:
         case = stored(USUAL)
         slow = slower(case.trace, 2)
@@ -81,26 +73,12 @@ class TestStatedError:
         assert agreement_of(wrong.program, wrong.trace).agreement is Agreement.DIFFERS
         assert times_of(wrong.program, wrong.trace).verdict is TimeVerdict.WITHIN_STATED_ERROR
 
-    def test_the_worst_error_itself_is_within_it(self, stored: Make) -> None:
-        case = stored(USUAL)
-        stated = load_profile("h200").errors[0]
-        off = abs(times_of(case.program, case.trace).off_permille or 0)
-        assert off > 1
-        for worst, verdict in ((off, TimeVerdict.WITHIN_STATED_ERROR), (off - 1, TimeVerdict.OFF)):
-            limit = replace(stated, worst_permille=worst)
-            assert times_of(case.program, case.trace, replace(load_profile("h200"), errors=(limit,))).verdict is verdict
-
     def test_a_profile_that_states_nothing(self, stored: Make) -> None:
         """As one of an older version."""
         case = stored(USUAL)
         found = times_of(case.program, case.trace, replace(load_profile("h200"), errors=(), assumed=()))
         assert (found.verdict, found.stated) == (TimeVerdict.OFF, None)
         assert found.off_permille == times_of(case.program, case.trace).off_permille
-
-    def test_nor_of_whole_runs(self, stored: Make) -> None:
-        case = stored(USUAL.replace("t64", "t5"))
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.figure, found.stated) == (TimeVerdict.OFF, WHOLE_RUN, None)
 
 
 class TestAssumed:
@@ -117,11 +95,6 @@ class TestAssumed:
         assert (found.verdict, found.figure) == (TimeVerdict.NOT_MODELLED, PERIOD)
         assert kinds(found) == [AssumedKind.MULTICAST, AssumedKind.REMOTE]
         assert found.off_permille is not None
-
-    def test_a_cluster_of_one_cta_has_neither(self, stored: Make) -> None:
-        case = stored(ALONE)
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.assumed, found.stated) == (TimeVerdict.OFF, (), None)
 
     @pytest.mark.slow
     def test_matrix_multiplications_and_the_profiles_estimates(self, stored: Make) -> None:
@@ -175,12 +148,6 @@ class TestNothingToCompare:
         found = times_of(case.program, case.trace)
         assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.UNFINISHED)
         assert compare(case.program, case.trace).time == found
-
-    def test_a_kernel_with_a_fault(self, stored: Make) -> None:
-        case = stored(FAULTY)
-        assert case.trace.meta.status is Ending.FINISHED
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.why) == (TimeVerdict.NOT_COMPARED, NoTime.FAULT)
 
     def test_a_program_that_does_not_finish(self, stored: Make) -> None:
         case = stored(USUAL)

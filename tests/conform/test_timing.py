@@ -11,11 +11,10 @@ import pytest
 
 from pipesim.conform.compare import compare
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread
-from pipesim.conform.steady import one_cta, read
-from pipesim.conform.timing import PeriodPair, compare_timing, median_period, noise_millicycles, time_spent
+from pipesim.conform.steady import read
+from pipesim.conform.timing import PeriodPair, compare_timing, time_spent
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
-from pipesim.timed.profile import load_profile
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
 from pipesim.trace.window import cut, lose
@@ -73,59 +72,12 @@ def test_reading_a_trace() -> None:
     }
 
 
-def test_the_period_is_that_of_the_window() -> None:
-    """The late return of tile 3 lies inside the window and moves nothing; the first of the window does."""
-    late = by_hand()
-    returns = np.flatnonzero((late.events.agent == 1) & (late.events.site == 4))
-    cycles = late.events.cycle.copy()
-    cycles[returns[2]] += 3
-    reading = read(Trace(late.meta, replace(late.events, cycle=cycles)))
-    assert reading is not None
-    assert reading.period_millicycles == 99_500  # 597 cycles for six tiles
-
-
 @pytest.mark.parametrize("tiles", [1, 2, 4])
 def test_a_run_without_a_lap_has_no_period(tiles: int) -> None:
     reading = read(by_hand(tiles))
     assert reading is not None
     assert reading.period_millicycles is None
     assert reading.total == 100 * tiles + 30
-
-
-def test_a_try_that_succeeded_counts_as_the_return_of_its_tile(simulated: Make, toy: Make) -> None:
-    """A consumer that is always late finds every tile by its try, and never waits: its period is there all the same."""
-    waited, tried = (read(simulated(stages=4, tiles=32, work=200, tries=t).trace) for t in (False, True))
-    assert waited is not None
-    assert tried is not None
-    assert tried.period_millicycles == waited.period_millicycles == 217_000
-    assert ("use", EventKind.TRY, "full") in tried.sites
-
-
-def test_an_empty_trace_has_no_reading() -> None:
-    empty = by_hand(0)
-    assert read(empty) is None
-    assert len(one_cta(empty)) == 0
-    assert compare_timing(by_hand(), empty, NOTHING, WARPS) is None
-    assert compare_timing(empty, by_hand(), NOTHING, WARPS) is None
-
-
-def test_an_agent_that_did_nothing_is_passed_over() -> None:
-    """The first role records nothing: the epilogue begins at the last event of the first that does."""
-    whole = by_hand()
-    used = Trace(whole.meta, whole.events.select(whole.events.agent == 1))
-    reading = read(used)
-    assert reading is not None
-    assert (reading.total, reading.epilogue, reading.prologue) == (980, 0, 20)
-
-
-def test_the_first_recorded_cta_is_read() -> None:
-    trace = by_hand()
-    both = {name: np.concatenate([getattr(trace.events, name)] * 2) for name in trace.events.__dataclass_fields__}
-    both["cta"] = np.repeat([7, 3], len(trace.events))
-    both["cycle"][: len(trace.events)] *= 2
-    reading = read(Trace(replace(trace.meta, grid=8), type(trace.events)(**both)))
-    assert reading is not None
-    assert reading.total == 1030
 
 
 RUNS = (
@@ -135,15 +87,6 @@ RUNS = (
     Run(True, 0, (1030,), (101_000,)),
     Run(True, 1, (1090,), (105_000,)),
 )
-
-
-def test_periods_of_the_runs() -> None:
-    assert median_period(RUNS, traced=False) == 97_000  # of 94, 96, 97, 98, 99; the CTA that measured none is left out
-    assert median_period(RUNS, traced=True) == 105_000  # of an even number the upper
-    assert noise_millicycles(RUNS, traced=False) == 2_500  # half of 94 to 99, of the first CTA
-    assert noise_millicycles(RUNS, traced=True) == 2_000
-    assert noise_millicycles(RUNS[:1], traced=False) is None
-    assert median_period((), traced=False) is None
 
 
 def test_two_traces_in_figures() -> None:
@@ -161,14 +104,6 @@ def test_two_traces_in_figures() -> None:
     assert [f.error_permille for f in timing.figures] == [-21, -29, 0, 0, 17]
     assert Figure("none", None, None, 5).error_permille is None
     assert Figure("none", None, 5, None).error_permille is None
-
-
-def test_without_runs_the_events_give_the_traced_period() -> None:
-    timing = compare_timing(
-        by_hand(slow=2), by_hand(), {False: PeriodPair(None, None), True: PeriodPair(1, 102_000)}, WARPS
-    )
-    assert timing is not None
-    assert timing.figures[:2] == (Figure("period", None, None, None), Figure("period, traced", 1, 102_000, 100_000))
 
 
 def test_two_traces_site_by_site_and_share_by_share() -> None:
@@ -225,19 +160,6 @@ def test_a_trace_in_which_the_sites_have_other_numbers() -> None:
     assert (timing.matched, timing.bias_cycles, timing.spread_cycles) == (80, 0, 0)
 
 
-def test_a_simulation_against_itself(simulated: Make, toy: Make) -> None:
-    case = simulated(stages=2, tiles=40, work=30)
-    result = compare(case.program, case.trace, toy())
-    assert result.conformance.divergence is None
-    assert result.timing is not None
-    assert result.timing.matched == len(case.trace.events)
-    assert (result.timing.bias_cycles, result.timing.spread_cycles) == (0, 0)
-    assert all(f.error_permille == 0 for f in result.timing.figures[1:])
-    assert all(site.simulated == site.measured for site in result.timing.sites)
-    assert all(share.simulated == share.measured for share in result.timing.shares)
-    assert result.simulated.events == case.trace.events
-
-
 @pytest.mark.parametrize("folder", ["h100", "h200"])
 def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, folder: str) -> None:
     """A regression bound: when it was written the errors were below 2 %, untraced and traced, on both chips."""
@@ -257,18 +179,6 @@ def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, fo
     assert untraced.measured is not None
     assert traced.measured > untraced.measured
     assert result.timing.matched == len(case.trace.events) == 896
-
-
-def test_another_profile_can_be_asked_for(stored: Make) -> None:
-    case = stored(f"h200/{DEFAULT}")
-    slow = load_profile("h100")
-    slow = replace(slow, name="slow", values=slow.values | {"work.issue": 600})
-    result = compare(case.program, case.trace, slow)
-    assert result.simulated.meta.extra["profile"] == "slow"
-    assert result.timing is not None
-    error = result.timing.figures[0].error_permille
-    assert error is not None
-    assert error > 400  # the bound above does see a profile that is wrong
 
 
 # a part of a run
@@ -306,22 +216,6 @@ def test_the_period_of_a_window_is_taken_from_the_steady_part_of_the_run() -> No
         reading = read(part_of(late, *window))
         assert reading is not None
         assert reading.period_millicycles == period, window
-
-
-def test_what_lost_records_leave_of_the_numbers() -> None:
-    for lost, period, prologue in (({0: 3}, 100_000, 70), ({1: 3}, 100_000, 70), ({1: 10}, None, None)):
-        reading = read(part_of(by_hand(), 0, 10, lost))
-        assert reading is not None
-        assert (reading.period_millicycles, reading.prologue) == (period, prologue)
-        assert (reading.epilogue, reading.total) == (None, None)
-
-
-def test_a_window_without_passes_shows_no_end() -> None:
-    part = cut(by_hand(), 2, 10)
-    reading = read(Trace(replace(part.meta, ctas=()), part.events))
-    assert reading is not None
-    assert (reading.prologue, reading.epilogue, reading.total) == (None, None, None)
-    assert reading.period_millicycles == 100_000
 
 
 def test_tries_of_a_window_give_no_period(simulated: Make) -> None:

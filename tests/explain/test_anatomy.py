@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.parts import Anatomy, Extent, Means, TouchKind
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Engine
 from pipesim.model.program_json import dumps, loads
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
@@ -54,28 +52,6 @@ def test_the_ring_of_one_producer_and_two_consumers() -> None:
     assert (found.totals.warps, found.totals.smem_bytes, found.totals.barrier_bytes) == (3, 65600, 64)
 
 
-@pytest.mark.parametrize(("first", "free"), [(0, True), (2, False)])
-def test_who_waits_for_a_late_phase_only_is_not_said_to_pass_at_once(first: int, free: bool) -> None:
-    """Parity 1 lets a fresh barrier pass; who comes for the last of four phases finds no fresh one."""
-    p = Protocol("late")
-    mbars = p.mbarriers("done", 1, count=1)
-
-    @p.role("load")
-    def load(w: Any) -> None:
-        with w.elect_one():
-            for _ in range(4):
-                mbars[0].arrive()
-
-    @p.role("store")
-    def store(w: Any) -> None:
-        w.work(9)
-        for phase in (1, 0, 1, 0)[first:] if free else (1,):
-            mbars[0].wait(phase)
-
-    (group,) = anatomy(p.flatten()).groups
-    assert [wait.first_free for wait in group.waits] == [free]
-
-
 def test_the_six_roles_of_attention() -> None:
     found = of("attention_sm100")
     assert [(r.name, r.registers and r.registers.high) for r in found.roles] == [
@@ -111,25 +87,6 @@ def test_a_pair_of_ctas() -> None:
     assert [(u.role, u.ctas, u.to) for u in tile.writers] == [("load", (1,), (0, 1)), ("load", (0,), (0, 1))]
 
 
-def test_what_a_leader_does_is_not_the_same_in_its_peer() -> None:
-    assert [(o.cta, o.differs) for o in of("pair_gemm").others] == [(1, ("acc_full", "acc_empty", "a", "acc"))]
-
-
-@pytest.mark.parametrize("flip", [True, False])
-def test_ctas_that_do_the_same_to_each_other_are_the_same(flip: bool) -> None:
-    """The twin: to the neighbour by a flipped bit of the rank, or to the next one round the ring."""
-    p = Protocol("round", cluster=4)
-    bars = p.mbarriers("b", 1, count=1)
-
-    @p.role("all")
-    def everyone(w: Any) -> None:
-        with w.elect_one():
-            bars[0].arrive_cluster(w.cta ^ 1 if flip else (w.cta + 1) % 4)
-        bars[0].wait(0)
-
-    assert [o.differs for o in anatomy(p.flatten(), 2).others] == [(), (), ()]
-
-
 def test_arrivals_of_every_other_kind() -> None:
     found = of("odds")
     assert [(g.name, g.stages, g.size) for g in found.groups] == [
@@ -149,38 +106,10 @@ def test_arrivals_of_every_other_kind() -> None:
     assert fill.count is None
 
 
-def test_arrivals_that_make_no_whole_phases_are_counted_in_all(ring: Any) -> None:
-    empty = anatomy(ring(empty_count=2, tiles=6).flatten()).groups[1]
-    assert [(s.each_phase, s.in_all) for s in empty.signals] == [(None, 6)]
-    even = anatomy(ring(empty_count=1, tiles=6).flatten()).groups[1]
-    assert [(s.each_phase, s.in_all) for s in even.signals] == [(1, 6)]
-
-
-def test_a_consumer_that_leaves_a_stage_out_is_seen(ring: Any) -> None:
-    groups = anatomy(ring(arrives=1).flatten()).groups
-    assert [(g.name, g.stages, len(g.signals)) for g in groups] == [
-        ("full", (0, 1), 2), ("empty", (0,), 1), ("empty", (1,), 0),
-    ]  # fmt: skip
-
-
-def test_memory_outside_all_tiles_has_no_name(ring: Any) -> None:
-    from dataclasses import replace
-
-    program = ring().flatten()
-    (loose,) = anatomy(replace(program, tiles=())).tiles
-    assert (loose.name, [u.role for u in loose.writers], [u.role for u in loose.readers]) == ("", ["load"], ["mma"])
-
-
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_program_read_from_its_file_is_the_same(name: str) -> None:
     program = PROTOCOLS[name]().flatten()
     assert anatomy(loads(dumps(program), "p.json")) == anatomy(program)
-
-
-@pytest.mark.parametrize(("name", "cta"), [("odds", 1), ("pair_gemm", 2), ("pair_gemm", -1)])
-def test_a_cta_that_is_not_there(name: str, cta: int) -> None:
-    with pytest.raises(ParameterError, match=f"there is no CTA {cta} in "):
-        of(name, cta)
 
 
 def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:

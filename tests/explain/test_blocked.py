@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.explain.blocked_agents import channel_name, explain
+from pipesim.explain.blocked_agents import explain
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -61,22 +61,6 @@ def test_a_role_that_leaves_early_is_named_with_its_last_tile(ring: Any, where: 
     assert load.suppliers == (Supplier("mma", "arrival", "", where("mma arrives"), 3, ""),)
 
 
-def test_more_bytes_expected_than_come(ring: Any, where: Any) -> None:
-    load, mma = stuck(ring(expected=80)).blocked
-    assert (mma.barrier, mma.arrivals_missing, mma.bytes_missing) == ("full[0]", 0, 16)
-    copies = where("load copies")
-    assert mma.suppliers == (Supplier("load", "bytes", copies, copies, 0, "empty[0]"),), "one for each stage was made"
-    assert load.suppliers[0].agent == "mma"
-
-
-def test_fewer_bytes_expected_than_come(ring: Any, where: Any) -> None:
-    found = stuck(ring(expected=48, tiles=2))
-    (mma,) = found.blocked
-    assert found.finished == ("load",)
-    assert (mma.agent, mma.barrier, mma.arrivals_missing, mma.bytes_missing) == ("mma", "full[0]", 0, -16)
-    assert mma.suppliers == (Supplier("load", "expectation", "", where("load expects"), 0, ""),)
-
-
 def crossed(length: int, *, arrive_first: bool) -> Protocol:
     """Each role waits for the one before it, and arrives for the one after it: before or after its own wait."""
     p = Protocol("crossed")
@@ -105,16 +89,6 @@ def test_crossed_waits_are_named_as_a_ring(length: int) -> None:
     assert explain(program, run_canonically(program).state) is None
 
 
-def test_the_ring_is_found_though_others_wait_for_it() -> None:
-    p = Protocol("lasso")
-    bars = p.mbarriers("b", 3, count=32)
-    p.role("outside")(lambda _: bars[1].wait(0))
-    p.role("left")(lambda _: (bars[2].wait(0), bars[1].arrive()))  # type: ignore[arg-type]
-    p.role("right")(lambda _: (bars[1].wait(0), bars[2].arrive()))  # type: ignore[arg-type]
-    found = stuck(p)
-    assert (found.cycle, len(found.blocked)) == (("left", "right"), 3)
-
-
 def named(*joins: int) -> Protocol:
     """A role for each number: how often it joins barrier 1, which wants all of them."""
     p = Protocol("named")
@@ -138,17 +112,6 @@ def test_a_named_barrier_with_a_missing_warp() -> None:
     assert [(s.agent, s.next_line, s.last_iteration, s.waits_for) for s in blocked.suppliers] == [("w2", "", 0, "")]
     program = named(2, 2, 2).flatten()
     assert explain(program, run_canonically(program).state) is None
-
-
-def test_a_named_barrier_and_an_mbarrier_in_one_ring() -> None:
-    p = Protocol("mixed")
-    bars = p.mbarriers("b", 1, count=32)
-    p.role("a")(lambda w: (w.bar_sync(1, 64), bars[0].arrive()))  # type: ignore[arg-type]
-    p.role("b")(lambda w: (bars[0].wait(0), w.bar_sync(1, 64)))  # type: ignore[arg-type]
-    found = stuck(p)
-    assert found.cycle == ("a", "b")
-    assert [b.barrier for b in found.blocked] == ["named barrier 1", "b[0]"]
-    assert [s.waits_for for b in found.blocked for s in b.suppliers] == ["b[0]", "named barrier 1"]
 
 
 def test_the_cluster_barrier() -> None:
@@ -194,22 +157,6 @@ def _elected_expect(w: Warp, bars: BarrierStorage) -> None:
         bars[0].expect_bytes(64)
 
 
-def test_a_wait_by_state_has_no_parity() -> None:
-    p = Protocol("state")
-    bars = p.mbarriers("b", 1, count=64)
-    p.role("r")(lambda _: bars[0].wait_state(bars[0].arrive()))
-    (blocked,) = stuck(p).blocked
-    assert (blocked.parity, blocked.phase_wanted, blocked.phase_now, blocked.arrivals_missing) == (-1, 0, 0, 32)
-
-
-def test_a_barrier_dropped_to_nothing_has_nobody_to_help() -> None:
-    p = Protocol("drop")
-    bars = p.mbarriers("b", 1, count=32)
-    p.role("r")(lambda _: (bars[0].arrive_drop(), bars[0].wait(1)))  # type: ignore[arg-type]
-    (blocked,) = stuck(p).blocked
-    assert (blocked.count, blocked.arrivals_missing, blocked.bytes_missing, blocked.suppliers) == (0, 0, 0, ())
-
-
 def test_nothing_to_explain_while_somebody_can_move(ring: Any) -> None:
     """At every state of a run that ends well, and at every state but the last of one that does not."""
     for protocol, hangs in ((ring(), False), (ring(arrives=1), True), (named(3, 3), False), (named(2, 1), True)):
@@ -232,28 +179,6 @@ def test_nothing_to_explain_while_somebody_can_move(ring: Any) -> None:
         assert (explain(program, state) is not None) == hangs
         assert all(e is None for e in found[: found.index(explain(program, state))] if hangs)
         assert hangs or not any(found)
-
-
-def test_bytes_in_flight_may_still_help(ring: Any) -> None:
-    program = ring(tiles=1).flatten()
-    state = initial_state(program)
-    for agent in (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0):
-        if state.pcs[agent] < len(program.code[agent]):
-            state = step(program, state, agent).state
-    assert (len(state.flights), state.pcs[0]) == (1, len(program.code[0]))
-    assert step(program, state, 1).blocked >= 0
-    assert explain(program, state) is None
-
-
-def test_channels_have_names_for_people() -> None:
-    p = Protocol("names")
-    p.mbarriers("b", 2, count=1)
-    p.role("r")(lambda w: w.bar_sync(7, 32))
-    program = p.flatten()
-    assert [channel_name(program, c, 0) for c in range(6)] == [
-        "b[0]", "b[1]", "named barrier 0", "named barrier 7", "the cluster barrier", "its own transfers",
-    ]  # fmt: skip
-    assert channel_name(program, 5, 1) == "the wgmma groups of r"
 
 
 def test_a_warp_that_leaves_its_warp_group_alone_with_a_wgmma() -> None:

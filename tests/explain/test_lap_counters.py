@@ -94,12 +94,6 @@ def test_two_arrivals_before_one_wait_are_missed() -> None:
     )
 
 
-def test_a_barrier_waited_for_once_cannot_alias() -> None:
-    """CUTLASS arrives and waits for the first tile only."""
-    for starved in (-1, 0, 1):
-        assert ends(load_order(tiles=2, waits=1), starved) == ({"finished"}, [])
-
-
 def ring(tiles: int, *, phase: int = 1, primed: bool = False, pressure: bool = True) -> Program:
     """A ring of two stages: its producer's first phase, consumers that pre-arrive, a producer that does not wait."""
     p = Protocol("ring")

@@ -121,29 +121,6 @@ def test_a_copy_over_its_own_copy() -> None:
     assert claims(two(fill, waits)) == []
 
 
-def test_a_multicast_fills_the_other_cta_too() -> None:
-    def cast(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
-        if w.cta == 0:
-            with w.elect_one():
-                w.tma_load(tile[0], bars[0], 0, cta_mask=0b10)
-
-    def reads(at: int) -> Body:
-        return lambda w, tile, _: w.read(tile[0], 0) if w.cta == at else None
-
-    assert claims(two(cast, reads(0), 2)) == []
-    (claim,) = claims(two(cast, reads(1), 2))
-    assert claim.startswith("other never waits: its read of tile[0]")
-
-
-def test_each_role_is_told_once() -> None:
-    p = Protocol("many")
-    tile = p.smem("tile", 1, 64)
-    bars = p.mbarriers("bar", 1, count=1)
-    p.role("one")(lambda w: fill(w, tile, bars))
-    p.role("other", warps=4)(lambda w: w.read(tile[0], 0))
-    assert claims(p.flatten()) == [READ]
-
-
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_no_ready_made_protocol_is_told_anything(name: str) -> None:
     assert advisories(find(name).build({})) == ()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, run_canonically
-from pipesim.model.finding import FaultKind
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.ops import Op
 from tests.support.small_programs import build
@@ -45,44 +44,6 @@ def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
     assert seen.state.pcs == (15, 10)
 
 
-def test_bytes_and_arrivals_of_every_phase_add_up(ring: Any) -> None:
-    seen = run_canonically(ring(stages=3, tiles=20).flatten())
-    whole = [phase for phases in seen.phases for phase in phases if phase.complete]
-    assert len(whole) == 40
-    assert all(sum(c.arrivals for c in phase.contributions) == 1 for phase in whole)
-    assert all(sum(c.tx for c in phase.contributions) == 0 for phase in whole)
-
-
-def test_a_run_that_sticks_is_neither_finished_nor_exhausted(ring: Any) -> None:
-    seen = run_canonically(ring(arrives=0).flatten())
-    assert (seen.finished, seen.exhausted, seen.faults) == (False, False, ())
-    assert [phase.complete for phase in seen.phases[2]] == [False]
-
-
-def test_the_budget_ends_a_run_and_says_so(ring: Any) -> None:
-    program = ring(tiles=50).flatten()
-    whole = run_canonically(program)
-    short = run_canonically(program, max_steps=40)
-    assert (short.steps >= 40, short.finished, short.exhausted) == (True, False, True)
-    assert short.steps < whole.steps
-    assert run_canonically(program, max_steps=whole.steps).exhausted is False, (
-        "a run that ends with its budget has ended"
-    )
-
-
-def test_a_trap_ends_a_run_at_its_fault() -> None:
-    program = build("INIT; ARRIVE count=32; WORK")
-    seen = run_canonically(program)
-    assert [f.kind for f in seen.faults] == [FaultKind.OVER_ARRIVAL]
-    assert (seen.finished, seen.state.pcs) == (False, (len(program.code[0]) - 1,))
-    assert seen.phases == ((Phase(0, 0, (), complete=False, observers=()),),), "what trapped contributed nothing"
-
-
-def test_a_silent_fault_is_noted_and_the_run_goes_on() -> None:
-    seen = run_canonically(build("INIT; READ; WORK"))
-    assert ([f.kind for f in seen.faults], seen.finished) == ([FaultKind.UNINITIALISED_READ], True)
-
-
 def test_every_kind_of_contribution_is_told() -> None:
     code = """INIT count=40; ARRIVE count=3; ARRIVE_DROP count=2; ARRIVE_NO_COMPLETE; EXPECT_TX bytes=96;
     COMPLETE_TX bytes=32; ARRIVE; CP_ASYNC_ARRIVE lanes=1 noinc=1; COMPLETE_TX bytes=64; ARRIVE count=32"""
@@ -107,12 +68,6 @@ def test_phases_go_on_being_counted_after_another_init() -> None:
     assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[end - 6], [end - 2], []]
     assert [phase.observers for phase in seen.phases[0]] == [((0, end - 5),), ((0, end - 1),), ()]
     assert seen.state.barriers[0].done == 1, "the word itself starts again at 0"
-
-
-def test_an_init_in_the_middle_of_a_phase_abandons_what_had_arrived() -> None:
-    program = build("INIT count=2; ARRIVE; INIT count=1; ARRIVE")
-    seen = run_canonically(program)
-    assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[len(program.code[0]) - 1], []]
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 4])

@@ -32,7 +32,6 @@ from pipesim.inputs import quoted_name
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
-from pipesim.report.findings.schedule import again_lines
 from pipesim.report.pages.annotations import github_lines, junit_text
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.console import make_console, paint, text_of
@@ -226,23 +225,6 @@ def test_an_error_keeps_to_its_lines(name: str, capsys: pytest.CaptureFixture[st
     assert is_inert(printed)
     starts = ("pipesim: fact", "pipesim: note", "  at: ", "  probable cause: ", "  try: ", "    ")
     assert all(line.startswith(starts) for line in printed.rstrip("\n").split("\n"))
-
-
-def test_a_command_to_copy_is_one_command(name: str, tmp_path: Path) -> None:
-    """A shell sees the words that pipesim means: each name is one of them."""
-    if not name.isprintable() or any(word in name for word in COMMANDS):
-        return  # what a terminal cannot show cannot be copied either: the line has question marks there
-    report = refuted("tame")
-    words = [name, "-p", f"{name}=3"]
-    shown = replace(report.refutations[0], command=shlex.join(words))
-    again = again_lines(shown, 80)
-    end = next(n for n, line in enumerate(again) if "timeline" in line)
-    typed = "\n".join(again[:end]).replace("again: ", "", 1)
-    script = f"pipesim() {{ printf '%s\\0' \"$@\"; }}\n{typed}\n"
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    said = done.stdout.split("\0")[:-1]
-    assert said[:5] == ["check", *words, "--replay"]
-    assert not (tmp_path / MARK).exists()
 
 
 # files

@@ -94,12 +94,6 @@ def test_the_rules_of_a_model_are_those_that_it_uses() -> None:
     assert "phase[b] = phase[b] + 1" in to_promela(matrix()), "a state token names its phase"
 
 
-def test_absurd_numbers_stay_within_32_bits() -> None:
-    code = [(Op.INIT, 0, 1), (Op.ARRIVE, 0, 1 << 32, 1 << 30, 0, 0), (Op.JUMP_IF, 0, 1, 0)]
-    huge = example_program("huge", [code])
-    assert all(int(number) < 1 << 31 for number in re.findall(r"\b\d+\b", re.sub(r"/\*.*?\*/", "", to_promela(huge))))
-
-
 def test_a_launch_of_too_many_agents_is_refused() -> None:
     program = ring()
     agents = tuple(Agent(0, n, 1, "r", n) for n in range(251))

@@ -12,7 +12,6 @@ from pipesim.errors import ProtocolError
 from pipesim.findings.catalog import report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Op
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.prove.check import check
 
@@ -86,20 +85,6 @@ def corrections(p: Protocol) -> list[str]:
 @pytest.mark.parametrize("at", [0, 3])
 def test_the_right_prologue_is_proved(at: int, cluster: int) -> None:
     assert kinds(ring(at=at, cluster=cluster)) == (Verdict.PROVED, [])
-
-
-def test_nothing_is_added_to_it() -> None:
-    made = ring().flatten()
-    assert [op[0] for op in made.code[0][:6]] == [Op.INIT] * 4 + [Op.FENCE, Op.BAR_SYNC]
-    assert sum(op[0] == Op.BAR_SYNC for code in made.code for op in code) == 2
-    assert made.notes == ("no init was given, and a role initialises the mbarriers: the flattener adds no prologue",)
-
-
-def test_barriers_with_a_count_have_the_usual_prologue_beside_it() -> None:
-    made = ring(spare=7)
-    assert kinds(made) == (Verdict.PROVED, [])
-    ops = [op[:2] for op in made.flatten().code[0] if op[0] in (Op.INIT, Op.BAR_SYNC)]
-    assert ops == [(Op.INIT, 4), (Op.BAR_SYNC, 0), *((Op.INIT, n) for n in (0, 2, 1, 3)), (Op.BAR_SYNC, 0)]
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,6 @@ def test_an_arrive_of_all_lanes_counts_the_lanes_of_each_agent() -> None:
     assert counts == [1, 1, 30]
 
 
-def test_without_lanes_apart_it_records_nothing() -> None:
-    assert ring(apart=False).code == ring(apart=False, sync=False).code
-    assert all(agent.lanes == ALL for agent in ring(apart=False).agents)
-
-
 @pytest.mark.parametrize("warps", [1, 2])
 @pytest.mark.parametrize("elected", [True, False])
 def test_the_right_twins_are_proved(elected: bool, warps: int) -> None:  # a parameter
@@ -253,13 +248,6 @@ def test_tensor_memory_and_registers_are_refused(space: str) -> None:
     p.role("r", lanes_apart=True)(lambda w: w.read(acc[0]))
     with pytest.raises(ProtocolError, match=r"access to acc\[0\]"):
         p.flatten()
-
-
-def test_names_of_the_parts_are_taken() -> None:
-    p = Protocol("p")
-    p.role("r", lanes_apart=True)(lambda _: None)
-    with pytest.raises(ProtocolError, match="two roles named r_others"):
-        p.role("r_others")
 
 
 def test_the_warps_of_its_own_alone_come_to_its_barrier() -> None:

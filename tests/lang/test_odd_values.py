@@ -25,18 +25,6 @@ class Text(str):
         return int(self._no())
 
 
-class Number(int):
-    """A whole number of the same sort."""
-
-    def _no(self, *_: object) -> Any:
-        raise RuntimeError("no")
-
-    __index__ = __int__ = __lt__ = __le__ = __eq__ = __repr__ = _no
-
-    def __hash__(self) -> int:
-        return int(self._no())
-
-
 def made(
     *,
     name: Any = "ring",
@@ -80,17 +68,6 @@ def test_a_name_is_text(place: str, value: object) -> None:
     ) as caught:
         named(place, value)
     assert caught.value.place.startswith(__file__)
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_name_of_another_class_is_its_text(place: str) -> None:
-    assert named(place, Text("x")) == named(place, "x")
-
-
-def test_a_number_of_another_class_is_its_value() -> None:
-    program = made(number=Number)
-    assert program == made()
-    assert {type(number) for code in program.code for operation in code for number in operation[1:]} == {int}
 
 
 CHANGES: tuple[Callable[[Any], object], ...] = (

@@ -16,7 +16,6 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence, Op, Scope, Space, semantics
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, Tile
-from pipesim.pipelines import ProducerConsumerPipeline
 
 HERE = Path(__file__).read_text(encoding="utf-8").splitlines()
 
@@ -124,14 +123,6 @@ def test_a_cluster_has_everything_in_each_cta_and_meets_at_the_cluster_barrier()
     ]
     assert [code[-1][1] for code in program.code] == [3, 1]
     assert program.code[1][0] == (Op.INIT, 2, 1)
-
-
-def test_a_storage_named_as_a_pipelines_group_does_not_hide_behind_it() -> None:
-    p = Protocol("names")
-    storage = p.mbarriers("pipe", 2, 1)
-    p.mbarriers("full", 1, 1)
-    p.role("r")(lambda _: ProducerConsumerPipeline(storage, 1) and None)  # type: ignore[arg-type]
-    assert [b.name for b in p.flatten().barriers] == ["pipe.full", "empty", "full"]
 
 
 def _two_inits(p: Protocol) -> None:

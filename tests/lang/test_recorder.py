@@ -184,12 +184,6 @@ def test_a_loop_left_early_is_refused() -> None:
     assert refused(lambda w, _: list(w.loop(-1))).fact == "r: a loop with trip count -1"
 
 
-def test_an_operand_is_a_whole_number() -> None:
-    error = refused(lambda w, _: w.work(2.5))  # type: ignore[arg-type]  # half a cycle
-    assert error.fact == "the number of cycles is 2.5 of type float, not a whole number"
-    assert error.place == line("half a cycle")
-
-
 def test_a_loop_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "MAX_AGENT_OPERATIONS", 1000)
 
@@ -199,16 +193,6 @@ def test_a_loop_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) ->
 
     error = refused(forever)
     assert (error.fact, error.place) == ("r records more than 1,000 operations", line("never ends"))
-
-
-def test_the_same_slot_and_the_same_barrier_are_the_same_object() -> None:
-    p = Protocol("same")
-    tile, bars = p.smem("tile", slots=2, nbytes=64), p.mbarriers("b", 2, count=1)
-    assert tile[1] is tile[1] is not tile[0]
-    assert tile[1].part(0, 16) is tile[1].part(0, 16) is not tile[0].part(0, 16)
-    assert tile[1].mapa(1) is tile[1].mapa(1) is not tile[1]
-    assert bars[1] is bars[1] is not bars[0]
-    assert bars[1].mapa(1) is bars[1].mapa(1) is not bars[1]
 
 
 def test_what_was_right_before_does_not_hide_what_is_wrong_now() -> None:

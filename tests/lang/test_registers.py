@@ -15,7 +15,6 @@ from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import OPERANDS, Op, Operation, describe
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier
-from tests.support.small_programs import operation
 
 BARRIERS = 2
 
@@ -124,18 +123,6 @@ def test_no_more_registers_than_live_values(code: list[Operation]) -> None:
     live = [sum(1 for r, end in last_read.items() if written[r] <= pc <= end) for pc in range(len(code))]
     assert width == max(live, default=0)
     assert [op[0] for op in packed] == [op[0] for op in code]
-
-
-def test_results_that_nobody_reads_have_no_register() -> None:
-    code = [operation("ARRIVE register=0"), operation("TRY_WAIT register=1"), operation("WAIT_UNLESS register=1")]
-    packed, width = pack_registers(code)
-    assert packed == [operation("ARRIVE"), operation("TRY_WAIT register=0"), operation("WAIT_UNLESS register=0")]
-    assert width == 1
-
-
-def test_a_predicate_that_was_never_written_is_false() -> None:
-    assert pack_registers([operation("WAIT_UNLESS register=3")]) == ([operation("WAIT_UNLESS register=-1")], 0)
-    assert pack_registers([operation("WAIT_UNLESS register=-1")]) == ([operation("WAIT_UNLESS register=-1")], 0)
 
 
 def test_packing_that_merged_two_live_values_would_be_seen() -> None:

@@ -83,18 +83,6 @@ def test_each_method_records_its_operation(call: str) -> None:
     assert recorded(body) == [expected]
 
 
-SILENT: dict[str, Callable[[SharedMemBarrier], Any]] = {
-    "wait_if_needed true": lambda b: b.wait_if_needed(True),
-    "a predicate that is off": lambda b: b.arrive_and_expect_bytes(64, 1, pred=False),
-    "another": lambda b: b.complete_transaction(1, 64, pred=False),
-}
-
-
-@pytest.mark.parametrize("call", SILENT)
-def test_what_is_not_executed_leaves_nothing(call: str) -> None:
-    assert recorded(SILENT[call]) == []
-
-
 def test_results_that_are_read_get_registers() -> None:
     def body(b: SharedMemBarrier) -> None:
         ready = b.try_wait(1)
@@ -114,14 +102,6 @@ def test_results_that_are_read_get_registers() -> None:
         (Op.WAIT_STATE, 1, 0, 0),
         (Op.PENDING_COUNT, 0, -1),
     ]
-
-
-def test_the_answer_of_a_try_remembers_what_was_asked() -> None:
-    def body(b: SharedMemBarrier) -> None:
-        tried, state = b.try_wait(1), b.test_state(b.arrive())
-        assert [(r.barrier, r.parity) for r in (tried, state)] == [(1, 1), (1, -1)]
-
-    assert recorded(body)
 
 
 def test_every_instruction_of_ptx_mbarrier_can_be_recorded() -> None:

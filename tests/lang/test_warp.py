@@ -71,21 +71,6 @@ def test_each_method_records_its_operation(call: str) -> None:
             recorded(body)
 
 
-def test_a_whole_warp_asks_for_registers() -> None:
-    p = Protocol("registers")
-    p.role("r")(lambda w: w.setmaxnreg(40))
-    assert p.flatten().code[0][-1] == (Op.SETMAXNREG, 40)
-
-
-def test_a_warp_knows_its_place() -> None:
-    seen = []
-    p = Protocol("place", cluster=2)
-    p.role("a", warps=2)(lambda w: seen.append((w.cta, w.warp, w.index)))
-    p.role("b")(lambda w: seen.append((w.cta, w.warp, w.index)))
-    p.flatten()
-    assert seen == [(0, 0, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0), (1, 1, 1), (1, 2, 0)] * 2, "recorded twice"
-
-
 def _in_all_lanes(w: Warp, tile: TileArray, bars: BarrierStorage) -> None:
     recorder().lanes = recorder().all_lanes
     w.tma_load(tile[0], bars[0], 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipesim import Protocol, Warp
 from pipesim.model.program_json import dumps, loads
 from pipesim.pipelines import (
@@ -15,8 +13,6 @@ from pipesim.pipelines import (
     StandardTilePayload,
     TmemAllocation,
 )
-from pipesim.pipelines.common.register_value import MODULAR_PIPELINES
-from pipesim.targets import built_in
 
 
 class _Mine(ProducerConsumerPipeline):
@@ -59,35 +55,3 @@ def test_a_struct_is_named_once_and_what_it_contains_is_not() -> None:
         "ProducerConsumerPipeline",
     )
     assert loads(dumps(program)) == program
-
-
-def test_a_program_of_bare_barriers_names_none_and_an_older_file_has_none() -> None:
-    p = Protocol("bare")
-    ring = p.mbarriers("ring", 4)
-
-    @p.init
-    def init() -> None:
-        ProducerConsumerPipeline(ring, 2).init_mbars(1, 1)  # it only initialises: no role has it
-
-    @p.role("only")
-    def only(w: Warp) -> None:
-        ring[0].arrive(count=1)
-
-    program = p.flatten()
-    assert program.pipelines == ()
-    older = "\n".join(line for line in dumps(program).splitlines() if '"pipelines"' not in line)
-    assert loads(older) == program
-
-
-@pytest.mark.parametrize(
-    ("name", "kernel"),
-    [
-        *zip(
-            MODULAR_PIPELINES,
-            ("producer_consumer", "gemm_sm90", "gemm_sm90", "attention_sm90", "epilogue_residual"),
-            strict=True,
-        )
-    ],
-)
-def test_every_struct_of_modulars_is_made_by_a_kernel_that_is_recorded(name: str, kernel: str) -> None:
-    assert name in built_in(kernel)().flatten().pipelines

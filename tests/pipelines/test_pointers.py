@@ -14,11 +14,7 @@ from pipesim.model.program import Program
 from pipesim.pipelines import (
     ClcBarrierCounts,
     ClcPipelineStorage,
-    LoadOrderBarrier,
-    OrderedSequenceBarrier,
     ProducerConsumerPipeline,
-    RolePipeline,
-    StagedPipeline,
     TileScheduler,
 )
 from pipesim.trace.sites import identifier, site_table
@@ -50,11 +46,6 @@ def test_a_ring_past_the_end_of_the_array_is_an_error(name: str) -> None:
         in_a_role(lambda _: None, name, spare=AT - 1, at=POINTERS[0])
     assert caught.value.fact.endswith(f"needs {size} mbarriers; b has {size - 1} from {AT} on")
     assert caught.value.correction == f"ask for {size + AT} in protocol.mbarriers('b', ...)"
-
-
-def test_a_side_past_the_end_of_the_array_is_an_error() -> None:
-    with pytest.raises(ProtocolError, match="one side of a pipeline of 2 stages needs 4 mbarriers; b has 3 from 4 on"):
-        in_a_role(lambda _: None, "RolePipeline", spare=AT - 1, at=POINTERS[0])
 
 
 @pytest.mark.parametrize("name", [name for name in STRUCTS if name != "RolePipeline"])
@@ -107,52 +98,6 @@ def test_clc_lies_in_barriers_that_are_there() -> None:
 
 
 # names
-
-
-def names(*bodies: Callable[[Any], Any], size: int = 8, others: int = 0) -> list[str]:
-    """The names of the barriers of ``b``, and of a second array, as reports show them."""
-    p = Protocol("names")
-    b = p.mbarriers("b", size, count=1)
-    c = p.mbarriers("c", others, count=1) if others else None
-
-    @p.role("r")
-    def r(_: Warp) -> None:
-        for body in bodies:
-            body(b)
-        if c is not None:
-            ProducerConsumerPipeline(c, others // 2)
-
-    made = p.flatten()
-    return [made.barrier_name(number) for number in range(len(made.barriers))]
-
-
-def test_one_ring_in_an_array_has_its_own_names_and_several_are_named_by_where_they_begin() -> None:
-    assert names(lambda b: ProducerConsumerPipeline(b[2], 2)) == [
-        "b[0]", "b[1]", "full[0]", "full[1]", "empty[0]", "empty[1]", "b[6]", "b[7]",
-    ]  # fmt: skip
-    two = [lambda b: ProducerConsumerPipeline(b, 1), lambda b: ProducerConsumerPipeline(b[2], 2)]
-    assert names(*two, size=6, others=2) == [
-        "b[0].full[0]", "b[0].empty[0]", "b[2].full[0]", "b[2].full[1]", "b[2].empty[0]", "b[2].empty[1]",
-        "c.full[0]", "c.empty[0]",
-    ]  # fmt: skip
-
-
-def test_other_pipelines_name_their_barriers_too() -> None:
-    sides = [lambda b: RolePipeline(b[0], b[2], 2), lambda b: RolePipeline(b[4], b[6], 2, is_producer=False)]
-    assert names(*sides) == [
-        "b[0].full[0]", "b[0].full[1]", "b[0].empty[0]", "b[0].empty[1]",
-        "b[4].full[0]", "b[4].full[1]", "b[4].empty[0]", "b[4].empty[1]",
-    ]  # fmt: skip
-    sequences = [lambda b: OrderedSequenceBarrier(b, 1, 2, 0), lambda b: OrderedSequenceBarrier(b[2], 2, 2, 0)]
-    assert names(*sequences, size=6) == [
-        "b.group0[0]", "b.group1[0]", "b[2].group0[0]", "b[2].group1[0]", "b[2].group0[1]", "b[2].group1[1]",
-    ]  # fmt: skip
-    staged = [lambda b: StagedPipeline(b, 1, name="K"), lambda b: StagedPipeline(b[3], 1, name="V")]
-    assert names(*staged, lambda b: StagedPipeline(b[3], 1), size=5) == [
-        "K.full[0]", "K.empty[0]", "b[2]", "V.full[0]", "V.empty[0]",
-    ]  # fmt: skip
-    made = names(lambda b: LoadOrderBarrier(b[2], group="b"), size=3)
-    assert (len(set(made)), made[:2]) == (3, ["b[0]", "b[1]"]), "not confused with those of the array's name"
 
 
 def two_rings() -> Program:

@@ -20,11 +20,6 @@ def test_it_is_in_the_folder_of_the_file_and_gone_in_the_end(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_have_different_names(tmp_path: Path) -> None:
-    with temporary_beside(tmp_path / "out") as (one, _), temporary_beside(tmp_path / "out") as (two, _):
-        assert one != two
-
-
 def test_a_link_under_the_name_is_neither_followed_nor_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "urandom", bytes)
     planted, victim = tmp_path / f".out.{bytes(8).hex()}.tmp", tmp_path / "victim"

@@ -11,7 +11,6 @@ from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.parts import Group
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.ending import Ending
-from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
 from pipesim.targets import find
@@ -100,14 +99,6 @@ def period(**params: int) -> int:
 PRODUCT = 2 * 128 * 128 * 128 // 8192  #: cycles of one of the four products of a block
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "params", [{}, {**SPLIT, "kv_stages": 2}, ONE_Q, PAIR], ids=["fused", "split", "one Q", "pair"]
-)
-def test_four_products_bound_the_period_where_the_softmax_is_quick(params: dict[str, int]) -> None:
-    assert period(**params, softmax=600, correction=200) == 4 * PRODUCT
-
-
 @pytest.mark.slow
 def test_a_slow_softmax_bounds_it_by_the_way_from_its_scores_to_its_values() -> None:
     """S0, softmax, the last slice of P V; group 1 is on its own way meanwhile."""
@@ -130,9 +121,3 @@ def test_a_fused_ring_of_one_slot_waits_for_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("pipesim.protocols.blackwell.attention_sm100.require", lambda *_, **__: None)
     ends = [simulate(program(kv_blocks=2, kv_stages=n), load_profile("h100")).outcome for n in (1, 2)]
     assert ends == [Ending.DEADLOCK, Ending.FINISHED]
-
-
-def test_a_run_without_blocks_only_sets_registers() -> None:
-    empty = program(kv_blocks=0)
-    assert simulate(empty, load_profile("h100")).outcome is Ending.FINISHED
-    assert not any(op[0] in (Op.WAIT, Op.TMA_LOAD, Op.ARRIVE) for code in empty.code for op in code)

@@ -136,8 +136,3 @@ def test_a_wrong_twin_is_refuted(name: str, stages: int) -> None:
     found = check(edit(made(kind, stages=stages)))
     assert found.verdict is Verdict.REFUTED
     assert {shown.kind for shown in found.refutations} == expected
-
-
-def test_the_twins_are_wrong_only_by_their_mistake() -> None:
-    for stages in (2, 3):
-        assert check(made(stages=stages)).verdict is Verdict.PROVED

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.ending import Ending
 from pipesim.targets import find
@@ -44,12 +42,3 @@ def test_the_wait_means_a_phase_that_went_by() -> None:
     found = missed(**BEHIND)
     assert found[0].startswith("epilogue_load misses phase 1 of load_order[0]: it waits with parity 1 while 3 phases")
     assert all(claim.startswith("epilogue_load misses phase ") and " of load_order[0]: " in claim for claim in found)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("params", [BEHIND | {"first_tile_only": 1}, {"tiles": 6}], ids=["first tile", "fast epilogue"])
-def test_where_nothing_is_missed_it_ends(params: dict[str, int]) -> None:
-    """Why it is hard to find: at the sizes that are usual the epilogue-load warp is already waiting."""
-    result = run(**params)
-    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
-    assert missed(**params) == []

@@ -45,31 +45,6 @@ def table(protocol: Protocol, cta: int = 0) -> dict[str, tuple[int | None, dict[
     }
 
 
-CONSUMERS = ["consumer0", "consumer1"]
-
-
-def test_the_barriers_of_ping_pong() -> None:
-    assert table(cutlass_sm90_pingpong(residual=1)) == {
-        "mainloop.full": (1, {"load": 1}, CONSUMERS),
-        "mainloop.empty": (128, {"consumer0": 128, "consumer1": 128}, ["load"]),  # one or the other
-        "epi_load.full": (32, {"epilogue_load": 32}, CONSUMERS),
-        "epi_load.empty": (128, {"consumer0": 128, "consumer1": 128}, ["epilogue_load"]),
-        "load_order.group1": (32, {"load": 32}, ["epilogue_load"]),
-        "math_wg_order.group0": (128, {"consumer1": 128}, ["consumer0"]),
-        "math_wg_order.group1": (128, {"consumer0": 128}, ["consumer1"]),
-    }
-
-
-def test_the_barriers_of_the_cooperative_kernel() -> None:
-    assert table(cutlass_sm90_cooperative(residual=1)) == {
-        "mainloop.full": (1, {"load": 1}, ["consumer"]),
-        "mainloop.empty": (256, {"consumer": 256}, ["load"]),
-        "epi_load.full": (32, {"epilogue_load": 32}, ["consumer"]),
-        "epi_load.empty": (256, {"consumer": 256}, ["epilogue_load"]),
-        "load_order.group1": (32, {"load": 32}, ["epilogue_load"]),
-    }
-
-
 @pytest.mark.parametrize(("make", "count"), [(cutlass_sm90_pingpong, 2), (cutlass_sm90_cooperative, 4)])
 def test_in_a_cluster_one_thread_of_a_warp_group_signals_a_cta(make: Callable[..., Protocol], count: int) -> None:
     found = anatomy(make(cluster=2).flatten())
@@ -78,25 +53,6 @@ def test_in_a_cluster_one_thread_of_a_warp_group_signals_a_cta(make: Callable[..
     each = {(s.role, s.ctas): s.agents * s.arrivals.high for s in empty.signals}
     groups = count // 2  # that read the stage, in each of the two CTAs
     assert each == {(role, (cta,)): groups for role, _ in each for cta in (0, 1)}
-
-
-def test_the_barriers_of_blackwell() -> None:
-    roles = ["epilogue", "epilogue_load", "load", "mma", "scheduler"]
-    assert table(cutlass_sm100(residual=1)) == {
-        "mainloop.full": (1, {"load": 1}, ["mma"]),
-        "mainloop.empty": (1, {"mma": 1}, ["load"]),
-        "accum.full": (1, {"mma": 1}, ["epilogue"]),
-        "accum.empty": (128, {"epilogue": 128}, ["mma"]),
-        "clc.full": (1, {"scheduler": 1}, roles),
-        "clc.empty": (256, {"epilogue": 128, "epilogue_load": 32, "load": 32, "mma": 32, "scheduler": 32},
-                      ["scheduler"]),
-        "clc_throttle.full": (32, {"load": 32}, ["scheduler"]),
-        "clc_throttle.empty": (32, {"scheduler": 32}, ["load"]),
-        "epi_load.full": (32, {"epilogue_load": 32}, ["epilogue"]),
-        "epi_load.empty": (128, {"epilogue": 128}, ["epilogue_load"]),
-        "load_order.group1": (32, {"load": 32}, ["epilogue_load"]),
-        "epilogue_throttle": (128, {"epilogue_load": 32, "load": 32, "mma": 32, "scheduler": 32}, ["epilogue"]),
-    }  # fmt: skip
 
 
 def test_the_barriers_of_a_pair() -> None:

@@ -142,17 +142,6 @@ def test_a_program_from_a_file_is_refused(fact: str) -> None:
     assert caught.value.fact == fact
 
 
-def test_threads_are_those_of_one_cta_and_of_warps() -> None:
-    for fits in (ONE, in_warp(31), dropping(MAX_COUNT), program := CLUSTER.flatten()):
-        require_fits(fits)
-    assert len(program.agents) == 64
-    diverged = replace(
-        program,
-        agents=tuple(replace(a, cta=0, index=32 * a.cta + a.index, lanes=0xFFFF << 16 * a.cta) for a in program.agents),
-    )  # two agents share each warp
-    require_fits(diverged)
-
-
 @pytest.mark.parametrize("count", [0, 16, 25, 264])
 def test_setmaxnreg_takes_multiples_of_eight(count: int) -> None:
     with pytest.raises(ConfigurationError, match=f"load/0 asks for {count} registers a thread"):

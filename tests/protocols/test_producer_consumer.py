@@ -7,8 +7,6 @@ import inspect
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.explain.phases import run_canonically
-from pipesim.model.ops import Op
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 
 WRONG: dict[str, list[object]] = {
@@ -28,9 +26,3 @@ def test_a_wrong_parameter_is_refused_by_its_name(name: str) -> None:
         with pytest.raises(ParameterError) as caught:
             producer_consumer(**{name: value})  # type: ignore[arg-type]
         assert caught.value.fact.startswith(name)
-
-
-def test_a_tile_smaller_than_the_warps_is_read_by_the_last_of_them() -> None:
-    program = producer_consumer(stages=1, tiles=2, tile_bytes=16, consumer_warps=4).flatten()
-    assert [sum(op[0] == Op.READ for op in code) for code in program.code] == [0, 0, 0, 0, 2]
-    assert run_canonically(program).finished

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 from pipesim.ptx.source_files import SourceFiles, lines_read_from
-from pipesim.report.text.console import LEAST_WIDTH, make_console, mark, paint, width_of
+from pipesim.report.text.console import make_console, paint
 
 LINES = ["ring   stages 4", "", "── NVIDIA H100 ──", "  ░░██▓▓▒", " ▸ 412", "✓ good", "✗ bad", "? unknown"]
 
@@ -39,16 +38,6 @@ def test_a_terminal_gets_colour() -> None:
     text = painted(Terminal())
     assert "\x1b[" in text
     assert "✗ bad" in text
-
-
-def test_a_pipe_gets_plain_text() -> None:
-    assert painted(io.StringIO()) == "\n".join(LINES) + "\n"
-
-
-@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "unknown")])
-def test_no_escape_code_where_colour_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(name, value)
-    assert painted(Terminal()) == "\n".join(LINES) + "\n"
 
 
 @pytest.fixture
@@ -82,51 +71,12 @@ def test_a_line_of_a_kernel_is_a_link_to_the_file_that_its_ptx_names(source: Pat
         assert {url for url, _ in linked(Terminal())} == {moved.as_uri()}
 
 
-@pytest.mark.usefixtures("source")
-@pytest.mark.parametrize(
-    ("name", "value", "stream"),
-    [("NO_COLOR", "1", Terminal), ("TERM", "dumb", Terminal), ("FORCE_COLOR", "1", io.StringIO)],
-)
-def test_no_links_where_colour_is_refused_or_in_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, stream: type[io.StringIO]
-) -> None:
-    monkeypatch.setenv(name, value)
-    assert linked(stream()) == []
-
-
-def test_colour_changes_no_character() -> None:
-    from rich.text import Text
-
-    coloured = painted(Terminal())
-    assert Text.from_ansi(coloured).plain.splitlines() == LINES
-
-
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_columns_decides(monkeypatch: pytest.MonkeyPatch, term: str, terminal: bool) -> None:
     monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("COLUMNS", "132")
     assert make_console(Terminal() if terminal else io.StringIO()).width == 132
-
-
-@pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "²"])
-def test_impossible_columns_are_ignored(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    assert make_console(io.StringIO()).width == 80
-
-
-def test_width_of_a_terminal_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Tty(Terminal):
-        def fileno(self) -> int:
-            return 1
-
-    monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((101, 30)))
-    assert make_console(Tty()).width == 101
-
-
-def test_a_report_does_not_shrink_below_its_least_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    assert width_of(make_console(io.StringIO())) == LEAST_WIDTH == 60
 
 
 def test_control_characters_of_a_name_do_not_reach_the_terminal() -> None:
@@ -147,7 +97,3 @@ def test_a_name_that_is_no_unicode_is_still_printed() -> None:
     stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
     paint(make_console(stream), ["trace-\udcff.parquet ✓"])
     assert raw.getvalue() == "trace-?.parquet ✓\n".encode()
-
-
-def test_marks() -> None:
-    assert [mark(True), mark(False), mark(None)] == ["✓", "✗", "?"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from rich.cells import cell_len
@@ -79,33 +78,3 @@ def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: s
             c for c in before.replace("µ", "u") if c.isascii() and c.isalnum() and c not in "vx"
         ]
     assert any(not line.isascii() for line in unicode) or plain == unicode
-
-
-def test_ascii_report_in_full() -> None:
-    assert render("run_trap", 80, "ascii").splitlines()[:16] == [
-        "every_lane_arrives   grid 1 CTA | 1 producer warp > 1 consumer warp",
-        "",
-        "  simulation   profile h100 (NVIDIA H100 80GB HBM3) | fault",
-        "  length       1,077 cycles | 19 operations executed | 12 events recorded",
-        "",
-        "  where the time goes               producer  consumer",
-        "  waiting for empty      simulated    33.1 %         -",
-        "  waiting for full       simulated         -    90.8 %",
-        "  issue                  simulated    66.9 %         -",
-        "  tile reads and writes  simulated         -     9.2 %",
-        "",
-        "  timeline   all 837 cycles | simulated, CTA 0",
-        "",
-        "  cycles   0               200             400              600             800",
-        "  producer .......##############......###############",
-        "  consumer :::::::::::::::::::::::::::::::::::::::::::::::::::::::::::::::######",
-    ]
-
-
-def test_the_order_is_the_same_every_time() -> None:
-    assert list(_twice("verify_many_agents")) == [render("verify_many_agents", 100)] * 2
-
-
-def _twice(name: str) -> Iterator[str]:
-    for _ in range(2):
-        yield render.__wrapped__(name, 100)

@@ -32,14 +32,6 @@ def test_the_parts_add_up_to_the_whole() -> None:
     )
 
 
-def test_another_number_than_that_of_the_traces() -> None:
-    assert said(140_000) == (
-        "B is 40.0 % slower: +40.0 cycles a tile; in the traces, mma takes +36.0 a tile, of which waiting for full "
-        "+30.0, work +4.0, after work end +3.0, everything else −1.0"
-    )
-    assert said(140_000, unlike=True) == "B is 40.0 % slower: +40.0 cycles a tile"
-
-
 @pytest.mark.parametrize(
     ("b", "words"),
     [
@@ -50,17 +42,6 @@ def test_another_number_than_that_of_the_traces() -> None:
 )
 def test_within_the_noise_nothing_is_explained(b: int, words: str) -> None:
     assert said(b) == words
-
-
-def test_beyond_the_noise_but_small() -> None:
-    figure = PairFigure("period", 10_000_000, 10_000_400, 100, 200)
-    assert time_words(replace(TIMING, figures=(figure,), unlike=True)) == (
-        "B is less than 0.1 % slower: +0.4 cycles a tile"
-    )
-
-
-def test_noise_that_was_not_measured() -> None:
-    assert said(noise=None, unlike=True) == "B is 36.0 % slower: +36.0 cycles a tile, noise not measured"
 
 
 def test_other_figures() -> None:

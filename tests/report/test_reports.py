@@ -6,23 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.answers.views.conclusion import Heading
 from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Supplier
 from pipesim.report.findings.examination import autopsy_lines
-from pipesim.report.findings.finding import deadlock_lines, fault_lines, finding_lines
-from pipesim.report.pages.run import share_lines
-from pipesim.report.text.layout import heading_lines
+from pipesim.report.findings.finding import fault_lines, finding_lines
 from tests.support.report_examples import AUTOPSY
-
-
-def test_an_agent_that_could_move_and_one_that_finished() -> None:
-    free = Supplier("a", "arrival", "k.py:9", "", -1, "")
-    lines = deadlock_lines(Deadlock((BlockedAgent("b", "full[0]", 0, 0, 0, 1, 1, 0, "", (free,)),), ("c",)), 120)
-    assert lines == [
-        "  b waits for phase 0 of full[0] (parity 0, now in phase 0): it has 0 of 1 arrivals",
-        "    a would send the arrival next (k.py:9)",
-    ]
 
 
 def test_a_crowd_is_counted_instead_of_listed() -> None:
@@ -136,50 +124,6 @@ def test_every_fault_says_what_the_chip_does(kind: FaultKind) -> None:
     assert text.endswith(f"{chip} a: op (k.py:1)")
 
 
-def test_shares_of_many_agents_are_ranges_over_their_role() -> None:
-    shares = {(f"mma/{n}", "work"): 880 + n for n in range(4)} | {("load", "waiting for empty"): 900}
-    assert share_lines([("simulated", shares)], 80) == [
-        "  where the time goes                  mma (4)      load",
-        "  waiting for empty    simulated             –    90.0 %",
-        "  work                 simulated   88.0–88.3 %         –",
-    ]
-
-
-def test_columns_of_shares_that_do_not_fit_follow_below() -> None:
-    shares = {(f"a_role_with_a_name_{n}", "work"): 100 * n for n in range(4)}
-    lines = share_lines([("simulated", shares)], 64)
-    assert lines == [
-        "  where the time goes             a_rol…a_name_0  a_rol…a_name_1",
-        "  work                 simulated           0.0 %          10.0 %",
-        "  where the time goes             a_rol…a_name_2  a_rol…a_name_3",
-        "  work                 simulated          20.0 %          30.0 %",
-    ]
-
-
-def test_what_nobody_in_a_part_of_the_table_does_is_left_out_of_it() -> None:
-    shares = {("load", "waiting for empty"): 900, **{(f"mma_of_group_{n}", "waiting for full"): 10 for n in range(4)}}
-    below = share_lines([("simulated", shares), ("measured", shares)], 64)
-    assert [line.split("  ")[1] for line in below if line[2] != " "] == [
-        "where the time goes", "waiting for empty", "waiting for full",
-        "where the time goes", "waiting for full",
-        "where the time goes", "waiting for full",
-    ]  # fmt: skip
-    assert len(share_lines([("simulated", shares)], 200)) == 3, "side by side they have one set of rows"
-
-
-def test_a_chain_of_roles_is_broken_between_roles() -> None:
-    roles = (("load", 1), ("softmax0", 4), ("softmax1", 4), ("correction", 4), ("mma", 1))
-    lines = heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles), 60)
-    assert lines == [
-        "attention   kv blocks 16 · grid 1 CTA · 1 load warp",
-        "            4 softmax0 warps · 4 softmax1 warps",
-        "            4 correction warps · 1 mma warp",
-    ]
-    assert heading_lines(Heading("attention", {"kv_blocks": 16}, 1, roles[:1]), 60) == [
-        "attention   kv blocks 16 · grid 1 CTA · 1 load warp"
-    ]
-
-
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_names_of_barriers_stay_whole_beside_many_agents_that_wait(width: int) -> None:
     name = "attention.kv_pipeline.consumer_release[0]"
@@ -190,8 +134,3 @@ def test_names_of_barriers_stay_whole_beside_many_agents_that_wait(width: int) -
     assert all(len(line) <= width for line in lines)
     assert any(name in line for line in lines)
     assert all(who in " ".join(" ".join(lines).split()) for who in waiting)
-
-
-def test_a_barrier_and_its_agents_stay_in_one_row() -> None:
-    lines = autopsy_lines(AUTOPSY, None, 80)
-    assert "  full[0]       9    0 of 1              –  mma/0, mma/1" in lines

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from rich.cells import cell_len
 
 from pipesim.answers.views.check import Counterexample
-from pipesim.model.finding import Deadlock, FaultKind, FaultReport
+from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.report.findings.schedule import MOST_STEPS, Fold, again_lines, schedule_block, select_steps
 
@@ -35,22 +34,6 @@ def test_agents_that_fit_have_a_lane_each() -> None:
     ]
 
 
-def test_numbers_of_a_long_schedule_stand_below_each_other() -> None:
-    schedule = shown(steps(["mma/0", "mma/1"], first=999))
-    assert schedule_block(schedule, 60)[2:] == [
-        "   move  mma/0               mma/1",
-        "    999  arrive b[999]                           k.py:999",
-        "  1,000                      ✗ arrive b[1000]    k.py:1000",
-    ]
-    assert schedule_block(schedule, 36)[2:] == [
-        "   move  agent  does",
-        "    999  mma/0  arrive b[999]",
-        "                  (k.py:999)",
-        "  1,000  mma/1  ✗ arrive b[1000]",
-        "                  (k.py:1000)",
-    ]
-
-
 def test_agents_that_do_not_fit_share_the_lane_of_their_role() -> None:
     block = schedule_block(shown(steps(["mma/0", "mma/1", "mma/2", "mma/3", "load"])), 60)
     assert block[2:] == [
@@ -71,27 +54,6 @@ def test_roles_that_do_not_fit_are_a_list() -> None:
         "     2  b      arrive b[2] (k.py:2)",
     ]
     assert block[-1] == "     5  e      ✗ arrive b[5] (k.py:5)"
-
-
-@pytest.mark.parametrize("width", [60, 80, 97, 120, 200])
-@pytest.mark.parametrize("agents", [1, 2, 3, 6, 12])
-def test_no_line_is_too_wide_and_no_step_is_lost(width: int, agents: int) -> None:
-    schedule = steps([f"a_role_of_a_long_name{n}" for n in range(agents)])
-    block = schedule_block(shown(schedule), width)
-    assert max(map(cell_len, block)) <= width
-    text = " ".join(" ".join(block).split())
-    assert all(f"b[{step.number}]" in text for step in schedule)
-
-
-def test_where_a_deadlock_leaves_its_agents() -> None:
-    found = Counterexample(
-        Deadlock((), ()), steps(["a"]), {}, "0", "", {"a": "waits for x[0]", "b": "has ended", "c": ""}
-    )
-    assert schedule_block(found, 60)[2:] == [
-        "  move  a                     b",
-        "     1  arrive b[1]                                 k.py:1",
-        "        waits for x[0]        has ended",
-    ]
 
 
 def test_what_does_not_matter_is_counted_by_its_reason() -> None:
@@ -115,14 +77,6 @@ def test_a_long_past_keeps_its_end_and_what_the_failure_is_about() -> None:
     assert [row.text for row in rows if isinstance(row, Fold)] == ["37 steps between"]
     short = steps(["b"] * MOST_STEPS)
     assert select_steps(short) == list(short), "the twin: what is not long stays whole"
-
-
-def test_an_access_that_ends_at_once_is_one_step() -> None:
-    one, two = (Line(n, "a", what, "", what) for n, what in ((1, "read t[0] begins"), (2, "read t[0]")))
-    other = Line(3, "b", "arrive", "", "arrive")
-    assert [row.number for row in select_steps((one, two)) if isinstance(row, Line)] == [2]
-    between = (one, other, Line(4, "a", "read t[0]", "", "read t[0]"))
-    assert [row.number for row in select_steps(between) if isinstance(row, Line)] == [1, 3, 4]
 
 
 def test_the_commands_of_schedules_short_long_and_longer() -> None:

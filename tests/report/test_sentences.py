@@ -17,14 +17,11 @@ from pipesim.report.sentences.stage import doing_words, done_words
 from pipesim.report.sentences.trace import (
     compare_sentence,
     comparison_reason,
-    device_words,
-    source_words,
     trace_line_reason,
 )
 from pipesim.targets import find
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
-from pipesim.trace.schema import Trace
 
 GOOD = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet"
 HEADING = Heading("producer_consumer", {}, 1, ())
@@ -76,19 +73,6 @@ def test_a_trace_that_agrees(agreeing: TraceComparison) -> None:
     events = len(agreeing.measured.events)
     assert compare_sentence(replace(hung, captured=True)) == f"recorded {events} events in t.parquet; {said}"
     assert compare_sentence(replace(report, captured=True)) == f"recorded {events} events in t.parquet"
-
-
-def test_a_simulated_trace_is_not_called_recorded(agreeing: TraceComparison) -> None:
-    meta = replace(agreeing.measured.meta, source="simulation")
-    found = replace(agreeing, measured=Trace(meta, agreeing.measured.events), agreement=Agreement.HANGS_TOO)
-    assert device_words(found) == "simulation of NVIDIA H100 80GB HBM3"
-    said = compare_sentence(CompareReport(HEADING, (found,)))
-    assert said == f"the simulated run hung, and the model hangs in the same state ({device_words(found)})"
-
-
-def test_where_a_trace_is_from(agreeing: TraceComparison) -> None:
-    assert source_words(agreeing) == "t.parquet"
-    assert source_words(replace(agreeing, source=CAPTURED_NOW)) == "captured now"
 
 
 @pytest.mark.parametrize(

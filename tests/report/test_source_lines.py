@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from pipesim.answers.check import check
 from pipesim.model.finding import FaultKind, FaultReport, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pages.check import beside_lines, check_lines
-from pipesim.report.text.source import text_of, with_source
+from pipesim.report.text.source import text_of
 from pipesim.targets import find
 
 SOURCE = """\
@@ -53,10 +51,6 @@ CORRECTION = """\
     with this change
     mine.py:6    ready = p.mbarriers("ready", 1, count=count)
 """
-UNREADABLE = """\
-  two waits for phase 0 of ready[0] (parity 0, now in phase 0): it has 1 of 2
-      arrivals (mine.py:15)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -80,36 +74,10 @@ def test_a_finding_and_its_correction_have_the_text_of_their_lines() -> None:
     assert text == report()
 
 
-def test_a_file_that_cannot_be_read_just_shows_the_place() -> None:
-    text = report(before=Path("mine.py").unlink)
-    assert UNREADABLE in text
-    assert "likely correction: initialise ready with a count of 1 instead of 2 (mine.py:6);" in " ".join(text.split())
-
-
-@pytest.mark.parametrize("damage", [b"\xff\xfe\x00", b"", b"x = 1\n"])
-def test_so_does_a_file_that_has_become_another(damage: bytes) -> None:
-    assert UNREADABLE in report(before=lambda: Path("mine.py").write_bytes(damage))
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_line_is_wider_than_the_console(width: int) -> None:
-    Path("mine.py").write_text(SOURCE.replace("wait(0)", f"wait({'+'.join('0' * 60)})"), encoding="utf-8")
-    lines = report(width).splitlines()
-    assert max(map(cell_len, lines)) <= width
-    assert "      mine.py:15" in [line.rstrip() for line in lines]  # the text has lines of its own
-
-
 def test_a_fault_has_the_text_of_its_line() -> None:
     line = f"{Path('mine.py').resolve()}:11"
     fault = FaultReport(FaultKind.OVER_ARRIVAL, "", "one", "arrive ready[0]", line)
     assert finding_lines([fault])[3:5] == ["    one: arrive ready[0]", "      mine.py:11    ready[0].arrive()"]
-
-
-def test_the_line_of_a_notebook_s_cell_is_where_python_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = "<ipython-input-3>"
-    monkeypatch.setitem(linecache.cache, cell, (9, None, ["a\n", "  b(\t1)\n"], cell))
-    assert text_of(f"{cell}:2") == "b( 1)"
-    assert with_source("said", f"{cell}:2", 80, "", "") == ["said", f"{cell}:2    b( 1)"]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +96,6 @@ def test_the_comment_at_the_end_of_a_line_is_left_out(text: str, shown: str) -> 
     assert text_of("mine.py:1") == shown
 
 
-@pytest.mark.parametrize("line", ["", "mine.py", "mine.py:0", "mine.py:900", "gone.py:1", "mine.py:x", ":", "/:1"])
-def test_what_is_no_line_has_no_text(line: str) -> None:
-    assert text_of(line) == ""
-
-
 @pytest.mark.parametrize("name", ["secret", "id_rsa", "notes.txt", ".env", "table.json"])
 def test_of_a_file_that_is_no_code_no_line_is_shown(name: str) -> None:
     """A program names its lines itself, and a report may be printed where others read it."""
@@ -146,12 +109,6 @@ def test_of_a_file_that_is_no_code_no_line_is_shown(name: str) -> None:
 def test_what_is_no_ordinary_file_has_no_text(name: str) -> None:
     Path("folder.py").mkdir()
     assert text_of(f"{name}:1") == ""
-
-
-def test_a_number_of_too_many_digits_is_no_line() -> None:
-    Path("mine.py").write_text("x\n", encoding="utf-8")
-    assert text_of("mine.py:000000001") == "x"
-    assert text_of(f"mine.py:{'0' * 5_000}1") == ""
 
 
 def doubts(*told: DoubtLine) -> list[str]:
@@ -173,39 +130,3 @@ def test_a_doubt_of_agents_that_are_alike_is_printed_once_and_before_the_finding
         "    and load: copy out[0] (gone.py:9)",
         "      a race",
     ]
-
-
-def test_doubts_of_one_line_are_printed_once_whoever_executes_it_and_whichever_stage_it_is_for() -> None:
-    told = [
-        DoubtLine("a race", "epilogue/0: write out[0]", "gone.py:7"),
-        DoubtLine("a race", "epilogue/1: write out[1]", "gone.py:7"),
-        DoubtLine("a race", "load: write out[2]", "gone.py:7"),
-    ]
-    assert doubts(*told) == [
-        "    epilogue/0, epilogue/1 and load: write out[0] and 2 more of this line",
-        "      (gone.py:7)",
-        "      a race",
-    ]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        DoubtLine("a race", "epilogue/1: write out[0]", "gone.py:8"),
-        DoubtLine("a loss", "epilogue/1: write out[0]", "gone.py:7"),
-        DoubtLine("a race", "epilogue/1: write out[0]", "gone.py:7", "load: copy out[0]", "gone.py:9"),
-    ],
-)
-def test_what_differs_is_printed_by_itself(other: DoubtLine) -> None:
-    first = DoubtLine("a race", "epilogue/0: write out[0]", "gone.py:7")
-    assert len([line for line in doubts(first, other) if line.endswith(("a race", "a loss"))]) == 2
-    assert doubts(first, first) == ["    epilogue/0: write out[0] (gone.py:7)", "      a race"]
-
-
-def test_a_doubt_about_a_barrier_has_no_agent() -> None:
-    assert doubts(DoubtLine("too many bytes", "full[0]", "")) == ["    full[0]", "      too many bytes"]
-
-
-def test_the_doubts_that_are_not_shown_are_counted() -> None:
-    told = [DoubtLine("a race", f"r{n}/{agent}: write out[0]", "") for n in range(6) for agent in range(2)]
-    assert doubts(*told)[-1] == "    and 4 more"

@@ -45,27 +45,6 @@ def test_the_ring() -> None:
     } <= set(texts(root))  # fmt: skip
 
 
-def test_edges_between_ctas_are_marked() -> None:
-    found = edges(parsed(anatomy(PROTOCOLS["pair_gemm"]().flatten())))
-    assert ("empty[4]", "mma", "load", False) in found
-    assert ("empty[4]", "mma", "other CTA", True) in found
-    assert ("empty[4]", "other CTA", "load", True) in found
-    assert ("sched[1]", "scheduler", "load", False) in found
-    assert ("sched[1]", "scheduler", "other CTA", True) not in found
-
-
-def test_a_background_of_its_own_and_nothing_outside_the_picture() -> None:
-    for name in PROTOCOLS:
-        root = parsed(anatomy(PROTOCOLS[name]().flatten()))
-        (background,) = (r for r in root.iter(f"{NS}rect") if r.get("class") == "background")
-        assert (background.get("width"), background.get("fill")) == ("100%", "#ffffff")
-        width, height = float(root.attrib["width"]), float(root.attrib["height"])
-        for text in root.iter(f"{NS}text"):
-            half = 2 if text.get("text-anchor") == "middle" else 1
-            assert float(text.attrib["x"]) + 7 * len(text.text or "") / half <= width
-            assert float(text.attrib["y"]) <= height
-
-
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_same_text_every_time(name: str) -> None:
     assert show_svg(anatomy(PROTOCOLS[name]().flatten())) == show_svg(anatomy(PROTOCOLS[name]().flatten()))
@@ -79,13 +58,3 @@ def test_a_name_that_xml_could_misread() -> None:
     assert '<&"??>' in texts(root)
     assert edges(root)[0][0] == '<&"??>1[4]'
     show_svg(renamed).encode()
-
-
-def test_a_protocol_without_barriers_or_tiles() -> None:
-    from pipesim.lang.protocol import Protocol
-
-    p = Protocol("bare")
-    p.role("idle")(lambda w: w.work(1))
-    root = parsed(anatomy(p.flatten()))
-    assert edges(root) == []
-    assert "idle" in texts(root)

@@ -79,12 +79,6 @@ def test_what_is_proved_is_said_and_no_more() -> None:
     assert sweep_lines(report_of(axes, prove=False), 100)[2].endswith("not proved: --no-proof")
 
 
-def test_a_ratio_of_nothing_is_a_dash() -> None:
-    lines = sweep_lines(report_of({"tiles": (2, 0)}, work=0), 100)
-    assert not any("%" in line for line in lines if line.startswith("  0 "))
-    assert [line.split()[-4] for line in lines if line.startswith("  0 ")] == ["–"]
-
-
 def test_why_a_metric_was_chosen_and_where_it_compares_unlike_things() -> None:
     axes = {"unroll": (1, 2)}
     other = "the configurations do the same work in different numbers of iterations"

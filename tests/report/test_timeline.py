@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.model.ending import Ending
-from pipesim.model.waits import WaitPurpose
 from pipesim.report.pictures.timeline import Moment, timeline_lines
-from pipesim.trace.activity import picture
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, Trace, TraceMeta
 from tests.support.report_examples import SITES
@@ -43,15 +41,6 @@ def test_each_cell_shows_what_lasted_longest() -> None:
     ]
 
 
-def test_short_activities_give_way_in_wider_cells() -> None:
-    """20 cells of 3 cycles, cells 12 (36..39: wait 2, issue 1) and 13 among them."""
-    lines = timeline_lines(trace(*LOAD, *MMA), None, 29)
-    assert [line for line in lines if line.startswith(("  load", "  mma"))] == [
-        "  load   ░░░░░░░░░░███░░░░░░░",
-        "  mma     ▒▒▒▒▒▒▒▒▒▒▒▒▓▓▓▓▓▓█",
-    ]
-
-
 def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
     open_wait = (*LOAD[:4], *MMA[:4])
     finished = timeline_lines(trace(*open_wait), None, 80)
@@ -71,19 +60,6 @@ def test_both_traces_begin_at_0_on_one_scale() -> None:
     assert [len(row) for row in rows] == [60, 120, 60, 120]
     for simulated, twice in (rows[:2], rows[2:]):
         assert twice == "".join(2 * cell for cell in simulated)
-
-
-def test_the_cta_with_the_lowest_number_is_drawn() -> None:
-    one, two = trace(*LOAD, cta=5), trace(*MMA, cta=7)
-    both = EventBuffer()
-    for source in (two, one):
-        e = source.events
-        for n in range(len(e)):
-            both.append(int(e.cta[n]), int(e.agent[n]), int(e.site[n]), 0, 0, 0, 0, int(e.cycle[n]))
-    merged = Trace(one.meta, both.events(1_000_000))
-    assert picture(merged) == picture(one)
-    assert picture(merged, 7) == picture(two)
-    assert picture(merged, 99) == picture(one)
 
 
 @pytest.mark.parametrize(("agents", "hidden"), [(7, []), (8, ["  and 1 more agent"]), (11, ["  and 4 more agents"])])
@@ -120,36 +96,6 @@ def test_where_agents_are_more_than_rows_those_that_look_alike_share_one(odd: tu
     assert ("  and 4 more agents" in lines) == (len(expected) == 8)
 
 
-def test_no_row_is_shared_where_each_agent_has_its_own() -> None:
-    lines = timeline_lines(trace(*many(7), agents=7), None, 120)
-    assert titles(lines) == ["load", *(f"mma/{n}" for n in range(7))]
-    assert "alike" not in lines[-1]
-
-
-def test_agents_that_look_alike_in_one_of_two_traces_only_keep_their_rows() -> None:
-    one, other = trace(*many(11), agents=11), trace(*many(11, 4), agents=11)
-    assert titles(timeline_lines(one, one, 120)) == ["sim load", "hw  load", "sim mma ×11", "hw  mma ×11"]
-    apart = titles(timeline_lines(one, other, 120))
-    assert apart == [
-        f"{label}{name}" for name in ("load", "mma/0-3", "mma/4", "mma/5-10") for label in ("sim ", "hw  ")
-    ]
-
-
-def test_agents_of_two_roles_keep_their_rows() -> None:
-    made = trace(*many(11), agents=11)
-    names = tuple(replace(a, role="wide") if a.index > 5 else a for a in made.meta.agents)
-    lines = timeline_lines(Trace(replace(made.meta, agents=names), made.events), None, 120)
-    assert titles(lines) == ["load", "mma ×6", "wide ×5"]
-
-
-def test_what_a_wait_is_for_does_not_depend_on_names() -> None:
-    other = {"empty": "KV_cons", "full": "KV_prod"}
-    sites = tuple(replace(site, barrier=other.get(site.barrier, site.barrier)) for site in SITES)
-    made = trace(*LOAD, *MMA)
-    lines = timeline_lines(Trace(replace(made.meta, sites=sites), made.events), None, 160)
-    assert "░ waits for KV_cons · ▒ waits for KV_prod" in lines[-1]
-
-
 def laps(count: int, status: str = "finished") -> Trace:
     """``count`` laps of 100 cycles: 90 of waiting, 10 of issuing; then an open wait."""
     buffer = EventBuffer()
@@ -159,11 +105,6 @@ def laps(count: int, status: str = "finished") -> Trace:
     buffer.append(0, 0, 0, 0, 0, count, 0, 100 * count)
     meta = replace(trace().meta, agents=(AgentInfo("load", 0, 0),), status=Ending(status))
     return Trace(meta, buffer.events(1_000_000))
-
-
-def test_a_long_run_is_cut_to_a_few_laps_and_more_width_shows_more_of_them() -> None:
-    assert timeline_lines(laps(100), None, 80)[0].startswith("  timeline   the first 500 of 10,000 cycles")
-    assert timeline_lines(laps(100), None, 160)[0].startswith("  timeline   the first 1,200 of 10,000 cycles")
 
 
 def test_a_stuck_run_is_shown_at_its_end() -> None:
@@ -185,33 +126,3 @@ def test_a_divergence_is_shown_where_it_is() -> None:
     assert lines[3][mark] == "█"
     assert timeline_lines(None, laps(100), 80, Moment(0, 99_999))[4].index("▴") <= 79
     assert timeline_lines(None, laps(100), 80, Moment(0, -5))[4].index("▴") == 9
-
-
-def test_nothing_to_draw() -> None:
-    assert timeline_lines(None, None, 80) == []
-    assert timeline_lines(trace(), trace(), 80) == []
-
-
-def test_one_event_is_a_run_of_no_length() -> None:
-    assert timeline_lines(trace((0, 2, 40)), None, 80)[0] == "  timeline   all 1 cycle · simulated, CTA 0"
-
-
-def test_other_groups_of_barriers_are_named_in_the_legend() -> None:
-    sites = (
-        replace(SITES[0], awaited=WaitPurpose.ROOM),
-        SITES[1],
-        *(replace(SITES[3], barrier=name) for name in ("acc.full", "tma.full", "sched", "clc")),
-    )
-    made = trace((0, 0, 0), (0, 1, 10))
-    lines = timeline_lines(Trace(replace(made.meta, sites=sites), made.events), None, 160)
-    assert lines[-1] == (
-        "  █ issues · ░ waits for empty · ▒ waits for acc.full or tma.full or 2 others · ▓ works · "
-        "a cell is 1 cycle and shows the activity that lasted longest"
-    )
-
-
-def test_other_labels_tell_other_pairs_apart() -> None:
-    lines = timeline_lines(trace(*LOAD), trace(*LOAD), 80, labels=("A", "B"))
-    assert lines[0] == "  timeline   all 60 cycles · A: simulated, CTA 0 · B: simulated, CTA 0"
-    assert [line[:8] for line in lines[3:5]] == ["  A load", "  B load"]
-    assert lines[3][8:] == lines[4][8:]

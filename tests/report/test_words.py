@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.report.text import words
-from pipesim.report.text.layout import columns, field, middle, wrap, wrap_parts
+from pipesim.report.text.layout import middle, wrap
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,6 @@ def test_words(said: str, text: str) -> None:
     assert said == text
 
 
-def test_a_parameter_that_a_role_says_is_left_out_unless_it_differs() -> None:
-    params = {"stages": 4, "mma_warps": 2}
-    assert words.parameters(params, (("load", 1), ("mma", 2))) == ["stages 4"]
-    assert words.parameters(params, (("load", 1), ("mma", 3))) == ["stages 4", "mma warps 2"]
-
-
 def test_a_source_line_below_the_current_folder_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert words.place(f"{tmp_path}/kernels/gemm.py:41") == "kernels/gemm.py:41"
@@ -81,43 +75,10 @@ def test_a_long_name_is_cut_in_the_middle(width: int, text: str) -> None:
     assert middle("traces/h100/ring.parquet", width) == text
 
 
-def test_wide_characters_are_counted_as_two_cells() -> None:
-    assert middle("管道管道管道", 7) == "管…管道"
-    assert wrap("管道 管道 管道", 9) == ["管道 管道", "管道"]
-
-
 def test_text_wraps_under_its_first_word_and_cuts_what_no_line_can_hold() -> None:
     assert wrap("one two three", 9, "✓ ") == ["✓ one two", "  three"]
     assert wrap("see /a/very/long/path/of/a/file.py:41 there", 20, "  ", "    ") == [
         "  see",
         "    /a/ve…file.py:41",
         "    there",
-    ]
-
-
-def test_parts_break_between_parts_only() -> None:
-    assert wrap_parts(["a b", "c d", "e f"], 12, "> ") == ["> a b · c d", "  e f"]
-    assert wrap_parts(["a", "this part is longer than a line"], 16, "  ") == [
-        "  a",
-        "  this part is",
-        "  longer than a",
-        "  line",
-    ]
-
-
-def test_field_and_columns() -> None:
-    assert field("trust", ["a", "b"], 40) == ["  trust        a · b"]
-    rows = [("name", "n"), ("a long name", "12")]
-    assert columns(rows, 1, 40) == ["  name          n", "  a long name  12"]
-    assert columns(rows, 1, 14) == ["  name       n", "  a l…name  12"]
-
-
-def test_a_table_that_does_not_fit_goes_on_below() -> None:
-    rows = [("name", "one", "two", "three"), ("a long name", "100,000", "2", "3")]
-    assert columns(rows, 1, 22) == [
-        "  name          one",
-        "  a l…name  100,000",
-        "",
-        "  name      two  three",
-        "  a l…name    2      3",
     ]

@@ -13,7 +13,6 @@ import pytest
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.errors import EvidenceError
 from pipesim.explain.phases import run_canonically
-from pipesim.model.ending import Ending
 from pipesim.scene.parts import OPEN, CounterKind, RunScene, SceneSlice
 from pipesim.scene.runs import LANDINGS_UNKNOWN, NO_PROTOCOL, simulated_scene, trace_scene
 from pipesim.targets import find
@@ -21,7 +20,7 @@ from pipesim.timed.profile import load_profile
 from pipesim.trace.activity import SliceKind
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
-from tests.support.paths import EXAMPLES, TRACES
+from tests.support.paths import TRACES
 
 H200 = TRACES / "h200"
 PROFILE = load_profile("h200")
@@ -136,27 +135,6 @@ def test_a_hang_has_open_waits_and_says_so() -> None:
     assert [each for each in finished.slices if each.end == OPEN] == []
 
 
-def test_a_simulated_hang_has_them_too() -> None:
-    run, trace = simulated_scene(find(str(EXAMPLES / "ring_forgets.py")).build({"stages": 2}), PROFILE)
-    assert trace.meta.status is Ending.DEADLOCK
-    waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
-    assert sorted(run.tracks[each.track].name for each in waits) == ["load", "mma"]
-    latest = max(each.begin for each in run.slices)
-    assert run.end - latest >= latest // 15, "what began last is seen to go on"
-    assert not any("does not follow" in note for note in run.notes), "to hang is what the protocol does, too"
-
-
-def test_the_last_event_in_time_is_in_the_picture_whoever_it_is_of() -> None:
-    """The events are listed agent by agent: the last in the list need not be the latest."""
-    run, trace = simulated_scene(find(str(EXAMPLES / "row_max.ptx")).build({}), PROFILE)
-    times = trace.events.time_ps - trace.events.time_ps.min()
-    assert int(times[-1]) < int(times.max()) < run.end
-    assert not any("does not follow" in note for note in run.notes)
-    waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
-    assert sorted(run.tracks[each.track].name for each in waits) == ["compute/0", "compute/1", "load"]
-    assert all(each.begin < run.end for each in waits)
-
-
 def test_after_a_divergence_there_are_no_arrows_and_the_picture_says_where() -> None:
     run = drawn("producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-wrong_parity-at-7")
     assert any(note.startswith("CTA 0 does not follow the protocol") for note in run.notes)
@@ -177,7 +155,3 @@ def test_without_its_protocol_a_trace_has_waits_and_work_alone() -> None:
 def test_a_trace_of_another_kernel_is_refused() -> None:
     with pytest.raises(EvidenceError):
         trace_scene(stored(STORED[1]), find("producer_consumer").build({}), "hardware")
-
-
-def test_a_window_is_named() -> None:
-    assert "recorded: iterations 20 to 39" in drawn(STORED[0]).notes

@@ -66,16 +66,6 @@ def done(run: Simulation, role: str) -> int:
     return [int(cycle) for cycle, own, kind in found if own and kind is EventKind.WORK_BEGIN][-1]
 
 
-def test_a_store_takes_the_engine_for_its_bytes() -> None:
-    assert done(simulate(stores({"one": 100}, 512), QUICK), "one") == 100 + 512 // 8
-
-
-@pytest.mark.parametrize(("later", "second"), [(10, 128), (63, 128), (64, 128), (100, 164)])
-def test_a_store_waits_for_the_one_before(later: int, second: int) -> None:
-    run = simulate(stores({"one": 1, "two": 1 + later}, 512), QUICK)
-    assert (done(run, "one"), done(run, "two")) == (1 + 64, 1 + second)
-
-
 def test_a_load_waits_for_a_store_and_a_store_for_a_load() -> None:
     """The load takes the engine for 32 cycles."""
     late = simulate(stores({"one": 1}, 512, load_at=11), QUICK)
@@ -85,43 +75,6 @@ def test_a_load_waits_for_a_store_and_a_store_for_a_load() -> None:
 
 
 TRIES = replace(QUICK, values=QUICK.values | {"try.limit": 5_000, "wait.poll": 40, "wait.issue": 7})
-
-
-def tried(release: int) -> Program:
-    """One agent tries a barrier at 100, and waits for it if it must; another one arrives at ``release``."""
-    p = Protocol("tried")
-    gate = p.mbarriers("gate", 1)
-    p.init(lambda: gate[0].init(1))
-
-    @p.role("asks")
-    def asks(w: Warp) -> None:
-        w.work(100)
-        with w.elect_one():
-            ready = gate[0].try_wait(0)
-            gate[0].wait_if_needed(ready, 0)
-        w.work(1)
-
-    @p.role("gives")
-    def gives(w: Warp) -> None:
-        w.work(release)
-        with w.elect_one():
-            gate[0].arrive()
-
-    return p.flatten({})
-
-
-@pytest.mark.parametrize(
-    ("release", "goes_on"),
-    [
-        (90, 100 + 7),  # it has happened: the first look finds it
-        (101, 100 + 40 + 7),  # the second look finds it
-        (139, 100 + 40 + 7),
-        (141, 147 + 7),  # both have failed: the wait asks itself, at once with success
-        (400, 147 + 7 * 40 + 7),  # the wait's own tries
-    ],
-)
-def test_a_try_that_fails_looks_once_more(release: int, goes_on: int) -> None:
-    assert done(simulate(tried(release), TRIES), "asks") == goes_on
 
 
 @pytest.mark.parametrize(("limit", "goes_on"), [(3, 100 + 7), (7, 100 + 7), (11, 100 + 11)])

@@ -156,16 +156,6 @@ def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bo
             assert not seen or seen[0] >= times.events[times.issues[agent][pc]].time
 
 
-def test_the_earliest_times_are_not_idle(toy: Make, stamps: Make) -> None:
-    """The twin: with a cycle more on any price of the chain's, the slower machine's times are too late for this one."""
-    program = chain([Link(2, 30), Link(2, engine=90), Link(2, 20)], tiles=7).flatten({})
-    never_before(program, toy(), stamps, traced=False)
-    for price, more in {"wait_issue": 6, "arrive_latency": 3, "copy_latency": 51, "matrix_latency": 91}.items():
-        times = Earliest(program, toy(**{price: more, "copy_latency_loaded": more if "copy" in price else 50}))
-        run_canonically(program, observers=[times])
-        assert simulate(program, toy()).cycles < times.end, price
-
-
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())

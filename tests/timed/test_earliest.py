@@ -11,15 +11,14 @@ import pytest
 
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.groups import BRANCHES
-from pipesim.model.ops import Engine, Fence, Op
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.timed.bounds.critical import critical_cycle, least_period
 from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.profile import Profile
 from tests.support.lanes import slow_but
 from tests.support.random_programs import TIMED_FAMILIES
 from tests.support.random_works import with_constants, with_works, with_works_of_lines
@@ -69,86 +68,6 @@ def test_no_ring_with_works_has_a_shorter_period(ring: Make, first: int) -> None
             assert found is None or found.period_millicycles * (tiles - stages) <= 1000 * run.cycles, (seed, found)
             told += found is not None
     assert told > 16
-
-
-def tried(*, lands: bool, tries: bool) -> Program:
-    """A wait with a work that is skipped where a try before it has found its phase complete, a while after that."""
-    p = Protocol("tried")
-    tile, first, second = p.smem("tile", 1, 256), p.mbarriers("first", 1), p.mbarriers("second", 1)
-    p.init(lambda: [each[0].init(1) for each in (first, second)] and None)  # type: ignore[arg-type]
-
-    @p.role("takes")
-    def takes(w: Warp) -> None:
-        with w.elect_one():
-            first[0].wait(0)
-            w.work(1_000 if lands else 0)
-            second[0].wait_if_needed(second[0].try_wait(0) if tries else False, 0)
-            w.compute("tried/take", alu=800)
-
-    @p.role("gives")
-    def gives(w: Warp) -> None:
-        with w.elect_one():
-            w.work(300)
-            first[0].arrive()
-            w.work(50)
-            if lands:
-                second[0].expect_bytes(256)
-                w.tma_load(tile[0], second[0], 0)
-            else:
-                second[0].arrive()
-
-    return p.flatten({})
-
-
-@pytest.mark.parametrize("lands", [False, True])
-def test_a_try_may_skip_a_wait_with_a_work(lands: bool) -> None:
-    """The twin: without a try the wait takes its work after the phase is complete."""
-    profile = load_profile("h200")
-    skipped, waited = (tried(lands=lands, tries=tries) for tries in (True, False))
-    assert (end(skipped, profile) or 0) <= simulate(skipped, profile).cycles
-    assert simulate(skipped, profile).cycles < (end(waited, profile) or 0) <= simulate(waited, profile).cycles
-
-
-def test_what_engines_do_at_the_end_is_not_waited_for(toy: Make) -> None:
-    p = Protocol("multiplies")
-    sums = p.registers("sums", 1, 512)
-
-    @p.role("multiply")
-    def multiply(w: Warp) -> None:
-        w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=700)
-        w.commit(Engine.WGMMA)
-        w.wait_group(Engine.WGMMA)
-
-    program = p.flatten({})
-    whole = end(program, toy())
-    assert whole == simulate(program, toy()).cycles
-    work = next(pc for pc, op in enumerate(program.code[0]) if op[0] == Op.ENGINE_WORK) + 1
-    alone = replace(program, code=(program.code[0][:work],), lines=(program.lines[0][:work],))
-    assert end(alone, toy()) == simulate(alone, toy()).cycles < 700 < (whole or 0)
-
-
-def test_stores_of_an_agent_take_the_engine_one_after_the_other(toy: Make) -> None:
-    """64 cycles each, then 90 of latency; the twin: tiles of one cycle do not."""
-    ends: list[int] = []
-    for nbytes in (512, 8):
-        p = Protocol("stores")
-        tile = p.smem("tile", 3, nbytes)
-
-        @p.role("store")
-        def store(w: Warp) -> None:
-            with w.elect_one():
-                for slot in range(3):
-                    w.write(tile[slot], 0)  # noqa: B023  # called at once
-                w.fence(Fence.PROXY_ASYNC)
-                for slot in range(3):
-                    w.async_read(Engine.BULK, tile[slot], 0)  # noqa: B023
-                w.commit(Engine.BULK)
-                w.wait_group(Engine.BULK)
-
-        program = p.flatten({})
-        ends.append(end(program, toy()) or 0)
-        assert ends[-1] == simulate(program, toy()).cycles
-    assert ends[0] - ends[1] == 3 * 64 - 3
 
 
 def test_a_cluster_wait_without_an_arrive_is_no_reason_to_stop(toy: Make) -> None:

@@ -11,7 +11,6 @@ from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.protocols.hopper.softmax_order import SoftmaxOrder, softmax_order
 from pipesim.protocols.warp_group import GROUP
 from pipesim.targets import find
 from pipesim.timed.costs import Prices
@@ -56,14 +55,6 @@ def test_what_is_computed_in_which_launch(amounts: dict[str, int], plain: int, r
     assert (cycles(program, traced=False), cycles(program, traced=True)) == (plain, recorded)
 
 
-def test_a_work_that_is_not_done_has_no_overhead() -> None:
-    named = replace(RATES, values=RATES.values | {"reader/use.cycles": 77})
-    program = reader(fma=20, recorded=1)
-    pc = next(pc for pc, op in enumerate(program.code[0]) if op[0] == Op.READ)
-    price = program.code[0][pc], program.lines[0][pc]
-    assert [Prices(program, named, traced=traced)(*price).busy for traced in (False, True)] == [0, 277]
-
-
 @pytest.mark.parametrize("name", ["attention_sm90", "attention_sm90_fused"])
 @pytest.mark.parametrize(("block_n", "depth", "turns"), [(64, 64, 0), (64, 128, 1), (128, 64, 1), (128, 128, 0)])
 def test_recorded_or_not_a_softmax_is_whole(name: str, block_n: int, depth: int, turns: int) -> None:
@@ -80,12 +71,6 @@ def test_recorded_or_not_a_softmax_is_whole(name: str, block_n: int, depth: int,
             }
             done = sum(works.get(line, 0) for line in program.lines[agent])
             assert 0 <= whole * blocks - done <= 4 * blocks, (kind, launch)
-
-
-def test_the_order_is_that_of_the_kernels_sizes() -> None:
-    late, early = softmax_order(128, 128, turns=True, fused=True), softmax_order(128, 64, turns=False, fused=True)
-    assert late.keys > 1000 > early.keys == 0
-    assert softmax_order(96, 64, turns=False, fused=True) == SoftmaxOrder(0, 500, 500), "of no twin"
 
 
 def late_warp(*, comes: bool) -> Program:

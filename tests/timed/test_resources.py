@@ -9,10 +9,10 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence, Op
+from pipesim.model.ops import Engine, Fence
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
-from pipesim.timed.costs import Cost, Prices
+from pipesim.timed.costs import Cost
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.timed.sm.engines import IssueSlots, SharedMemory
@@ -72,23 +72,6 @@ def test_a_tensor_core_slows_a_work_only_while_it_works() -> None:
     other.multiplies(1, 200, 700)
     assert ends(other, {0: (0, MOST)}) == {0: 1000}, "the tensor core of another quarter"
     assert ends(shared(0, 4), {0: (0, HALF)}) == {0: 1000}
-
-
-SCALAR = Cost(1000, demand=1000, scalar=True)
-
-
-def test_a_work_slows_scalar_instructions_and_is_not_slowed_by_them() -> None:
-    """Beside a work of three quarters of the slots they get on by 571 cycles of 1,000."""
-    assert ends(shared(0, 4), {0: (0, MOST), 1: (0, SCALAR)}) == {0: 1000, 1: 1000 + 1000 - 571}
-    assert ends(shared(0, 4), {0: (0, SCALAR), 1: (0, SCALAR)}) == {0: 1000, 1: 1000}
-    assert ends(shared(0, 5), {0: (0, MOST), 1: (0, SCALAR)}) == {0: 1000, 1: 1000}
-
-
-def test_a_tensor_core_slows_a_work_and_no_scalar_instructions() -> None:
-    for cost, end in (MOST, 1250), (SCALAR, 1000):
-        slots = shared(0, 4)
-        slots.multiplies(0, 0, 5000)
-        assert ends(slots, {0: (0, cost)}) == {0: end}
 
 
 def test_a_work_slows_a_wait_that_passes() -> None:
@@ -223,22 +206,6 @@ def memory(*warps: int, parts: bool = False) -> SharedMemory:
     return SharedMemory(agents(*warps), shared(*warps), 128_000, parts=parts)
 
 
-def test_accesses_that_begin_together_end_together_or_part() -> None:
-    """128 cycles of the memory's time each, of 200; those that part end 4 cycles one after another.
-
-    While they wait they compute with what they have: a quarter of the 72 cycles, as 32 of the 128 come after the first.
-    """
-    access = Cost(200, demand=128, in_memory=128)
-    alone = served(memory(0), {0: (0, access)})
-    together = served(memory(0, 1, 2), dict.fromkeys(range(3), (0, access)))
-    parted = served(memory(0, 1, 2, parts=True), dict.fromkeys(range(3), (0, access)))
-    assert alone == {0: 200}
-    assert together == dict.fromkeys(range(3), 3 * 128 + 72 - 18 - 1)
-    assert parted == {0: 437, 1: 440, 2: 443}
-    small = Cost(168, demand=96, in_memory=96)  # all of it is the first part
-    assert served(memory(0, 1, 2), dict.fromkeys(range(3), (0, small))) == dict.fromkeys(range(3), 3 * 96 + 72 - 1)
-
-
 def test_accesses_compute_after_they_are_served_in_the_slots_of_their_quarter() -> None:
     """Of 300 cycles 100 in memory, then 150 of issue slots in 200; the twin: on two quarters nobody waits."""
     access = Cost(300, demand=20, in_memory=100, slots=150)
@@ -246,27 +213,6 @@ def test_accesses_compute_after_they_are_served_in_the_slots_of_their_quarter() 
     assert served(memory(0, 1), {0: (0, access), 1: (0, access)}) == {0: 300, 1: 300}
     assert served(memory(0, 4), {0: (0, access), 1: (0, access)}) == {0: 400, 1: 400}
     assert served(memory(0, 4), {0: (0, access), 1: (250, access)}) == {0: 300, 1: 550}
-
-
-def test_a_work_that_takes_no_time_takes_no_slots() -> None:
-    """Else what its warp does next would have ended as soon as it begins. The twin: without it."""
-    base = load_profile("h200")
-    profile = replace(base, values=base.values | {"quarter/nothing.cycles": 0, "quarter/nothing.permille": 0})
-    ends = []
-    for nothing in (True, False):
-        p = Protocol("quarter")
-
-        @p.role("computes", warps=5)
-        def computes(w: Warp, *, nothing: bool = nothing) -> None:
-            if nothing:
-                w.work(0)
-                w.compute("quarter/nothing", fma=29)
-            w.work(0)
-            w.compute("quarter/exponentials", exp2=40)
-
-        ends.append(simulate(p.flatten({}), profile).ends)
-    assert ends[0] == ends[1]
-    assert min(ends[0]) > 40 * 8
 
 
 def moving(warps: int, *, reads: bool = False, fenced: int = 0) -> Program:
@@ -300,17 +246,3 @@ def test_work_moves_shared_memory_as_reads_do() -> None:
     for reads in (False, True):
         one, two, all_ = (simulate(moving(warps, reads=reads), h200).cycles for warps in (1, 2, 16))
         assert one == two < 2048 < all_ < 2048 + one
-
-
-@pytest.mark.parametrize(("warps", "fenced", "demand"), [(2, 6, 0), (8, 0, 128)])
-def test_bytes_of_a_fence_are_no_access(warps: int, fenced: int, demand: int) -> None:
-    """They would otherwise make a crowd of two that are none; the twin: as many warps that move are one."""
-    program = moving(warps, fenced=fenced)
-    price = Prices(program, load_profile("h200"), traced=False)
-    demands = [
-        price(op, line).demand
-        for code, lines in zip(program.code, program.lines, strict=True)
-        for op, line in zip(code, lines, strict=True)
-        if op[0] == Op.WORK
-    ]
-    assert demands == warps * [demand]

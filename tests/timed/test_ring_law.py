@@ -53,27 +53,6 @@ def test_each_term_can_bind(
     assert reading.period_millicycles == bound.period_millicycles  # and here it is reached
 
 
-def test_recording_costs_its_records(ring: Make, toy: Make) -> None:
-    bound = ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10), traced=True)
-    assert bound is not None
-    # the producer records 4 times a tile, a consumer 5 times
-    assert dict(bound.terms)["the producer's issue"] == 57_000
-    assert dict(bound.terms)["the consumers"] == 97_000
-    assert ring_law(ring(stages=8, tiles=9, work=30), toy(record_issue=10)) == ring_law(
-        ring(stages=8, tiles=9, work=30), toy()
-    )
-
-
-def test_ctas_on_every_sm_share_the_engine(ring: Make, toy: Make) -> None:
-    program = ring(stages=8, tiles=9)
-    profile = toy(copy_device_bytes_per_kcycle=6_400)
-    alone, shared = ring_law(program, profile), ring_law(replace(program, grid=4), profile)
-    assert alone is not None
-    assert shared is not None
-    assert dict(alone.terms)["the copy engine"] == 10_000
-    assert dict(shared.terms)["the copy engine"] == 40_000
-
-
 SMALL = st.integers(0, 40)
 PRICES = st.fixed_dictionaries({
     "wait_issue": SMALL, "wait_wake_up": SMALL, "wait_retry": SMALL, "wait_poll": st.integers(1, 60),
@@ -208,11 +187,6 @@ def test_it_is_silent_about_rings_that_use_an_engine_or_wait_otherwise() -> None
     assert found.by == "the critical cycle use's store → its own transfers"
     run = simulate(handing_on("stores"), h200)
     assert 0.8 * run.cycles < found.period_millicycles * 48 // 1000 < run.cycles
-
-
-@pytest.mark.parametrize("what", ["nothing", "loads", "meets"])
-def test_which_operations_it_knows(toy: Make, what: str) -> None:
-    assert (ring_law(handing_on(what), toy()) is not None) is (what == "nothing")
 
 
 def test_work_after_the_arrive_is_not_on_the_way_round(ring: Make, toy: Make) -> None:

@@ -64,19 +64,6 @@ def test_random_rings_on_random_profiles(seed: int) -> None:
     both(ring(shape).flatten({}), profile, traced=draw.random() < 0.5, max_steps=draw.choice([1 << 30, 900]))
 
 
-def test_a_deadlock_after_many_iterations_is_the_same() -> None:
-    """The consumer stops handing its stages back when most of the run is over."""
-    short = both(ring(Ring(stages=2, tiles=240, warps=1, work=30, arrives=200)).flatten({}), EAGER)
-    assert short.outcome is Ending.DEADLOCK
-    assert short.skipped > 0
-
-
-def test_a_budget_ends_it_at_the_same_operation() -> None:
-    short = both(find("producer_consumer").build({"tiles": 150}), EAGER, max_steps=1711)
-    assert (short.outcome, short.steps) == (Ending.UNKNOWN, 1711)
-    assert short.skipped > 0
-
-
 def test_an_item_that_breaks_the_series_is_found() -> None:
     """Its twin: one read that expects another item than the copy brings is no repetition, and its fault is found."""
     program = find("producer_consumer").build({"tiles": 150})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from pipesim.model.tables import Agent
-from pipesim.timed.sm.tensor_cores import TensorCores, begin_together
+from pipesim.timed.sm.tensor_cores import TensorCores
 
 AHEAD = 8
 #: One warp of each group, as the second began so many cycles after the first: products of a batch (the second batch
@@ -64,65 +64,6 @@ def test_the_products_of_a_group_begin_with_its_last_warp(
     found = [cores.ends(agent, 256, max(late, other)) + 79 for agent in range(4)]
     assert (found[0], found[2]) == (found[1], found[3])
     assert max(abs(found[0] - first), abs(found[2] - second)) <= 32, found
-
-
-def test_without_groups_a_late_warp_holds_nobody_up() -> None:
-    """The twin: the early warp has its core at once, and the other group waits for it."""
-    warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in (0, 1, 4, 5)]
-    cores = TensorCores(warps, AHEAD)
-    for at, agent in ((113, 1), (475, 2), (475, 3), (712, 0)):
-        assert cores.give(agent, at, 1024, 4, 16) == (agent,)
-    assert (cores.ends(3, 1024, 712), cores.ends(2, 1024, 712)) == (113 + 2 * 1024, 475 + 1024)
-
-
-def test_products_whose_group_never_comes_begin_in_the_end() -> None:
-    warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in range(2)]
-    cores = TensorCores(warps, AHEAD, [(0, 1), (0, 1)])
-    before = cores.snapshot(0)
-    cores.give(0, 100, 256, 4, 16)
-    assert (cores.ends(0, 256, 100), cores.issues(0, 100)) == (-1, 100)
-    assert cores.snapshot(100) != before, "what waits is part of the snapshot"
-    assert (cores.give_up(500), cores.ends(0, 256, 500)) == ([0], 756)
-
-
-def test_groups_begin_together_where_another_uses_their_cores() -> None:
-    def begun(*warps: int) -> list[tuple[int, ...]]:
-        agents = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in warps]
-        groups = {w // 4: tuple(n for n, v in enumerate(warps) if v // 4 == w // 4) for w in warps}
-        return begin_together(agents, [groups[warp // 4] for warp in warps])
-
-    assert begun(4, 5, 6, 7) == [(0,), (1,), (2,), (3,)], "one group: when it begins decides nothing"
-    assert begun(4, 5, 8, 9) == [(0, 1), (0, 1), (2, 3), (2, 3)]
-    assert begun(4, 5, 9) == [(0, 1), (0, 1), (2,)]
-    assert begin_together([Agent(cta=0, warp=4, lanes=1, role="one", index=0)], [()]) == [(0,)]
-
-
-def test_groups_that_begin_together_end_together() -> None:
-    """The twin: who comes later than the other has issued waits for all of it."""
-    together, apart = TensorCores(agents(2), AHEAD), TensorCores(agents(2), AHEAD)
-    for cores, later in ((together, 0), (apart, 100)):
-        for agent in range(2):
-            cores.give(agent, agent * later, 256, 4, 16)
-    assert [together.ends(agent, 256, 0) for agent in range(2)] == [7 * 64, 8 * 64]
-    assert [apart.ends(agent, 256, 100) for agent in range(2)] == [256, 512]
-
-
-def test_the_last_of_sixteen_is_issued_when_eight_have_ended() -> None:
-    cores = TensorCores(agents(1), AHEAD)
-    cores.give(0, 100, 16 * 64, 16, 16)
-    assert (cores.issues(0, 100), cores.ends(0, cores.given[0], 100)) == (100 + 8 * 64, 100 + 16 * 64)
-    cores.give(0, 5000, 4 * 64, 4, 16)
-    assert (cores.issues(0, 5000), cores.ends(0, cores.given[0], 5000)) == (5048, 5256)
-    assert cores.issues(0, 5049) == 5049, "nothing is left to be issued"
-
-
-def test_an_end_that_was_promised_only_becomes_later() -> None:
-    cores = TensorCores(agents(2), AHEAD)
-    cores.give(0, 0, 256, 4, 16)
-    assert cores.ends(0, 256, 0) == 256
-    cores.give(1, 10, 256, 4, 16)
-    assert cores.ends(0, 256, 10) > 256
-    assert cores.ends(0, 256, 1000) == 1000, "it has ended"
 
 
 def test_snapshots_are_relative() -> None:

@@ -9,17 +9,14 @@ import pytest
 from pipesim.errors import ProgramFormatError, ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.edits import delete_operations, listing, with_listings
 from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
-from pipesim.model.program_json import dumps, loads
 from pipesim.model.tables import Work
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.targets import find
 from pipesim.timed.costs import Prices, streamed_bytes
-from pipesim.timed.engine import simulate
 from pipesim.timed.profile import FIELDS, Profile, cycles_at_rate, load_profile
-from pipesim.timed.work import OF_DATA, SLOTS, constants
+from pipesim.timed.work import OF_DATA, SLOTS
 
 
 def ring(**amounts: int) -> Program:
@@ -62,74 +59,12 @@ def profile(**constants: int) -> Profile:
     return replace(base, values={**base.values, **rates, "shared.bytes_per_kcycle": 128_000, **named})
 
 
-def cost(program: Program, op: Op, on: Profile) -> int:
-    """What the first operation of this kind costs, with its work."""
-    agent, pc = next((a, pc) for a, code in enumerate(program.code) for pc, each in enumerate(code) if each[0] == op)
-    return Prices(program, on, traced=False)(program.code[agent][pc], program.lines[agent][pc]).busy
-
-
 def test_it_is_no_operation() -> None:
     plain, working = ring(), ring(fma=64)
     assert working.code == plain.code
     assert [(work.name, work.amounts) for work in working.work] == [("ring/use", (("fma", 64),))]
     assert plain.work == ()
     assert working.sources[working.work[0].line] in plain.sources
-
-
-def test_amounts_at_their_rates_scaled_and_an_overhead() -> None:
-    assert cost(ring(fma=64), Op.READ, profile()) == 640
-    assert cost(ring(fma=64, rounds=3), Op.READ, profile()) == 670
-    assert cost(ring(fma=64), Op.READ, profile(cycles=25, permille=500)) == 25 + 320
-    assert cost(ring(fma=1), Op.READ, profile(permille=1)) == 1, "rounded up"
-
-
-def test_the_memory_of_an_sm_serves_one_warp_after_another() -> None:
-    """4,096 bytes are 32 cycles of it, and 41 for a warp alone: two ask for 1.56 of what there is."""
-    quick = replace(profile(), values={**profile().values, "class.shared_bytes": 10})
-    program = ring(shared_bytes=4096)
-    read = next(
-        (op, line)
-        for code, lines in zip(program.code, program.lines, strict=True)
-        for op, line in zip(code, lines, strict=True)
-        if op[0] == Op.READ
-    )
-    found = Prices(program, quick, traced=False)(*read)
-    assert (found.busy, found.demand, found.in_memory) == (41, 32, 41)
-    slow = replace(quick, values={**quick.values, "class.shared_bytes": 20})
-    assert Prices(program, slow, traced=False)(*read) == replace(found, busy=82, demand=0, in_memory=0)
-
-
-def test_warps_that_read_together_wait_for_each_other_and_later_drift_apart() -> None:
-    """The second warp of a full ring is served 32 cycles later; one that has a free memory is not delayed."""
-    quick = replace(profile(), values={**profile().values, "class.shared_bytes": 8})
-    apart = replace(quick, values={**quick.values, "shared.bytes_per_kcycle": 10**9})
-    both, alone = (simulate(ring(shared_bytes=4096), each).cycles for each in (quick, apart))
-    assert both > alone
-
-
-def test_work_that_spins_takes_no_less() -> None:
-    issue = profile()["work.issue"]
-    assert cost(ring(spin=500, fma=10), Op.READ, profile()) == 500 + issue
-    assert cost(ring(spin=500, fma=90), Op.READ, profile()) == 900
-
-
-def test_work_after_an_operation_that_takes_no_time_of_its_own() -> None:
-    p = Protocol("after")
-    bar = p.mbarriers("bar", 1)
-    p.init(lambda: bar[0].init(1))
-
-    @p.role("one")
-    def one(w: Warp) -> None:
-        with w.elect_one():
-            bar[0].arrive()
-            w.compute("ring/use", alu=3)
-        bar[0].wait(0)
-
-    program = p.flatten()
-    assert cost(program, Op.ARRIVE, profile()) == profile()["arrive.issue"] + 30
-    plain = replace(program, work=())
-    late = simulate(program, profile()).cycles - simulate(plain, profile()).cycles
-    assert late == 30
 
 
 def test_an_arrive_at_cluster_scope_takes_effect_before_its_overhead_is_over() -> None:
@@ -199,28 +134,6 @@ def test_the_work_of_a_multiplication_is_its_engines() -> None:
     assert program.code[agent][pc][1] == Engine.WGMMA
 
 
-def test_the_addresses_of_operands_are_part_of_issuing_a_multiplication() -> None:
-    """10 cycles for each of them; the twins: none of them, and fewer than a product takes by itself."""
-    plain = {"mma.issue_permille": 0, "class.products": 40_000, "other.issue": 3}
-    on = replace(profile(), values={**profile().values, **plain})
-    assert [multiplied(on, alu) for alu in (0, 8, 60)] == [3 + 2 * 40, 3 + 2 * 40, 3 + 2 * 300]
-    counted = replace(on, values={**on.values, "mma.issue_permille": 1_000, "mma.per_kcycle": 65_536_000})
-    assert [multiplied(counted, alu) for alu in (0, 60)] == [3 + 2 * 256, 3 + 2 * (256 + 300)]
-
-
-def multiplied(on: Profile, alu: int) -> int:
-    """How long a warp issues two products, each of 256 cycles under the second profile."""
-    p = Protocol("ring")
-    sums = p.registers("sums", 1, 512)
-
-    @p.role("multiply")
-    def multiply(w: Warp) -> None:
-        w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=100)
-        w.compute("ring/use", mma=2 * 256 * 65536 // 4, products=2, **({"alu": alu} if alu else {}))
-
-    return cost(p.flatten({}), Op.ENGINE_WORK, on)
-
-
 def test_the_cache_keeps_its_clock_under_a_slower_sm() -> None:
     """At half its clock an SM counts half the cycles until fresh data comes, and between two copies."""
     p = Protocol("ring")
@@ -248,26 +161,6 @@ def test_the_cache_keeps_its_clock_under_a_slower_sm() -> None:
     assert found == [(600 + 200 + 128, 256), (300 + 100 + 64, 128)]
 
 
-def test_unknown_works_are_priced_by_their_amounts() -> None:
-    assert constants(profile(), "ring/use") == (0, 1000)
-    assert constants(profile(cycles=3, permille=7), "ring/use") == (3, 7)
-
-
-def test_it_stays_with_its_operation() -> None:
-    """An edit of an agent takes the lines along, and the work is the line's."""
-    program = ring(fma=64)
-    agent = next(a for a, each in enumerate(program.agents) if each.role == "use")
-    edited = with_listings(program, {agent: delete_operations(listing(program, agent), [0])})
-    assert edited.work == program.work
-    assert cost(edited, Op.READ, profile()) == cost(program, Op.READ, profile())
-
-
-def test_its_file() -> None:
-    program = ring(fma=64, rounds=3)
-    assert loads(dumps(program)) == program
-    assert '"work"' not in dumps(ring()), "a program without it is written as before"
-
-
 @pytest.mark.parametrize(
     "work",
     [
@@ -278,11 +171,6 @@ def test_its_file() -> None:
 def test_what_is_no_work(work: Work) -> None:
     with pytest.raises(ProgramFormatError, match="work 0"):
         replace(ring(), work=(work,))
-
-
-def test_a_line_has_one_work() -> None:
-    with pytest.raises(ProgramFormatError, match="work 1 does not have a valid source line of its own"):
-        replace(ring(), work=(Work(0, "a/b"), Work(0, "a/c")))
 
 
 @pytest.mark.parametrize("amounts", [{"flops": 3}, {"fma": -1}, {"fma": 1.5}])

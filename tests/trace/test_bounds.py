@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +19,7 @@ from pipesim.errors import PipesimError, TraceFormatError, UsageError
 from pipesim.trace import files
 from pipesim.trace.files import METADATA_KEY, _encode, read_meta, read_trace, write_trace
 from pipesim.trace.metadata import _seal
-from pipesim.trace.schema import COLUMNS, AgentInfo, BarrierGroup, CtaInfo, Trace
+from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace
 
 
 def refused(path: Path, read: Callable[[Path], object] = read_trace) -> PipesimError:
@@ -204,11 +203,6 @@ def test_what_is_read_from_extra_has_its_type(
     assert error.fact.startswith(f"field extra.{name} of the trace's metadata is ")
 
 
-def test_the_rest_of_extra_is_free(ring: Trace, store: Callable[[Trace], Path]) -> None:
-    extra = {"outputs": {"out0": ["ab", "cd"]}, "recording": True, "launch_ns": {"traced": [1]}, "mine": [None, {}]}
-    assert read_trace(store(field(ring, "extra", extra))).meta.extra == extra
-
-
 def test_tables_that_are_larger_than_any(ring: Trace, store: Callable[[Trace], Path]) -> None:
     many = tuple(AgentInfo("load", n, 0) for n in range(1025))
     error = refused(store(field(field(ring, "agents", many), "ctas", ())))
@@ -228,19 +222,3 @@ def test_the_counts_of_a_launch_of_very_many_ctas_are_compared(ring: Trace, stor
     headers = (replace(ring.meta.ctas[0], written=(1, 2, 3)), *ring.meta.ctas[1:])
     error = refused(store(field(large, "ctas", headers)))
     assert error.fact == "there are 42 records more than were written (CTA 1, agent load: 1 written, 12 in the file)"
-
-
-def test_the_edges_of_the_ranges_are_read(ring: Trace, store: Callable[[Trace], Path]) -> None:
-    """Times as far apart as they can be: every sum and difference of two of them has 64 bits."""
-    events = ring.events
-    ends = np.where(np.arange(len(events)) % 2, (1 << 62) - 1, -(1 << 62) + 1)
-    far = replace(events, cycle=ends >> 7, time_ps=ends, error_ps=np.abs(ends), globaltimer_ns=ends)
-    trace = Trace(ring.meta, far)
-    assert read_trace(store(trace)) == trace
-    assert {name: getattr(far, name).dtype for name in COLUMNS} == dict.fromkeys(COLUMNS, np.dtype(np.int64))
-
-
-def test_a_header_may_be_of_the_last_cta(ring: Trace, store: Callable[[Trace], Path]) -> None:
-    last = (1 << 31) - 2
-    headers = (*ring.meta.ctas, CtaInfo(last, 0))
-    assert read_trace(store(field(field(ring, "grid", last + 1), "ctas", headers))).meta.ctas[-1].cta == last

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipesim.errors import TraceFormatError, UsageError
+from pipesim.errors import TraceFormatError
 from pipesim.trace.files import METADATA_KEY, _encode, read_meta, read_trace
 from pipesim.trace.metadata import _seal
 from pipesim.trace.schema import COLUMNS, Trace
@@ -31,13 +31,6 @@ def refused(path: Path, read: Callable[[Path], object] = read_trace) -> TraceFor
     assert error.cause
     assert error.correction
     return error
-
-
-def test_a_missing_file_is_a_wrong_command(tmp_path: Path) -> None:
-    for read in (read_trace, read_meta):
-        with pytest.raises(UsageError) as caught:
-            read(tmp_path / "nowhere.parquet")
-        assert (caught.value.exit_code, caught.value.place) == (2, str(tmp_path / "nowhere.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -59,19 +52,6 @@ def test_what_is_no_parquet_file(content: bytes, fact: str, tmp_path: Path) -> N
     path.write_bytes(content)
     assert refused(path).fact == fact
     assert refused(path, read_meta).fact == fact
-
-
-def test_a_file_that_may_not_be_read(ring: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "ring.parquet"
-    path.write_bytes(_encode(ring, "x"))
-
-    def forbidden(*_args: object, **_kwargs: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("pipesim.inputs.os.open", forbidden)
-    with pytest.raises(UsageError, match="cannot be read") as caught:
-        read_trace(path)
-    assert "Permission denied" in caught.value.cause
 
 
 def test_a_file_truncated_anywhere(ring: Trace, tmp_path: Path) -> None:
@@ -122,14 +102,6 @@ def test_changed_column_data_with_right_pages_is_caught_by_the_columns_checksum(
         return table.set_column(COLUMNS.index("cycle"), pa.field("cycle", cycles.type), cycles)
 
     assert refused(rewritten(faster)).fact == "the trace's events do not match their checksum"
-
-
-def test_a_parquet_file_of_somebody_else(tmp_path: Path) -> None:
-    path = tmp_path / "prices.parquet"
-    pq.write_table(pa.table({"price": [1.5, 2.5]}), path)
-    error = refused(path)
-    assert error.fact == "this is a Parquet file, but not a pipesim trace: it has no metadata under the key `pipesim`"
-    assert refused(path, read_meta).fact == error.fact
 
 
 def test_a_newer_schema_asks_for_a_newer_pipesim(rewritten: Callable[..., Path]) -> None:

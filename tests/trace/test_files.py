@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -139,11 +138,6 @@ def test_the_ring_reads_back_with_every_field(ring: Trace, tmp_path: Path) -> No
     assert back.events.cycle.flags.writeable  # a reader may sort in place; nothing is shared with the file
 
 
-def test_the_order_of_a_dictionary_does_not_show_in_the_bytes(ring: Trace) -> None:
-    turned = replace(ring.meta, params=dict(reversed(ring.meta.params.items())))
-    assert _encode(Trace(turned, ring.events), "x") == _encode(ring, "x")
-
-
 def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path) -> None:
     write_trace(ring, tmp_path / "ring.parquet")
     schema = pq.read_schema(tmp_path / "ring.parquet")
@@ -165,12 +159,6 @@ def test_a_trace_without_events_is_a_trace(ring: Trace, tmp_path: Path) -> None:
     empty = Trace(replace(ring.meta, ctas=()), ring.events.select(np.zeros(0, dtype=np.int64)))
     write_trace(empty, tmp_path / "empty.parquet")
     assert read_trace(tmp_path / "empty.parquet") == empty
-
-
-def test_a_longer_trace_takes_few_bytes_an_event(ring_trace: Callable[..., Trace]) -> None:
-    small, large = ring_trace(tiles=1000), ring_trace(tiles=5000)
-    per_event = (len(_encode(large, "x")) - len(_encode(small, "x"))) / (len(large.events) - len(small.events))
-    assert per_event < 8  # of 88 in memory
 
 
 def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:
@@ -241,10 +229,3 @@ def test_a_trace_that_breaks_a_rule_is_not_written(
         write_trace(with_event(ring, "agent", 4, 9), tmp_path / "ring.parquet")
     assert caught.value.cause.startswith("the trace was built incorrectly")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_columns_of_another_integer_type_read_as_int64(rewritten: Callable[..., Path], ring: Trace) -> None:
-    """A program that widened or unsigned the integers changed nothing that a trace says."""
-    path = rewritten(lambda table: table.set_column(table.schema.names.index("cycle"), "cycle",
-                                                    table["cycle"].cast(pa.uint32())))  # fmt: skip
-    assert read_trace(path) == ring

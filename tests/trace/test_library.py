@@ -18,7 +18,6 @@ from pipesim.trace import library
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import (
     abbreviations,
-    device_slug,
     find_traces,
     foreign_files,
     stored_traces,
@@ -58,17 +57,6 @@ def test_the_exact_configuration_is_found_on_every_device(shelf: Path) -> None:
     params = {"tile_bytes": 16384, "tiles": 6, "stages": 2}
     both = ["h100/ring-s2-tb16384-t6-g4.parquet", "h200/ring-s2-tb16384-t6-g4.parquet"]
     assert names(find_traces("ring", params, 4, shelf), shelf) == both
-
-
-def test_the_order_is_by_device_then_name(shelf: Path, ring_trace: Callable[..., Trace]) -> None:
-    again = ring_trace(device=H200, params={"stages": 2, "tiles": 6, "tile_bytes": 16384})
-    write_trace(again, shelf / "a-second-recording.parquet")
-    found = find_traces("ring", again.meta.params, 4, shelf)
-    assert names(found, shelf) == [
-        "h100/ring-s2-tb16384-t6-g4.parquet",
-        "a-second-recording.parquet",
-        "h200/ring-s2-tb16384-t6-g4.parquet",
-    ]
 
 
 def test_metadata_is_read_without_the_columns(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,14 +125,6 @@ def test_a_run_with_a_fault_is_no_evidence_and_a_window_only_where_there_is_noth
     ]  # fmt: skip
 
 
-def test_a_simulation_is_no_evidence(shelf: Path) -> None:
-    params = {"stages": 3, "tiles": 6, "tile_bytes": 16384}
-    with pytest.raises(NoTraceError):
-        find_traces("ring", params, 4, shelf)
-    stored = [trace for trace in stored_traces(shelf) if trace.meta.params == params]
-    assert [trace.meta.source for trace in stored] == ["simulation"]  # it is there, and it is passed over
-
-
 def test_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(NoTraceError) as caught:
         find_traces("ring", {"stages": 2}, 1, tmp_path)
@@ -192,23 +172,6 @@ def test_the_folder_is_the_installed_one_else_the_checkouts(tmp_path: Path, monk
     assert trace_folder() == package / "trace" / "recorded"
 
 
-@pytest.mark.parametrize(
-    ("name", "slug"),
-    [
-        ("NVIDIA H100 80GB HBM3", "h100"),
-        ("NVIDIA H100 PCIe", "h100"),
-        ("NVIDIA H200", "h200"),
-        ("nvidia h200 nvl", "h200"),
-        ("NVIDIA GH200 480GB", "nvidia-gh200-480gb"),
-        ("NVIDIA GeForce RTX 4090 (Ti)", "nvidia-geforce-rtx-4090-ti"),
-        ("H1000", "h1000"),
-        ("", "unknown"),
-    ],
-)
-def test_device_folders(name: str, slug: str) -> None:
-    assert device_slug(name) == slug
-
-
 def test_names_of_files(ring: Trace) -> None:
     params = {"stages": 4, "tiles": 64, "bytes": 16384, "consumers": 2, "work": 600, "lanes": 1}
     meta = replace(ring.meta, protocol="producer_consumer", params=params, grid=1)
@@ -221,12 +184,6 @@ def test_names_of_files(ring: Trace) -> None:
         == "h100/my-dir-k.py-ring-g3-grid-1.parquet"
     )
     assert trace_name(replace(meta, protocol="../..", params={"x": -2})) == "h100/protocol-x-2-g1.parquet"
-
-
-def test_abbreviations() -> None:
-    assert abbreviations(["tiles", "tile_bytes", "stages", "start", "grid", "gap"]) == {
-        "tiles": "t", "tile_bytes": "tb", "stages": "s", "start": "st", "grid": "gr", "gap": "ga",
-    }  # fmt: skip
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.program import Program
 from pipesim.model.waits import WaitPurpose, wait_purposes
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
@@ -23,34 +22,6 @@ from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 DATA, ROOM = WaitPurpose.DATA, WaitPurpose.ROOM
 THROTTLE = ("scheduler", "throttle.full")
-
-
-def renamed(program: Program) -> Program:
-    """The same program, every group of barriers under a name that says nothing or something wrong."""
-    names = {name: f"{'full' if 'empty' in name else 'empty'}{n}" for n, name in enumerate(groups(program))}
-    return replace(program, barriers=tuple(replace(b, name=names[b.name]) for b in program.barriers))
-
-
-def groups(program: Program) -> list[str]:
-    """The names of its groups, in order."""
-    return list(dict.fromkeys(barrier.name for barrier in program.barriers))
-
-
-def test_a_ring() -> None:
-    assert wait_purposes(right_ring().flatten()) == {("producer", "empty"): ROOM, ("consumer", "full"): DATA}
-
-
-@pytest.mark.parametrize("name", ["gemm_sm90", "gemm_sm100", "attention_sm100", "epilogue_residual", "conv_epilogue"])
-def test_names_do_not_matter(name: str) -> None:
-    program = find(name).build({})
-    other = renamed(program)
-    new = dict(zip(groups(program), groups(other), strict=True))
-    assert wait_purposes(other) == {(role, new[group]): what for (role, group), what in wait_purposes(program).items()}
-
-
-def test_a_ring_that_its_consumer_primes() -> None:
-    """The producer of the GEMM waits with parity 0 first: that the consumers have read the tiles says what for."""
-    assert wait_purposes(find("gemm_sm90").build({}))["producer", "empty"] is ROOM
 
 
 def test_a_throttle_is_for_room() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipesim.errors import TraceFormatError
-from pipesim.model.ending import Ending
 from pipesim.model.waits import WaitPurpose
 from pipesim.trace.metadata import StoredMeta, _seal, metadata_text, parse_metadata
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace, TraceMeta
@@ -150,17 +148,3 @@ def test_a_description_that_would_not_survive_is_not_stored(changes: dict[str, A
         metadata_text(StoredMeta(replace(ring.meta, **changes), 0, ""), "ring.parquet")
     assert caught.value.fact.startswith(fact)
     assert caught.value.place == "ring.parquet"
-
-
-def test_integers_of_numpy_are_integers(ring_trace: Callable[..., Trace]) -> None:
-    plain, numpy = ring_trace(wrong_tiles=3), ring_trace(wrong_tiles=np.int64(3))
-    assert metadata_text(stored(numpy), "x") == metadata_text(stored(plain), "x")
-
-
-def test_the_status_of_a_trace_is_an_ending(ring: Trace) -> None:
-    """The words in files are the values of one enum."""
-    assert [str(ending) for ending in Ending] == ["finished", "deadline", "trap", "deadlock", "fault", "unknown"]
-    for ending in Ending:
-        text = metadata_text(replace(stored(ring), meta=replace(ring.meta, status=ending)), "x")
-        assert json.loads(text)["status"] == ending.value
-        assert parse_metadata(text, "x").meta.status is ending

@@ -72,11 +72,6 @@ def test_a_short_run_has_none(params: dict[str, int]) -> None:
 # the window: whole laps, inside the loop, after the first lap and before the last iterations
 
 
-def test_examples() -> None:
-    assert [steady_window(n, 4) for n in (0, 1, 8, 10, 16, 64)] == [None, None, None, (4, 8), (4, 12), (16, 52)]
-    assert steady_window(64, 1) == (16, 55)
-
-
 @given(st.integers(0, 10_000), st.integers(1, 64))
 def test_a_window_is_whole_laps_inside_the_loop(trips: int, stages: int) -> None:
     window = steady_window(trips, stages)

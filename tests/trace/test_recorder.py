@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipesim.bounds import MAX_KHZ, MAX_TRACE_TIME
 from pipesim.errors import ParameterError
-from pipesim.trace.recorder import EventBuffer, Meaning, StampBuffer, cycles_to_ps, ps_to_cycles
+from pipesim.trace.recorder import EventBuffer, Meaning, StampBuffer, cycles_to_ps
 from pipesim.trace.schema import COLUMNS, Events
 
 
@@ -48,15 +47,6 @@ def test_an_empty_buffer_is_an_empty_table() -> None:
     assert {getattr(events, name).dtype for name in COLUMNS} == {np.dtype(np.int64)}
 
 
-def test_the_table_can_be_taken_more_than_once() -> None:
-    buffer = EventBuffer()
-    buffer.append(0, 0, 0, 0, 0, 0, 0, 5)
-    first = buffer.events(sm_khz=1000)
-    first.cycle[0] = 99
-    buffer.append(0, 0, 0, 0, 0, 1, 0, 7)
-    assert buffer.events(sm_khz=1000).cycle.tolist() == [5, 7]
-
-
 @given(
     cycles=st.lists(st.integers(0, 2**53), min_size=1, max_size=20),
     sm_khz=st.integers(10_000, 8_000_000),
@@ -66,19 +56,6 @@ def test_the_conversion_is_exact(cycles: list[int], sm_khz: int) -> None:
     cycles = [min(cycle, limit) for cycle in cycles]
     expected = [cycle * 10**9 // sm_khz for cycle in cycles]  # in Python's integers, which have no end
     assert cycles_to_ps(np.array(cycles, dtype=np.int64), sm_khz).tolist() == expected
-
-
-@given(
-    ps=st.lists(st.integers(-MAX_TRACE_TIME, MAX_TRACE_TIME), min_size=1, max_size=20), sm_khz=st.integers(0, MAX_KHZ)
-)
-def test_the_conversion_back_is_exact_for_any_time_of_a_trace(ps: list[int], sm_khz: int) -> None:
-    assert ps_to_cycles(np.array(ps, dtype=np.int64), sm_khz).tolist() == [each * sm_khz // 10**9 for each in ps]
-
-
-def test_a_long_run_does_not_overflow() -> None:
-    cycle = 1_755_000_000 * 3600  # an hour at 1755 MHz; times 10**9 it is far beyond 64 bits
-    assert cycle * 10**9 > 2**63
-    assert cycles_to_ps(np.array([cycle, cycle + 1]), 1_755_000).tolist() == [3600 * 10**12, 3600 * 10**12 + 569]
 
 
 def test_a_time_that_64_bits_cannot_hold_is_refused() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipesim.errors import EvidenceError
-from pipesim.trace.split import LaunchedKernel, Rule, SplitPart, parse_split
+from pipesim.trace.split import SplitPart, parse_split
 
 RULE = {"salt": "1", "share": 0, "ignored": ["softmax"], "values": {"ring": {"stages": [3]}}}
 
@@ -28,21 +28,6 @@ def test_a_value_is_held_out_whole_and_half_of_it_is_sealed() -> None:
     assert 80 < held.count(SplitPart.SEALED) < 120
     assert {split.part_of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(200)} == {SplitPart.FIT}
     assert split.part_of("other", {"stages": 3}, 1) is SplitPart.FIT
-
-
-def test_a_share_of_the_others_is_held_out_too() -> None:
-    split = parse_split(document(rule=RULE | {"share": 64}))
-    parts = [split.part_of("ring", {"stages": 2, "tiles": tiles}, 1) for tiles in range(400)]
-    assert 70 < sum(part is not SplitPart.FIT for part in parts) < 130
-
-
-def test_only_what_changes_the_kernel_counts() -> None:
-    rule = Rule("1", 128, frozenset({"softmax"}), {})
-    one, other = ({"stages": 2, "softmax": cycles, "tiles": 5} for cycles in (900, 0))
-    assert rule.configuration("ring", one, 1) == LaunchedKernel("ring", (("stages", 2), ("tiles", 5)), 1)
-    assert rule.configuration("ring", one, 1) == rule.configuration("ring", other, 1)
-    assert rule.configuration("ring", one, 1).text == "ring stages=2 tiles=5 ctas=1"
-    assert {rule.part(rule.configuration("ring", one, ctas)) for ctas in range(1, 40)} == {*SplitPart}
 
 
 def test_a_list_that_contradicts_its_rule_is_refused() -> None:

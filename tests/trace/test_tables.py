@@ -36,14 +36,6 @@ def test_every_event_is_a_row_with_its_names() -> None:
             assert row[name] == getattr(trace.events, name)[at]
 
 
-def test_names_that_are_alike_are_one_name() -> None:
-    trace = read_trace(STORED)
-    alike = tuple(replace(site, name="same") for site in trace.meta.sites)
-    column = Trace(replace(trace.meta, sites=alike), trace.events).to_arrow().column("site")
-    assert set(column.to_pylist()) == {"same"}
-    assert len(column.chunk(0).dictionary) == 1
-
-
 def test_pandas_has_the_same() -> None:
     pytest.importorskip("pandas")
     frame = read_trace(STORED).to_pandas()

@@ -21,12 +21,6 @@ def test_it_is_written_and_nothing_else_is_left(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in (tmp_path / "new").iterdir()] == [("out", b"all of it")]
 
 
-def test_its_mode_is_that_of_any_file(tmp_path: Path) -> None:
-    write_whole(tmp_path / "out", b"")
-    (tmp_path / "usual").touch(0o666)
-    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
 def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", full)
     (tmp_path / "out").write_bytes(b"before")
@@ -53,10 +47,6 @@ class TestOrdinaryFiles:
     def test_nothing_is_put_among_the_devices(self, path: str) -> None:
         with pytest.raises(UsageError, match="is not an ordinary file"):
             write_whole(Path(path), b"", force=True)
-
-    def test_a_folder_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="is a folder"):
-            write_whole(tmp_path, b"", force=True)
 
     def test_a_link_to_nothing_is_replaced_only_by_force(self, tmp_path: Path) -> None:
         link = tmp_path / "out"

@@ -55,14 +55,6 @@ def test_the_same_iterations_of_every_agent() -> None:
     check_trace(part, "here")
 
 
-@pytest.mark.parametrize(("window", "counts"), [
-    ((0, 1), (3, 1)), ((0, 6), (18, 4)), ((0, 99), (18, 4)), ((4, 6), (6, 0)), ((6, 7), (0, 0)),
-])  # fmt: skip
-def test_windows_at_the_ends_and_beyond(window: tuple[int, int], counts: tuple[int, int]) -> None:
-    (header,) = cut(whole(), *window).meta.ctas
-    assert (header.written, header.passes) == (counts, (6, 4))
-
-
 def test_every_cta_has_its_header_and_those_there_are_stay() -> None:
     assert [h.cta for h in cut(whole(ctas=(1, 3)), 0, 2).meta.ctas] == [1, 3]
     trace = whole()
@@ -102,12 +94,6 @@ def test_whole_iterations_are_lost_at_the_end_and_counted() -> None:
     again = lose(part, {1: 9})
     assert again.meta.ctas == (CtaInfo(0, 0, written=(6, 0), dropped=(6, 3), passes=(6, 4)),)
     check_trace(again, "here")
-
-
-def test_losing_nothing_changes_nothing() -> None:
-    part = cut(whole(), 1, 5)
-    assert lose(part, {}).events == part.events
-    assert lose(part, {0: 0}).meta.ctas[0].dropped == (0, 0)
 
 
 def test_nobody_loses_what_has_no_header() -> None:

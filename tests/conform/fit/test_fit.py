@@ -10,7 +10,7 @@ import pytest
 from pipesim.answers import calibrate_workers
 from pipesim.answers.calibrate_workers import FitWorkers
 from pipesim.conform.fit.observation import RunObservation, Vector, observe
-from pipesim.conform.fit.problem import FitProblem, least
+from pipesim.conform.fit.problem import FitProblem
 from pipesim.conform.fit.propose import propose
 from pipesim.conform.fit.solve import ValueState, fit_profile
 from pipesim.conform.quantities import QuantityKind, QuantityName
@@ -124,15 +124,6 @@ def test_a_value_that_the_profile_lacks_is_fitted_with_what_is_taken_for_it() ->
     problem = FitProblem([only], BASE)
     assert {name: value for name, value in problem.start.items() if "/" not in name}.items() <= BASE.values.items()
     assert problem.profile(["new/work.cycles"], [7.0]).values["new/work.cycles"] == 7  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("name", "smallest"),
-    [("copy.bytes_per_kcycle", 1), ("wait.poll", 1), ("clock.tensor_permille", 1), ("copy.issue", 0)],
-)
-def test_a_divisor_is_never_zero(name: str, smallest: int) -> None:
-    assert least(name) == smallest
-    assert FitProblem([], BASE).profile([name], [-5.0]).values[name] == smallest  # type: ignore[arg-type]
 
 
 def test_a_recording_has_its_period_its_run_its_waits_and_its_segments() -> None:

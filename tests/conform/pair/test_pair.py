@@ -46,15 +46,6 @@ def only_difference(a: Any, b: Any) -> Difference:
 # The same behaviour
 
 
-def test_the_same_configuration_on_two_chips(stored: Make) -> None:
-    pair = compare_traces(stored(f"h100/{USUAL}").trace, stored(f"h200/{USUAL}").trace)
-    assert pair.settings == (Setting("device", "NVIDIA H100 80GB HBM3", "NVIDIA H200"),)
-    found = pair.behaviour
-    assert (found.verdict, found.ctas, found.matched) == (TraceVerdict.AGREES, (0,), 896)
-    assert (found.lost_a, found.lost_b) == (0, 0)
-    assert (found.differences, found.surplus, found.outcomes, found.notes) == ((), (), (), ())
-
-
 def test_a_trace_is_the_same_as_itself(good: Any) -> None:
     pair = compare_traces(good.trace, good.trace)
     assert pair.settings == ()
@@ -76,30 +67,12 @@ def test_another_depth_is_a_change_and_no_other_behaviour(stored: Make) -> None:
     assert found.notes == ("stage and parity are not compared, the stages differ: full, empty",)
 
 
-def test_another_tile_is_said_by_the_values(stored: Make) -> None:
-    found = compare_traces(stored(name()).trace, stored(name(tb=16384)).trace).behaviour
-    assert found.verdict is TraceVerdict.AGREES
-    assert found.notes == (
-        "the value is not compared: producer expect full is 4,096 throughout A, 16,384 throughout B",
-        "the value is not compared: producer copy full is 4,096 throughout A, 16,384 throughout B",
-    )
-
-
 def test_one_value_among_others_is_no_matter_of_parameters(stored: Make) -> None:
     """The twin of the last: the copies of B are larger, but one of them is not."""
     other = stored(name(tb=16384))
     row = other.rows(0, EventKind.COPY)[30]
     difference = only_difference(stored(name()), other.changed(row, value=1))
     assert (difference.agent, difference.iteration) == ("producer", 0)  # nothing explains the others any more
-
-
-def test_with_the_same_parameters_every_value_counts(good: Any) -> None:
-    rows = [r for agent in range(len(good.trace.meta.agents)) for r in good.rows(agent, EventKind.COPY)]
-    value = good.trace.events.value.copy()
-    value[rows] += 16
-    found = compare_traces(good.trace, good.with_events(replace(good.trace.events, value=value)).trace).behaviour
-    assert found.verdict is TraceVerdict.DIFFERS
-    assert found.notes == ()
 
 
 def test_fewer_tiles_are_compared_as_far_as_they_go(stored: Make) -> None:
@@ -201,35 +174,6 @@ def test_a_changed_value_parity_or_stage(good: Any) -> None:
         assert difference.here.a != difference.here.b
 
 
-def test_two_events_that_changed_places(stored: Make) -> None:
-    case = stored(f"h100/{USUAL}")
-    rows = list(range(len(case.trace.events)))
-    row = case.rows(0, EventKind.EXPECT)[7]
-    rows[row], rows[row + 1] = row + 1, row
-    difference = only_difference(case, case.ordered(rows))
-    assert (difference.kind, difference.agent, difference.iteration) == (DifferenceKind.ORDER, "producer", 7)
-    assert compare_traces(case.trace, case.ordered(rows).trace).behaviour.matched == 896
-
-
-def test_another_event_in_its_place(stored: Make) -> None:
-    case = stored(f"h100/{USUAL}")
-    row = case.rows(1, EventKind.WORK_BEGIN)[9]
-    arrive = int(case.trace.events.site[case.rows(1, EventKind.ARRIVE)[0]])
-    difference = only_difference(case, case.changed(row, site=arrive))
-    assert (difference.kind, difference.iteration) == (DifferenceKind.OTHER, 9)
-
-
-def test_the_first_of_several_differences_comes_first(stored: Make) -> None:
-    case = stored(f"h100/{USUAL}")
-    edited = case.without(case.rows(2, EventKind.ARRIVE)[3], case.rows(1, EventKind.ARRIVE)[50], case.rows(0)[-1])
-    found = compare_traces(case.trace, edited.trace).behaviour
-    assert [(d.agent, d.iteration) for d in found.differences] == [
-        ("consumer/1", 3),
-        ("consumer/0", 50),
-        ("producer", 63),
-    ]
-
-
 @pytest.mark.parametrize(
     ("changes", "outcome"),
     [
@@ -261,25 +205,6 @@ def test_lost_records_leave_it_open(good: Any) -> None:
         found = compare_traces(a.trace, b.trace).behaviour
         assert (found.verdict, found.differences, found.surplus) == (TraceVerdict.UNKNOWN, (), ())
         assert (found.lost_a, found.lost_b) == lost
-
-
-def test_a_difference_before_the_loss_is_one(good: Any) -> None:
-    partial = lossy(good, 10)
-    last = len(good.trace.meta.agents) - 1
-    other = good.changed(good.rows(last, EventKind.ARRIVE)[0], value=99)
-    found = compare_traces(partial.trace, other.trace).behaviour
-    assert found.verdict is TraceVerdict.DIFFERS
-    assert [d.kind for d in found.differences] == [DifferenceKind.DETAIL]
-
-
-def test_a_simulation_that_was_cut_short_leaves_it_open(simulated: Make) -> None:
-    whole = simulated(tiles=12)
-    short = whole.ordered([r for r in range(len(whole.trace.events)) if whole.trace.events.iteration[r] < 6])
-    cut = short.with_meta(status="unknown")
-    for a, b in ((whole, cut), (cut, whole), (cut, cut)):
-        found = compare_traces(a.trace, b.trace).behaviour
-        assert (found.verdict, found.differences, found.surplus, found.outcomes) == (TraceVerdict.UNKNOWN, (), (), ())
-    assert compare_traces(whole.trace, short.trace).behaviour.verdict is TraceVerdict.DIFFERS
 
 
 def test_windows_are_compared_where_both_looked(stored: Make) -> None:

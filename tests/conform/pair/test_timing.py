@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipesim.conform.pair.pair import compare_traces
-from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming, Segment
-from pipesim.conform.pair.settings import clocks_differ
+from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming
 from pipesim.conform.result import TraceVerdict
-from pipesim.trace.schema import Anchor, CtaInfo, EventKind, Run, Trace
+from pipesim.trace.schema import EventKind, Trace
 
 Make = Callable[..., Any]
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
@@ -63,29 +62,6 @@ def test_work_that_is_slower_by_exactly_so_many_cycles_a_tile(stored: Make, cycl
     assert critical.segments[0].what == "work"
     assert figure(timing, "period, this trace").difference == 1000 * cycles
     assert figure(timing, "whole run, traced").difference == 64_000 * cycles
-    adds_up(timing)
-
-
-def test_the_producer_waits_for_what_the_consumer_lost(stored: Make) -> None:
-    trace = stored(USUAL).trace
-    timing = timing_of(trace, slower(trace, 10))
-    (producer,) = (ledger for ledger in timing.ledgers if ledger.agent == "producer")
-    assert [s.what for s in producer.segments if s.a != s.b] == ["after copy full"]  # its events shift tile by tile
-    assert (producer.b - producer.a, producer.steady_b - producer.steady_a) == (630, 360)
-
-
-def test_a_simulation_says_what_a_parameter_costs(simulated: Make) -> None:
-    """One segment for each cause: 30 cycles of work more are 30 cycles of work."""
-    a, b = (simulated(stages=4, tiles=32, work=work).trace for work in (200, 230))
-    timing = timing_of(a, b)
-    assert timing.primary == "period"
-    decides = timing.decides
-    assert decides is not None
-    assert (decides.difference, decides.noise_a, decides.noise_b, decides.beyond_noise) == (30_000, 0, 0, True)
-    critical = timing.ledgers[0]
-    tiles = critical.steady_tiles
-    assert critical.segments[0] == Segment("work", 32 * 201, 32 * 231, tiles * 201, tiles * 231)  # a cycle to begin
-    assert not timing.unlike
     adds_up(timing)
 
 
@@ -166,15 +142,6 @@ def test_noise_decides_what_a_difference_is_worth() -> None:
     assert PairFigure("period", 0, 200).permille is None
 
 
-def test_another_depth_has_the_same_window_in_both(stored: Make) -> None:
-    """Two, four and six stages: whole laps of both rings, the same tiles."""
-    of = {n: stored(f"h100/producer_consumer-al1-cw1-s{n}-tb4096-t64-w0-g1.parquet").trace for n in (2, 4, 6)}
-    assert [timing_of(of[m], of[n]).ledgers[0].steady_tiles for m, n in ((2, 4), (4, 6), (2, 6))] == [36, 36, 36]
-    timing = timing_of(of[2], of[4])
-    adds_up(timing)
-    assert figure(timing, "period, this trace").a == round(1000 * timing.ledgers[0].steady_a / 36)
-
-
 def test_other_numbers_of_tiles_are_not_compared_as_whole_runs(stored: Make) -> None:
     five = stored(USUAL.replace("-t64-", "-t5-")).trace
     timing = timing_of(stored(USUAL).trace, five)
@@ -203,38 +170,7 @@ def test_the_cost_of_recording_is_compared_with_its_like(stored: Make, run: Make
     assert (figure(timing, "period").a, timing.primary) == (None, "period, this trace")
 
 
-def test_runs_that_did_not_finish_have_no_end_to_compare(stored: Make) -> None:
-    case = stored(USUAL)
-    names = {f.name for f in timing_of(case.trace, case.with_meta(status="deadline").trace).figures}
-    assert "prologue, traced" in names
-    assert not names & {"epilogue, traced", "whole run, traced"}
-    lossy = replace(case.trace.meta.ctas[0], dropped=(0, 0, 1))
-    names = {f.name for f in timing_of(case.trace, case.with_meta(ctas=(lossy,)).trace).figures}
-    assert not names & {"epilogue, traced", "whole run, traced"}
-
-
-def test_without_runs_the_events_decide(stored: Make) -> None:
-    case = stored(USUAL)
-    timing = timing_of(case.with_meta(runs=()).trace, case.with_meta(runs=()).trace)
-    assert timing.primary == "period, this trace"
-    decides = timing.decides
-    assert decides is not None
-    assert decides.beyond_noise is None
-    one = (Run(True, 0, (75_000,), (1_166_000,)),)
-    assert timing_of(case.with_meta(runs=one).trace, case.trace).primary == "period, traced"
-
-
 def test_one_event_in_common_is_no_time(simulated: Make) -> None:
     case = simulated(tiles=4)
     one = case.ordered([case.rows(0)[0]])
     assert compare_traces(case.trace, one.trace).timing is None
-
-
-def test_clocks_differ_beyond_what_the_anchors_can_tell(stored: Make) -> None:
-    meta = stored(USUAL).trace.meta
-    other = replace(meta, device=replace(meta.device, sm_khz=meta.device.sm_khz * 1003 // 1000))
-    assert clocks_differ(meta, other)  # 3 permille; each anchor pair is good for 0.9
-    assert not clocks_differ(meta, replace(meta, device=replace(meta.device, sm_khz=meta.device.sm_khz + 1_900)))
-    short = (CtaInfo(0, 0, (Anchor(0, 0, 17_000), Anchor(3_300, 6_500, 17_000))),)
-    assert not clocks_differ(replace(meta, ctas=short), other)
-    assert not clocks_differ(replace(meta, device=replace(meta.device, sm_khz=0)), other)

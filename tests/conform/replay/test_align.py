@@ -37,16 +37,6 @@ def one_by_one(walk: align._Walk, pc: int) -> int:
     return pc
 
 
-def test_a_whole_recording_without_tries_is_one_stretch() -> None:
-    program = find("producer_consumer").build(PROTOCOLS["producer_consumer"])
-    trace, table = simulate(program, load_profile("h100")).trace, site_table(program)
-    for agent, code in enumerate(program.code):
-        rows = np.flatnonzero(trace.events.agent == agent).tolist()
-        sites = align.site_numbers(trace, table)
-        walk = align._Walk(program, table, trace.events, rows, agent, sites, Sight())
-        assert walk._take_plain(0) == len(code)
-
-
 def damaged(events: Events, random: Random) -> Events:
     """One value of one event is another, or its row is missing."""
     row = random.randrange(len(events))
@@ -96,16 +86,6 @@ def first_and_second() -> tuple[Events, Events]:
     one, two, *_ = (events_of(TRACE, cta) for cta in recorded_ctas(TRACE))
     assert one.cycle.tolist() != two.cycle.tolist(), "they differ in their times"
     return one, two
-
-
-@pytest.mark.parametrize("agent", range(len(PROGRAM.agents)))
-def test_two_ctas_with_the_same_records_share_what_each_would_get(agent: int) -> None:
-    known = Alignments(PROGRAM, TABLE, TRACE)
-    one, two = first_and_second()
-    found = known(one, agent, SIGHT)
-    assert known(two, agent, SIGHT) is found
-    rows = np.flatnonzero(two.agent == agent).tolist()
-    assert found == align.align(PROGRAM, TABLE, two, rows, agent, align.site_numbers(TRACE, TABLE), SIGHT)
 
 
 @pytest.mark.parametrize("column", ["site", "stage", "parity", "iteration", "value", "cycle"])

@@ -19,7 +19,6 @@ from pipesim.conform.replay.latency_floor import (
     FOLDER,
     PTX_FOLDER,
     LatencyFloors,
-    Least,
     ReleasePath,
     floors_for,
     parse_floors,
@@ -168,15 +167,6 @@ def test_without_measurements_nothing_is_compared(ring: tuple[Program, Trace, Ti
     assert (found.latency.device, found.latency.checked) == ("", 0)
 
 
-def test_a_slower_clock_lowers_the_bounds(ring: tuple[Program, Trace, Tight]) -> None:
-    """The L2 cache does not slow down with an SM, so the same way takes fewer of its cycles."""
-    program, trace, tight = ring
-    early = returned_by(trace, tight.row, 200)
-    assert conform(program, early).verdict is TraceVerdict.DIFFERS
-    slow = replace(trace.meta.device, sm_khz=trace.meta.device.sm_khz // 2)
-    assert conform(program, Trace(replace(early.meta, device=slow), early.events)).verdict is TraceVerdict.AGREES
-
-
 def test_a_release_that_was_not_recorded_bounds_nothing(ring: tuple[Program, Trace, Tight]) -> None:
     """In a window the copies of its first waits were issued before it: those returns are counted, not judged."""
     program, _, _ = ring
@@ -193,15 +183,6 @@ def test_a_release_that_was_not_recorded_bounds_nothing(ring: tuple[Program, Tra
 def document(**changes: Any) -> str:
     made = {"format": "pipesim-latency-floors", "version": 1, "device": "a chip", "sm_khz": 1_000_000, "source": "here"}
     return json.dumps(made | {"paths": {"copy": [[16, 300, 9], [1024, 310, 9], [4096, 400, 9]]}} | changes)
-
-
-def test_a_bound_is_that_of_the_next_smaller_size() -> None:
-    floors = parse_floors(document())
-    found = [floors.least(ReleasePath.COPY, size, 1_000_000) for size in (8, 16, 1023, 1024, 1 << 20)]
-    assert found == [None, Least(16, 300, 9), Least(16, 300, 9), Least(1024, 310, 9), Least(4096, 400, 9)]
-    assert floors.least(ReleasePath.ARRIVE, 0, 1_000_000) is None
-    assert floors.least(ReleasePath.COPY, 16, 500_000) == Least(16, 150, 9)
-    assert floors.least(ReleasePath.COPY, 16, 2_000_000) == Least(16, 300, 9)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,10 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.activity import awaited_by_site
-from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.schema import OPTIONAL, EventKind, Trace
-from pipesim.trace.sites import NO_SITES, optional_of, optional_sites, site_table
+from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import EXAMPLES
 
-Make = Callable[..., Any]
 PROFILE = load_profile("h200")
 BAR = EventKind.BAR_RETURN
 
@@ -54,34 +50,6 @@ def test_a_simulation_records_them_if_asked_and_conforms(noinc: int, everything:
     assert (kinds & OPTIONAL == OPTIONAL - {EventKind.COMMIT}) is everything
     found = conform(program, trace)
     assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
-
-
-def test_some_sites_may_be_recorded_and_others_not() -> None:
-    program = relay()
-    also = frozenset(key for key in optional_sites(program) if key[0] == "store" or key[1] is EventKind.CP_ASYNC_ARRIVE)
-    trace = simulate(program, PROFILE, traced=True, also=also).trace
-    assert optional_of(trace.meta) == also
-    assert conform(program, trace).verdict is TraceVerdict.AGREES
-
-
-def test_the_set_up_is_never_recorded() -> None:
-    """The CTA's barrier after the init is a bar.sync of number 0, as is one in the loop of a role."""
-    program = find("gemm_sm90").build({})
-    assert not [key for key in optional_sites(program) if key[1] is EventKind.BAR_ENTER and key[2] == "0"]
-    relay_sites = {key[2] for key in optional_sites(relay()) if key[1] is EventKind.BAR_ENTER}
-    assert relay_sites == {"1", "2", "3"}
-
-
-def test_a_trace_with_them_is_the_same_after_a_file(tmp_path: Path) -> None:
-    trace = traced(relay())
-    write_trace(trace, tmp_path / "t.parquet")
-    back = read_trace(tmp_path / "t.parquet")
-    assert back == trace
-    assert back.meta.schema == 4
-    named = [site for site in back.meta.sites if site.kind is BAR]
-    assert {site.barrier for site in named} == {"1", "2", "3"}
-    assert {site.group for site in named} == {""}
-    assert all(int(trace.events.stage[row]) == -1 for row in rows(trace, BAR))
 
 
 def test_a_named_barrier_that_lets_go_too_early_is_refused() -> None:
@@ -141,12 +109,3 @@ def test_what_a_cp_async_brings_is_data() -> None:
         replace(trace.meta, sites=tuple(replace(site, awaited=None) for site in trace.meta.sites)), trace.events
     )
     assert awaited_by_site(silent) == awaited_by_site(trace)
-
-
-def test_the_table_has_only_what_is_recorded() -> None:
-    program = relay()
-    assert {site.kind for site in site_table(program).sites}.isdisjoint(OPTIONAL)
-    every = site_table(program, optional_sites(program))
-    assert {site.key for site in every.sites} - {site.key for site in site_table(program).sites} == optional_sites(
-        program
-    )

@@ -31,13 +31,6 @@ def test_numbers(text, value):
     assert str(argument) == text
 
 
-def test_buffers_are_pointers():
-    assert [parse_argument(text, 3) for text in ("buf:64", "zero:0x10", "out:8:sums", "out:8")] == [
-        Argument("buf", "64"), Argument("zero", "0x10"), Argument("out", "8", "sums"), Argument("out", "8", "out3")
-    ]  # fmt: skip
-    assert {parse_argument(text, 0).nbytes for text in ("buf:64", "zero:1", "out:8:x")} == {8}
-
-
 @pytest.mark.parametrize(
     ("text", "fact"),
     [
@@ -121,9 +114,3 @@ def test_an_array_that_is_no_ordinary_file(tmp_path):
     with pytest.raises(ParameterError, match="cannot be read") as caught:
         read_npy(str(tmp_path / "zero.npy"))
     assert caught.value.cause == "it is a device"
-
-
-def test_a_map_of_a_size_of_very_many_digits():
-    with pytest.raises(ParameterError, match="is not a tensor map") as caught:
-        parse_argument(f"map:out0,box={'9' * 5000}", 0)
-    assert len(caught.value.cause) < 100

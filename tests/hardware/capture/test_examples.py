@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import pytest
 
 from hwkernels.capture import kernel_names
 from hwkernels.capture.arguments import check_arguments, parse_argument
-from hwkernels.capture.kernel_names import asked_for, defaults, own_text
+from hwkernels.capture.kernel_names import defaults, own_text
 from hwkernels.capture.request import CaptureRequest
-from hwkernels.capture.source_subject import SourceSubject, table_values
+from hwkernels.capture.source_subject import SourceSubject
 from hwkernels.device.compile import compile_source
 from hwkernels.source_recorder.table import read_table
 from pipesim.errors import CompileError, UsageError
@@ -81,21 +80,6 @@ def test_the_marks_are_in_the_steady_state_of_the_loop_that_all_run() -> None:
     assert marked_iterations(find("producer_consumer").build({"tiles": 64, "stages": 4})) == (16, 52)
 
 
-def test_what_a_kernel_defines_holds_where_no_parameter_has_the_name(tmp_path: Path) -> None:
-    (tmp_path / "k.h").write_text("#define DEPTH 0x10u  // of the ring\n#ifndef LANES\n#define LANES 4\n#endif\n")
-    (tmp_path / "k.cu").write_text('#include "k.h"\n#ifndef STAGES\n#define STAGES 2\n#endif\n#define S (3)\n')
-    (tmp_path / "k.table.h").write_text("PIPESIM_ROLE(a, LANES)\nPIPESIM_BARRIER(b, STAGES, DEPTH)\n")
-    text = own_text(tmp_path / "k.cu")
-    assert defaults(text) == {"STAGES": 2, "DEPTH": 16, "LANES": 4}
-    assert asked_for(text, {"stages": 5, "depth": 7}) == {"STAGES": "5"}
-    table = tmp_path / "k.table.h"
-    assert table_values(table, {}, {"stages": 5}, defaults(text)) == {"LANES": 4, "STAGES": 5, "DEPTH": 16}
-    assert table_values(table, {"LANES": "2"}, {}, defaults(text))["LANES"] == 2
-    with pytest.raises(UsageError, match="the table's DEPTH has no value") as caught:
-        table_values(table, {}, {"stages": 5})
-    assert "-D DEPTH=4" in caught.value.correction
-
-
 @pytest.mark.parametrize("include", ["sub/x.h", ".", "..", "../k.cu", "k.cu", "\0", "a" * 5000, "/no/such/folder/x.h"])
 def test_an_include_of_any_name_is_read_once_or_not_at_all(tmp_path: Path, include: str) -> None:
     (tmp_path / "sub").mkdir()
@@ -103,14 +87,6 @@ def test_an_include_of_any_name_is_read_once_or_not_at_all(tmp_path: Path, inclu
     (tmp_path / "k.cu").write_text(f'#include "{include}"\n')
     found = defaults(own_text(tmp_path / "k.cu"))
     assert found == ({"N": 3} if include == "sub/x.h" else {})
-
-
-def test_an_include_that_the_compiler_would_wait_for_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo.h")
-    (tmp_path / "k.cu").write_text('#include "fifo.h"\n')
-    with pytest.raises(UsageError) as caught:
-        own_text(tmp_path / "k.cu")
-    assert caught.value.cause == "it is a FIFO"
 
 
 def test_a_source_of_very_many_headers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hwkernels.device import launch
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.microbench import run
-from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compile_kernel, cycles_of, measure
+from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compile_kernel, measure
 from pipesim.answers import calibrate as of_device
 from pipesim.answers.calibrate import RINGS, calibrate_device
 from pipesim.conform.fit.solve import ValueState
@@ -40,11 +40,6 @@ class Counted:
         crowded = max(1, warps * 512 / 128 / CYCLES[kind]) if kind is InstructionKind.SHARED_LOADS else 1
         each = 0.5 + CYCLES.get(kind, 0.0) * crowded
         return np.full(warps, round(400 + each * rounds * UNROLLED), dtype=np.uint32)
-
-
-def test_the_loop_and_the_launch_are_left_out() -> None:
-    assert cycles_of(Counted(), InstructionKind.FMA, 1) == pytest.approx(2.0, abs=0.01)
-    assert cycles_of(Counted(), InstructionKind.NOTHING, 1) == 0
 
 
 def test_cycles_become_values() -> None:

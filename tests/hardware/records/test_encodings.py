@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 
 import numpy as np
@@ -10,18 +9,14 @@ import pytest
 
 from hwkernels.records import encodings as form
 from hwkernels.records.encodings import (
-    UNWRITTEN,
     Flag,
     first_gap,
     full_tag,
     hash_step,
     site_hash,
-    split_tags,
-    wait_block,
 )
 
 FIELDS = (form.FULL_SITE, form.FULL_FLAGS, form.FULL_SEQUENCE)
-UNWRITTEN_TAG = 0x01010101 * UNWRITTEN
 
 
 def test_the_fields_of_a_full_tag_fill_it_without_overlapping():
@@ -30,27 +25,10 @@ def test_the_fields_of_a_full_tag_fill_it_without_overlapping():
     assert sum(Flag) == (1 << form.FULL_FLAGS[1]) - 1
 
 
-def test_a_tag_as_it_lies_in_memory():
-    assert full_tag(5, Flag.TRIED | Flag.PARITY, 2) == 0x0002_9005
-    assert full_tag(0xABC, Flag.PASSED, 0x1_FFFE) == 0xFFFE_2ABC  # the running number starts again
-
-
-def test_tags_read_back():
-    rng = random.Random(17)
-    said = [(rng.randrange(form.MAX_FULL_SITES), rng.randrange(16), rng.randrange(1 << 16)) for _ in range(200)]
-    tags = np.array([full_tag(*one) for one in said], dtype=np.uint32)
-    assert list(zip(*(field.tolist() for field in split_tags(tags)), strict=True)) == said
-    assert UNWRITTEN_TAG not in tags
-
-
 @pytest.mark.parametrize(("site", "flags"), [(4095, 0), (-1, 0), (0, 16), (0, -1)])
 def test_what_has_no_room_is_refused(site, flags):
     with pytest.raises(ValueError, match="no tag"):
         full_tag(site, flags, 0)
-
-
-def test_no_tag_looks_unwritten():
-    assert full_tag(form.MAX_FULL_SITES - 1, 15, 0xFFFF) == 0xFFFF_FFFE != UNWRITTEN_TAG
 
 
 @pytest.mark.parametrize(
@@ -88,9 +66,3 @@ def test_another_order_or_a_loss_leaves_another_hash():
     ]
     hashes = {site_hash(each) for each in changed}
     assert site_hash(sites) not in hashes
-
-
-def test_a_wait_is_hashed_with_its_stage_and_parity():
-    blocks = {wait_block(site, stage, parity) for site in (0, 62) for stage in range(64) for parity in (0, 1)}
-    assert len(blocks) == 256
-    assert min(blocks) > form.MAX_FULL_SITES

@@ -13,7 +13,7 @@ from pipesim.answers.compare import compare_kernel
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import TraceFormatError
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.values import Launch, Parameter, Pointer, Policies
+from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.trace.schema import LOCK_FAILURES, Device, Trace
 from tests.support.ptx_machine import GLOBAL, Machine
@@ -75,12 +75,6 @@ def test_the_trace_conforms_however_often_the_lock_was_taken(taken: int) -> None
     assert trace.meta.extra.get(LOCK_FAILURES, 0) == taken
     assert len(trace.events) == 2 + 2 * 2 * (3 + 2 * taken)  # the barrier of the prologue is no event
     assert agreement(trace) is Agreement.CONFORMS
-
-
-def test_a_policy_of_the_launch_is_corrected_by_the_records() -> None:
-    kernel = rewritten(replace(LAUNCH, policies=Policies(lock_failures=3)))
-    assert LOCK_FAILURES not in decode_records(kernel, run(kernel, 0), DEVICE).meta.extra
-    assert decode_records(kernel, run(kernel, 5), DEVICE).meta.extra[LOCK_FAILURES] == 5
 
 
 def test_without_the_number_the_path_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,18 +62,6 @@ def test_a_lost_record_is_refused(encoding: Encoding) -> None:
         decode_records(kernel, bytes(buffer), DEVICE)
 
 
-@BOTH
-def test_two_records_that_changed_places_are_refused(encoding: Encoding) -> None:
-    kernel = rewritten(ring(), encoding)
-    buffer, begin, _ = stream(kernel, run(kernel)[0], 1)
-    step = 8 if kernel.full else 4
-    first, second = (begin + 4 * step, begin + 5 * step)
-    one, other = buffer[first:second], buffer[second : second + step]
-    buffer[first:second], buffer[second : second + step] = other, one
-    with pytest.raises(TraceFormatError, match=r"running number|earlier than|another one"):
-        decode_records(kernel, bytes(buffer), DEVICE)
-
-
 def test_a_wait_with_another_parity_is_refused() -> None:
     kernel = rewritten(ring(), Encoding.FULL)
     buffer, begin, _ = stream(kernel, run(kernel)[0])

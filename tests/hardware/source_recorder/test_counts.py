@@ -19,14 +19,6 @@ def test_the_least_buffer_keeps_one_iteration():
     assert buffer_records(2, ROOM) == CAPACITY
 
 
-def test_fresh_headers_hold_nothing_and_no_counts():
-    headers = fresh_headers(3)
-    assert len(headers) == 3
-    assert (headers["counts"] == ONES).all()
-    assert not headers["anchors"].view(np.uint64).any()
-    assert not headers["smid"].any()
-
-
 def test_an_agent_that_never_counted_is_named():
     headers = fresh_headers(2)
     headers["counts"][:, :2] = 0

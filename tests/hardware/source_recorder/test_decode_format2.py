@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
-from hwkernels.records.encodings import Encoding, Flag, full_tag
+from hwkernels.records.encodings import Encoding, full_tag
 from hwkernels.source_recorder.decode import DecodeContext, decode
 from hwkernels.source_recorder.description import streams
-from pipesim.conform.replay.conformance import conform
-from pipesim.conform.result import TraceVerdict
 from pipesim.errors import TraceFormatError
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.schema import COLUMNS, Trace
+from pipesim.trace.schema import COLUMNS
 from tests.support.format2_streams import recode
 
 PARAMS = {"stages": 2, "tiles": 6, "tile_bytes": 64, "consumer_warps": 1, "work": 0, "arrive_lanes": 1}
@@ -105,16 +100,3 @@ def test_another_site_in_a_full_record_is_refused(recorded):
     kept.records[0, CONSUMER, 7, 1] = full_tag(7, 0, 7)  # work ends before it begins
     with pytest.raises(TraceFormatError, match="names site 7 where the program has site 6"):
         decoded(kept, Encoding.FULL)
-
-
-def test_another_parity_in_a_full_record_is_what_the_agent_waited_for(recorded):
-    """It is no damage: the kernel did so, and its trace does not conform."""
-    kept = recorded(Encoding.FULL)
-    kept.records[0, CONSUMER, 10, 1] ^= np.uint32(full_tag(0, Flag.PARITY, 0))
-    found = decoded(kept, Encoding.FULL)
-    meta = simulate(PROGRAM, load_profile("h200"), traced=True).trace.meta
-    meta = replace(meta, source="hardware", agents=kept.table.agents, barriers=kept.table.barriers, grid=2,
-                   sites=kept.table.sites, ctas=found.ctas, memory="device")  # fmt: skip
-    right = decoded(recorded(Encoding.FULL), Encoding.FULL)
-    assert conform(PROGRAM, Trace(meta, right.events)).verdict is TraceVerdict.AGREES
-    assert conform(PROGRAM, Trace(meta, found.events)).verdict is TraceVerdict.DIFFERS

@@ -85,34 +85,6 @@ def test_a_kernel_that_does_other_things_than_its_program_is_found(recorders, wr
     assert "--encoding tagged" in caught.value.correction
 
 
-def changed(scripts, site, *say):
-    """The scripts with the record of a site said otherwise."""
-    return [[say if one[:2] == (Say.RECORD, site) else one for one in script] for script in scripts]
-
-
-def test_a_record_right_after_another_has_its_clock(recorders):
-    script = joined(*changed(LAPS, BEGIN, Say.RECORD_AGAIN, BEGIN, 0))
-    meant = [10 * (4 * n + k) for n in range(5) for k in (1, 2, 2, 3, 4)]
-    for encoding, recorder in recorders.items():
-        words = recorder.run(script)
-        if encoding is Encoding.POSITIONAL:
-            assert read_positional(words, CONSUMER, "here").clocks[:, 0].tolist() == meant
-        else:
-            assert words[:, 0].tolist() == meant
-    assert (recorders[Encoding.FULL].run(script) == full(recorders[Encoding.TAGGED].run(script), TABLE)).all()
-
-
-def test_a_record_under_a_condition_is_there_where_it_holds(recorders):
-    always = joined(*changed(LAPS, BEGIN, Say.RECORD_IF, BEGIN, 0, 1))
-    never = joined(*changed(LAPS, BEGIN, Say.RECORD_IF, BEGIN, 0, 0))
-    without = joined(*(lap(n, (TAKE, GOT, END, ARRIVE)) for n in range(5)))
-    for recorder in recorders.values():
-        assert (recorder.run(always) == recorder.run(joined(*LAPS))).all()
-        assert (recorder.run(never) == recorder.run(without)).all()
-    with pytest.raises(TraceFormatError, match="not those of the program in its records 0 to 4"):
-        read_positional(recorders[Encoding.POSITIONAL].run(never), CONSUMER, "here")
-
-
 def test_an_agent_that_stops_may_pass_further_records_without_a_branch(recorders):
     short = joined(*LAPS[:2], lap(2)[:2], [(Say.STOP,)])
     on = joined(short, lap(2)[2:], lap(3), lap(4))
@@ -140,12 +112,6 @@ def test_an_agent_that_stops_leaves_what_it_did(recorders):
     assert read.columns["site"].tolist() == [*SITES, *SITES, TAKE]
     tagged = recorders[Encoding.TAGGED].run(script)
     assert read.clocks.tolist() == tagged[:, :1].tolist()
-
-
-def test_an_agent_without_records_leaves_one_hash(recorders):
-    words = recorders[Encoding.POSITIONAL].run([])
-    assert words.tolist() == [[0]]
-    assert read_positional(words, CONSUMER, "here").clocks.tolist() == []
 
 
 def test_a_buffer_that_is_too_small_is_noticed(tmp_path):

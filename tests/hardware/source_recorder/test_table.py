@@ -9,7 +9,7 @@ from hwkernels.device.sources import source_file
 from hwkernels.source_recorder.table import Table, names_in, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER
 from pipesim.errors import CompileError, UsageError
-from pipesim.trace.schema import AgentInfo, BarrierGroup, EventKind, Site
+from pipesim.trace.schema import BarrierGroup, EventKind, Site
 
 TABLE = PRODUCER_CONSUMER.table_file
 VALUES = {"STAGES": 4, "TILE_BYTES": 1024, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 32}
@@ -30,14 +30,6 @@ def test_the_kernels_table():
             Site("consumer_work_end", "consumer", EventKind.WORK_END),
             Site("consumer_arrive_empty", "consumer", EventKind.ARRIVE, "empty"),
         ),
-    )
-
-
-def test_one_agent_a_warp():
-    assert read_table(TABLE, VALUES).agents == (
-        AgentInfo("producer", 0, 0),
-        AgentInfo("consumer", 0, 1),
-        AgentInfo("consumer", 1, 2),
     )
 
 
@@ -161,15 +153,6 @@ def test_includes_that_are_too_deep(tmp_path):
     with pytest.raises(UsageError) as caught:
         read_table(tmp_path / "0.table.h", VALUES)
     assert caught.value.cause == "files include each other more than 16 deep"
-
-
-@pytest.mark.parametrize("name", [".", ".."])
-def test_an_include_of_a_folder(tmp_path, name):
-    path = tmp_path / "whole.table.h"
-    path.write_text(f'#include "{name}"\n')
-    with pytest.raises(UsageError) as caught:
-        read_table(path, VALUES)
-    assert caught.value.cause == "there is no such file"
 
 
 def test_more_sites_than_a_tag_can_name(tmp_path):

@@ -91,13 +91,6 @@ def test_a_number_that_no_expression_gives_says_of_what_it_is():
     assert "PIPESIM_BARRIER(full_x, 1, 1)  // of A = 1\n" in text
 
 
-def test_other_groups_belong_into_another_table():
-    other = replace(a_table(), barriers=(BarrierGroup("other", 2, 1),))
-    text = table_text([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)])
-    assert "other" not in text
-    assert fixed_macros([Variant({"A": 1}, a_table()), Variant({"A": 2}, other)]) == {"A": 1}
-
-
 def test_sites_of_all_variants_stand_in_program_order_and_one_can_be_moved():
     whole, part = a_table(sites=4), a_table(sites=4)
     part = replace(part, sites=(part.sites[0], part.sites[2], part.sites[3]))
@@ -115,8 +108,3 @@ def test_more_sites_than_a_record_can_name():
     assert table_text([Variant({}, a_table(sites=MAX_SITES))]).count("_SITE(") == MAX_SITES
     with pytest.raises(ConfigurationError, match="64 sites; a record can name 63"):
         table_text([Variant({}, a_table(sites=MAX_SITES + 1))])
-
-
-def test_warps_that_a_table_cannot_number():
-    with pytest.raises(ConfigurationError, match="no table can say which warps the roles load have"):
-        table_text([Variant({}, a_table(first=1))])

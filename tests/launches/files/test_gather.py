@@ -39,14 +39,6 @@ def test_launches_at_other_addresses_are_one_with_the_alignment_of_all(tmp_path:
     assert read_launch(texts["k.json"], "x").parameters[0].content == Pointer(16)
 
 
-def test_two_processes_that_launch_the_same_are_one(tmp_path: Path) -> None:
-    for name in ("7", "8"):
-        write_spool(tmp_path / "spool", [record(), count()], name=name, i=ptx_of("k"))
-    report, _ = gather(tmp_path / "spool")
-    (kernel,) = report.kernels
-    assert (kernel.launches, len(kernel.caught), report.devices) == (10, 1, ("NVIDIA H200",))
-
-
 def test_what_two_processes_record_alike_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight ranks of a program launch the same, each at addresses of its own."""
     described: list[LaunchRecord] = []
@@ -86,12 +78,6 @@ def test_a_mistake_of_ours_in_one_kernel_does_not_lose_the_others(
     assert second.reason == "an internal error of pipesim: RecursionError: deep"
 
 
-def test_a_process_that_was_killed_does_not_say_how_often(tmp_path: Path) -> None:
-    write_spool(tmp_path / "spool", [record(), count()], name="7", i=ptx_of("k"))
-    report, _ = gather(write_spool(tmp_path / "spool", [record()], name="8"))
-    assert [kernel.launches for kernel in report.kernels] == [None]
-
-
 def test_one_name_with_two_ptx_is_two_kernels(tmp_path: Path) -> None:
     other = ptx_of("k", body="bar.sync 1;")
     records = [record(), record(image="j", code="j.ptx"), count(), count(image="j", launches=2)]
@@ -102,12 +88,6 @@ def test_one_name_with_two_ptx_is_two_kernels(tmp_path: Path) -> None:
     assert len(second.ptx) == len("k-12345678.ptx")
     assert texts[second.ptx] == other
     assert gathered(tmp_path, records, i=ptx_of("k"), j=other)[1] == texts
-
-
-def test_kernels_of_one_file_have_their_own(tmp_path: Path) -> None:
-    report, texts = gathered(tmp_path, [record("b"), record("a")], i=ptx_of("a", "b"))
-    assert [kernel.ptx for kernel in report.kernels] == ["b.ptx", "a.ptx"]
-    assert texts["a.ptx"] == texts["b.ptx"]
 
 
 def test_a_kernel_without_a_barrier_has_no_files(tmp_path: Path) -> None:
@@ -141,11 +121,6 @@ def test_a_kernel_without_usable_ptx_has_a_reason(tmp_path: Path, more: dict[str
     assert reason in kernel.reason
 
 
-def test_ptx_ends_at_its_first_zero(tmp_path: Path) -> None:
-    _, texts = gathered(tmp_path, [record()], i=ptx_of("k") + "\0\0rest")
-    assert texts["k.ptx"] == ptx_of("k")
-
-
 def test_ptx_of_a_fat_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipesim.launches.images import entry_text
 
@@ -161,13 +136,6 @@ def test_a_launch_that_cannot_be_described_has_a_reason_beside_those_that_can(tm
     (kernel,) = report.kernels
     assert [(each.file, each.reason) for each in kernel.caught] == [
         ("k.json", ""), ("", "the launch has 1 parameters, and its PTX 2"),
-    ]  # fmt: skip
-
-
-def test_a_kernel_that_was_only_counted_is_listed(tmp_path: Path) -> None:
-    report, _ = gathered(tmp_path, [record(), count(), count("late", launches=3, distinct=2, left_out=2)])
-    assert [(each.name, each.launches, each.reason) for each in report.kernels] == [
-        ("k", 5, ""), ("late", 3, "no launch of it was recorded"),
     ]  # fmt: skip
 
 
@@ -187,20 +155,12 @@ class TestDump:
         spool = write_spool(tmp_path / "spool", [record(code="", origin="CuTe DSL", why_not="machine code only")])
         return gather(spool, dumped_ptx(dump))[0]
 
-    def test_the_only_file_that_has_the_kernel_is_its_ptx(self, tmp_path: Path) -> None:
-        (kernel,) = self.of(tmp_path, a=ptx_of("x", "k"), b=ptx_of("y")).kernels
-        assert (kernel.ptx, kernel.origin) == ("k.ptx", "CuTe DSL, a.ptx")
-
     def test_two_that_are_equal_are_one(self, tmp_path: Path) -> None:
         assert self.of(tmp_path, a=ptx_of("k"), b=ptx_of("k")).written
 
     def test_two_that_differ_are_none(self, tmp_path: Path) -> None:
         (kernel,) = self.of(tmp_path, a=ptx_of("k"), b=ptx_of("k", "y")).kernels
         assert kernel.reason == "2 PTX files of the dump have it: a.ptx, ..."
-
-    def test_without_one_the_reason_is_the_process_s(self, tmp_path: Path) -> None:
-        (kernel,) = self.of(tmp_path, a=ptx_of("y")).kernels
-        assert kernel.reason == "machine code only"
 
     def test_a_folder_without_ptx(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UsageError, match="has no PTX file"):

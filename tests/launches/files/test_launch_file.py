@@ -164,25 +164,6 @@ def test_a_word_at_an_odd_place_is_taken_in_smaller_ones(tmp_path: Path) -> None
     assert [field.offset for field in content.fields] == [0, 2, 3, 11, 12]
 
 
-def test_a_structure_that_is_one_map_is_a_map(tmp_path: Path) -> None:
-    kernel = kernel_of(".param .align 64 .b8 p[128]")
-    given = {"bytes": "ab" * 128, "maps": [{"at": 0} | map_words(MAP)]}
-    made = describe_launch(one_record(tmp_path, launched(given)), kernel)
-    assert made.notes == ()
-    assert made.compiled is not None
-    assert made.compiled.launch.parameters[0].content == MAP
-
-
-def test_a_map_that_was_not_seen_is_words_with_a_note(tmp_path: Path) -> None:
-    given = {"bytes": "ab" * 128}
-    record = one_record(tmp_path, launched(given))
-    made = describe_launch(record, kernel_of(".param .align 64 .b8 p[128]"))
-    assert made.notes == ("p may be a tensor map, and was not seen being encoded",)
-    assert made.compiled is not None
-    assert isinstance(made.compiled.launch.parameters[0].content, Struct)
-    assert describe_launch(record, kernel_of(".param .align 8 .b8 p[128]")).notes == ()
-
-
 class TestMapsDecoded:
     """A map that the process was not seen to encode is known by its bytes, where the kernel copies by it."""
 
@@ -240,15 +221,6 @@ def test_parameters_that_are_not_those_of_the_ptx(
 def test_parameters_that_the_driver_did_not_give(tmp_path: Path) -> None:
     record = one_record(tmp_path, launched(parameters_known=False))
     assert describe_launch(record, kernel_of("")).reason == "the driver gave no parameters for it"
-
-
-def test_registers_are_those_that_the_kernel_requires_or_the_driver_counts(tmp_path: Path) -> None:
-    record = one_record(tmp_path, launched(registers=96))
-    plain, required = (describe_launch(record, kernel_of("", more=more)).compiled for more in ("", ".maxnreg 168"))
-    assert plain is not None
-    assert required is not None
-    assert (plain.launch.registers, required.launch.registers) == (96, 168)
-    assert plain.arch == "sm_90a"
 
 
 @pytest.mark.parametrize(

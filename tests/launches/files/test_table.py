@@ -68,12 +68,6 @@ def test_the_table_with_verdicts(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_nothing_was_launched(tmp_path: Path) -> None:
-    assert launches_lines(gathered(tmp_path, [])[0], 80) == [
-        "? no launch file was written because no launch was observed",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("width", [60, 140])
 def test_no_line_of_the_table_is_too_long(tmp_path: Path, width: int) -> None:
     lines = launches_lines(shown(tmp_path), width)

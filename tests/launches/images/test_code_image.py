@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.errors import CodeImageError
 from pipesim.launches.images.code_image import CodeImage, ImageKind, image_at, image_kind
-from tests.support.fat_binaries import BASE, LZ4, PLAIN, container, entry, memory
+from tests.support.fat_binaries import BASE, LZ4, memory
 
 PTX = b"\n\n.version 8.0\n.target sm_90\n.address_size 64\n"
 
@@ -42,15 +42,6 @@ def test_kinds(start, kind):
     assert image_kind(start) is kind
 
 
-def test_the_size_of_a_container_is_in_its_header():
-    assert image_at(BASE, memory(LZ4 + b"more")) == CodeImage(ImageKind.CONTAINER, BASE, len(LZ4))
-
-
-def test_a_wrapper_is_followed():
-    data = struct.pack("<IIQQ", 0x466243B1, 1, BASE + 24, 0) + PLAIN
-    assert image_at(BASE, memory(data)) == CodeImage(ImageKind.CONTAINER, BASE + 24, len(PLAIN))
-
-
 def test_a_wrapper_that_leads_to_itself():
     data = struct.pack("<IIQ", 0x466243B1, 1, BASE)
     with pytest.raises(CodeImageError, match="another wrapper"):
@@ -65,29 +56,10 @@ def test_ptx_ends_at_its_nul_and_no_page_after_it_is_read(length):
         assert image_at(base, room) == CodeImage(ImageKind.PTX, base, length)
 
 
-def test_ptx_without_an_end():
-    with pytest.raises(CodeImageError, match="cannot be read"):
-        image_at(BASE, memory(PTX + b" " * (4096 - len(PTX))))
-
-
 def test_machine_code_ends_with_the_last_section_that_has_bytes():
     data = elf((1, 200, 40), (8, 1 << 20, 1 << 20), end=100)  # the second has none in the file
     assert image_at(BASE, memory(data)).nbytes == 240
     assert image_at(BASE, memory(elf((1, 100, 1)))).nbytes == 128
-
-
-def test_machine_code_without_segments_whose_headers_have_no_size():
-    data = bytearray(elf((1, 200, 40), end=100))  # as cuBLAS loads it
-    struct.pack_into("<H", data, 54, 0)
-    assert image_at(BASE, memory(bytes(data))).nbytes == 240
-
-
-def test_machine_code_with_segments_only():
-    data = bytearray(elf(end=56))
-    struct.pack_into("<QQ", data, 32, 64, 0)  # a table of segments, and none of sections
-    struct.pack_into("<H", data, 56, 1)
-    struct.pack_into("<Q16xQ", data, 64 + 8, 1000, 24)
-    assert image_at(BASE, memory(bytes(data))).nbytes == 1024
 
 
 @pytest.mark.parametrize(
@@ -116,8 +88,3 @@ def test_too_many_sections():
 def test_fewer_bytes_than_asked_for():
     with pytest.raises(CodeImageError, match="only 3"):
         image_at(BASE, lambda _address, _nbytes: b"abc")
-
-
-def test_an_empty_container_is_one():
-    assert image_at(BASE, memory(container())).nbytes == 16
-    assert image_at(BASE, memory(container(entry(1, 90)))).nbytes == 80

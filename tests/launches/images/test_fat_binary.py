@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
 from contextlib import suppress
 
 import pyarrow as pa
@@ -19,7 +18,6 @@ from pipesim.launches.images.fat_binary import (
     choose,
     entries_at,
     entry_bytes,
-    entry_of,
 )
 from tests.support.fat_binaries import BASE, GROUP, LZ4, PLAIN, ZSTD, container, entry, memory
 
@@ -58,20 +56,6 @@ def test_the_texts_of_nvccs_files():
     assert texts(GROUP)[1] == plain
 
 
-def test_an_entry_read_again_from_its_file_is_the_same():
-    for data in (LZ4, GROUP):
-        for each in found(data):
-            again = entry_of(entry_bytes(each, memory(data)))
-            assert (again.kind, again.architecture, again.member) == (each.kind, each.architecture, each.member)
-
-
-def test_unknown_kinds_are_entries_and_nothing_more():
-    assert listed(container(entry(8, 90, b"BC"), entry(16, 90))) == [
-        (8, "90", Compression.NONE),
-        (16, "90", Compression.NONE),
-    ]
-
-
 @pytest.mark.parametrize(
     "damage", [entry(1, 90, header=32), entry(1, 90, header=72), entry(1, 90, TEXT)[:-8], b"short"]
 )
@@ -83,15 +67,6 @@ def test_entries_that_do_not_fit(damage):
 def test_what_is_not_a_container():
     with pytest.raises(CodeImageError, match="expected a fat binary, found PTX"):
         entries_at(BASE, memory(b".version 8.0\n.target sm_90\n" + bytes(4096)))
-
-
-@pytest.mark.parametrize("codec", ["lz4_raw", "zstd"])
-def test_a_round_trip_through_another_packer(codec):
-    flags = {"lz4_raw": 0x2011, "zstd": 0x8011}[codec]
-    for length in (50, 300, 1980):
-        packed = pa.Codec(codec).compress(TEXT[:length] + b"\0", asbytes=True)
-        made = entry(1, 90, packed, flags=flags, packed=len(packed), raw=length + 1)
-        assert ptx_of_entry(made).encode() == TEXT[:length]
 
 
 def test_lz4_equals_another_implementation_on_random_bytes():
@@ -199,20 +174,6 @@ def test_which_entry_runs(device, names, expected):
     assert chosen(device, *names.split()) == expected
 
 
-def test_machine_code_that_the_driver_was_told_to_ignore():
-    assert chosen("sm_90", "sm_90", "compute_80") != "80"
-    assert chosen("sm_90", "sm_90", "compute_80", force_ptx=True) == "80"
-
-
 def test_a_device_of_another_form():
     with pytest.raises(CodeImageError, match="not an architecture"):
         choose((), "H200")
-
-
-def test_a_group_whose_list_is_damaged():
-    at = 16 + 64  # of the list: how many there are, and its bytes
-    for count, nbytes in ((3, 4), (3, 1 << 20), (100, 248), (3, 100)):
-        wrong = bytearray(GROUP)
-        struct.pack_into("<II", wrong, at, count, nbytes)
-        with pytest.raises(CodeImageError, match="group"):
-            found(bytes(wrong))

@@ -97,12 +97,6 @@ def test_triton_keeps_its_ptx_which_is_known_by_machine_code_or_by_handle(monkey
     assert triton_source(hash_of(b"two"), 99) is None
 
 
-def test_triton_is_not_looked_for_where_it_was_not_imported(monkeypatch):
-    for name in ("triton", "triton.compiler", "triton.compiler.compiler"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    assert triton_source("", 1) is None
-
-
 def test_the_cute_dsl_is_told_to_keep_its_ptx_unless_the_program_says_otherwise(monkeypatch, tmp_path):
     for name in ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_DUMP_DIR"):
         monkeypatch.setenv(name, "")

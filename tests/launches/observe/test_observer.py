@@ -137,11 +137,6 @@ def test_a_buffer_of_parameters_is_read_at_the_drivers_offsets(world):
     assert [bytes.fromhex(each["bytes"]) for each in world.records()[0]["parameters"]] == [b"abcd", b"12345678"]
 
 
-def test_parameters_that_the_driver_does_not_know(world):
-    world.calls.launch(1, b"x")
-    assert world.records()[0]["parameters_known"] is False
-
-
 def encode(world, at, swizzle=3):
     lists = [(c_uint64 * 2)(256, 128), (c_uint64 * 1)(512), (c_uint32 * 2)(64, 32), (c_uint32 * 2)(1, 1)]
     dims, strides, box, steps = (world.calls.keep(each) for each in lists)
@@ -176,17 +171,6 @@ def test_a_tensor_map_is_known_by_its_bytes_also_inside_a_structure_and_with_ano
     world.observer.on_call(calls.REPLACE, ctypes.addressof(data))
     world.calls.launch(1, bytes(256), held.raw)
     assert world.records()[1]["parameters"][1]["maps"] == [{"at": 0} | expected]
-
-
-def test_an_im2col_map(world):
-    at = world.calls.keep(bytes(range(128)))
-    lists = [(c_uint64 * 3)(64, 32, 16), (c_uint64 * 2)(128, 4096), (c_uint32 * 3)(1, 1, 1)]
-    dims, strides, steps = (world.calls.keep(each) for each in lists)
-    world.calls.call(698, calls.EncodeIm2col(at, 6, 3, DATA, dims, strides, None, None, 64, 128, steps, 0, 1))
-    world.driver.layouts[1] = (128,)
-    world.calls.launch(1, bytes(range(128)))
-    (found,) = world.records()[0]["parameters"][0]["maps"]
-    assert (found["element"], found["box"], found["pixels"], found["swizzle"]) == ("f16", [64], 128, "32B")
 
 
 def test_arrays_that_decide_are_copied_and_others_are_not(tmp_path):
@@ -238,17 +222,6 @@ def test_machine_code_is_listed_once_with_the_reason(world):
     ]
     world.observer.finish()
     assert [each["launches"] for each in world.records("count")] == [2, 1]
-
-
-def test_machine_code_whose_compiler_was_watched_has_its_ptx(world):
-    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + bytes(48)
-    world.compiled.note(elf, PTX + b"\0", "NVRTC")
-    world.calls.load(102, elf)
-    world.driver.owners[2] = (102,)
-    world.calls.launch(2)
-    (record,) = world.records()
-    assert record["origin"] == "NVRTC"
-    assert (world.folder / record["code"]).read_bytes() == PTX.rstrip(b"\0")
 
 
 def test_a_fat_binary_without_ptx_may_be_the_cute_dsls(world, monkeypatch, tmp_path):

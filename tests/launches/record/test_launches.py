@@ -115,13 +115,6 @@ def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Pat
     assert (world.driver.log, world.lines()) == (DRY, [])
 
 
-def test_nothing_is_recorded_after_the_end(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.launches.active = False
-    world.launch()
-    assert (world.launched, world.driver.log) == ([("launch", OWN)], [])
-
-
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
@@ -185,13 +178,6 @@ def test_a_launch_beyond_its_deadline_is_stopped(tmp_path: Path) -> None:
     assert ("allocate", 16, "host") in world.driver.log  # a trap would take the device's memory with it
     assert world.driver.log[-2:] == [("stop", BUFFER), ("free", BUFFER)]
     assert world.end() is LaunchEnd.STOPPED
-
-
-def test_one_within_its_deadline_is_not(tmp_path: Path) -> None:
-    world = World(tmp_path, RecordOptions(deadline_s=1000), busy=3)
-    world.launch()
-    assert ("stop", BUFFER) not in world.driver.log
-    assert world.end() is LaunchEnd.FINISHED
 
 
 def test_one_that_goes_on_all_the_same_is_said(

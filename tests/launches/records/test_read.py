@@ -76,12 +76,6 @@ def test_a_line_that_is_cut_at_its_end_is_not_a_record(tmp_path: Path) -> None:
     assert note.startswith("7.jsonl:3: a record cannot be read: Unterminated string")
 
 
-def test_a_launch_without_its_parameters_says_so(tmp_path: Path) -> None:
-    bare = {name: value for name, value in RECORD.items() if name != "parameters"} | {"parameters_known": False}
-    (launch,) = read_spool(write_spool(tmp_path / "s", [bare])).launches
-    assert launch.parameters is None
-
-
 @pytest.mark.parametrize(
     ("record", "said"),
     [
@@ -142,11 +136,6 @@ def test_keys_that_are_there_twice_and_what_is_not_text(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_note_of_the_process_has_no_control_characters(tmp_path: Path) -> None:
-    folder = write_spool(tmp_path / "s", [{"kind": "note", "text": "a\x1b]0;x\nb"}])
-    assert read_spool(folder).notes == ["a?]0;x; b"]
-
-
 def test_few_of_many_damaged_lines_are_named(tmp_path: Path) -> None:
     folder = write_spool(tmp_path / "s", [{"kind": "x"}] * 50)
     notes = read_spool(folder).notes
@@ -168,12 +157,6 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "7.jsonl").symlink_to(tmp_path / "elsewhere" / "7.jsonl")
     assert read_spool(folder) == SpoolRecords(notes=["7.jsonl: it is a link"])
-
-
-def test_processes_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
-    for name in ("b", "a"):
-        write_spool(tmp_path / "s", [record_of(LAUNCH, kernel=name)], name=name)
-    assert [each.kernel for each in read_spool(tmp_path / "s").launches] == ["a", "b"]
 
 
 def test_there_must_be_a_folder(tmp_path: Path) -> None:

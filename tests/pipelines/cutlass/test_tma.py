@@ -79,15 +79,6 @@ def test_in_a_cluster_each_cta_of_the_same_row_or_column_gets_one_arrival_a_warp
     assert got == [(x + y - 1) * -(-consumers // 128)] * (x * y), "what init expects"
 
 
-def test_the_lanes_that_signal_are_dealt_over_the_warps_of_the_group() -> None:
-    """A cluster of 4 x 4, from CTA 5 (column 1, row 1): warp w's lane 8c signals CTA 4 (w xor c) + c."""
-    program = released((4, 4), 128, 4)
-    mine = [a for a, agent in enumerate(program.agents) if agent.cta == 5]
-    assert [[program.barriers[op[1]].cta for op in role_code(program, a)] for a in mine] == [
-        [5], [4, 1], [13, 7], [9, 6],
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(("consumers", "known"), [(96, True), (128, False)])
 def test_other_numbers_of_consumers_are_not_spread(consumers: int, known: bool) -> None:
     with pytest.raises(ProtocolError, match=f"{consumers} consumers release a stage in a cluster"):
@@ -190,12 +181,6 @@ def sequence(*, depth: int = 2, length: int = 2, laps: int = 2, skew: bool = Fal
             order.arrive()
 
     return p.flatten()
-
-
-@pytest.mark.parametrize(("depth", "length"), [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)])
-def test_every_schedule_keeps_the_order(depth: int, length: int, every_end: Any) -> None:
-    """Each group reads what the group before it wrote: any other order reads another item, or nothing."""
-    assert every_end(sequence(depth=depth, length=length)) == {"finished"}
 
 
 def test_a_wrong_size_or_a_stage_too_far_is_seen(every_end: Any) -> None:

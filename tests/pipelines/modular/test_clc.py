@@ -60,32 +60,6 @@ def fetched(stage: int, parity: int, item: int) -> list[Operation]:
 # layout and counts
 
 
-def test_a_single_wave_has_no_stages_and_only_the_initial_tile() -> None:
-    p = Protocol("wave")
-    clc = ClcPipelineStorage(p, 0)
-    p.init(lambda: clc.init_barriers(compute_clc_barrier_counts()))
-    seen: list[WorkInfo] = []
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        scheduler = TileScheduler(w, clc, 1)
-        for current in scheduler.work_iterator():
-            scheduler.throttle_signal(True)
-            seen.append(current)
-        work = scheduler.scheduler_iterator()
-        for _ in work:
-            work.signal_and_advance()
-        work.drain()
-
-    program = p.flatten()
-    assert not program.barriers
-    assert {Op(op[0]) for op in program.code[0]} == {
-        Op.FENCE, Op.BAR_SYNC, Op.LOOP_BEGIN, Op.LOOP_END,
-    }  # fmt: skip
-    assert set(seen) == {WorkInfo(0, is_valid_tile=True)}
-    assert run_canonically(program).finished
-
-
 @pytest.mark.parametrize(("stages", "tiles"), [(0, 2), (0, -1), (2, -1)])
 def test_what_no_scheduler_hands_out(stages: int, tiles: int) -> None:
     p = Protocol("wrong")
@@ -124,22 +98,6 @@ def test_a_request_expects_16_bytes_in_each_cta_and_one_lane_asks() -> None:
     request = recorded(body, cluster=4)
     assert request[:-1] == [wait(2, 1), *(arrive(8 * cta, 1, 16) for cta in range(4))]
     assert request[-1][3:] == (16, 1, 0b1111), "multicast to the whole cluster"
-
-
-def test_the_throttle_is_the_load_warps_of_the_first_cta() -> None:
-    assert recorded(lambda w, s: s.throttle_signal(False)) == []
-    assert recorded(lambda w, s: s.throttle_signal(True)) == [wait(6, 1), arrive(4)]
-
-
-def test_signal_and_advance_takes_a_signal_with_32_lanes_and_then_asks() -> None:
-    def body(w: Warp, scheduler: TileScheduler) -> None:
-        work = scheduler.scheduler_iterator()
-        work.signal_and_advance()
-        assert (work.producer_state.index(), work.producer_state.count()) == (1, 1)
-
-    assert recorded(body) == [
-        wait(4, 0), arrive(6), wait(2, 1), arrive(0, 1, 16), (Op.TMA_LOAD, 0, 0, 16, 1, 0),
-    ]  # fmt: skip
 
 
 def test_the_initial_tile_comes_first_and_the_fetch_is_left_to_the_next_call() -> None:
@@ -246,22 +204,6 @@ def kernel(case: Kernel) -> Program:
     return p.flatten()
 
 
-@pytest.mark.parametrize(("tiles", "stages"), [(1, 1), (3, 1), (1, 2), (3, 2), (2, 3)])
-def test_a_small_one_finishes_in_all_its_schedules(tiles: int, stages: int, every_end: Any) -> None:
-    assert every_end(kernel(Kernel(tiles, stages=stages, workers=1))) == {"finished"}
-
-
-@pytest.mark.parametrize("tiles", [1, 2, 5])
-def test_there_is_one_request_beyond_the_last_tile(tiles: int) -> None:
-    """The answers name tiles 1, 2, …; the last one names none, and everybody reads it."""
-    program = kernel(Kernel(tiles))
-    asked = [op[4] for code in program.code for op in code if op[0] == Op.TMA_LOAD]
-    assert asked == [*range(1, tiles), tiles]
-    for code in program.code:
-        assert [op[2] for op in code if op[0] == Op.READ] == asked
-    assert run_canonically(program).finished
-
-
 def test_a_request_more_than_that_is_never_taken_and_the_drain_waits_for_ever() -> None:
     assert run_canonically(kernel(Kernel())).finished
     assert not run_canonically(kernel(Kernel(requests_beyond=1))).finished
@@ -310,14 +252,3 @@ def test_the_throttle_keeps_the_requests_behind_the_load_warp(run: Any) -> None:
 def test_without_the_drain_cta_0_exits_under_the_arrivals_of_the_others(outcomes: Any) -> None:
     assert outcomes(kernel(Kernel(tiles=2, cluster=2, drains=0))) == {"EXITED_CTA", "finished"}
     assert outcomes(kernel(Kernel(tiles=2, cluster=2))) == {"finished"}
-
-
-def test_a_second_drain_waits_for_ever() -> None:
-    for tiles in (1, 2, 3):
-        assert run_canonically(kernel(Kernel(tiles))).finished
-        assert not run_canonically(kernel(Kernel(tiles, drains=2))).finished
-
-
-def test_one_lane_a_warp_is_too_few_consumers() -> None:
-    end = run_canonically(kernel(Kernel(tiles=1, consumer_lanes=1)))
-    assert (end.finished, end.faults) == (False, ())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
@@ -11,7 +9,6 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.pipelines import (
     EpiLoadPipeline,
-    LoadOrderBarrier,
 )
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -60,32 +57,3 @@ def test_the_barrier_asked_for_after_the_step_is_the_next_stages() -> None:
 
 
 # the order of the loads
-
-
-def two_roles(tiles: int, *, first_only: bool = False) -> Program:
-    """The main load arrives for each tile, or for the first; the epilogue load waits as often."""
-    p = Protocol("order")
-    storage = p.mbarriers("load_order", 1, count=1)
-    handovers = min(tiles, 1) if first_only else tiles
-
-    @p.role("main_load")
-    def main_load(w: Warp) -> None:
-        order = LoadOrderBarrier(storage)
-        with w.elect_one():
-            for _ in range(handovers):
-                order.arrive_and_step()
-
-    @p.role("epilogue_load")
-    def epilogue_load(w: Warp) -> None:
-        order = LoadOrderBarrier(storage)
-        for _ in range(handovers):
-            order.wait_and_step()
-
-    return p.flatten()
-
-
-def test_for_each_tile_some_schedule_hangs_and_for_the_first_tile_only_none_does(every_end: Any) -> None:
-    assert every_end(two_roles(1)) == {"finished"}
-    for tiles in range(2, 7):
-        assert every_end(two_roles(tiles)) == {"finished", "stuck"}, tiles
-        assert every_end(two_roles(tiles, first_only=True)) == {"finished"}, tiles

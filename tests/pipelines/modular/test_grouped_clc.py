@@ -56,17 +56,6 @@ def of(program: Program, name: str) -> list[tuple[int, ...]]:
     return [op for op in code if op[0] not in skip and op[:2] != (Op.FENCE, Fence.MBARRIER_INIT)]
 
 
-def test_the_scheduler_waits_from_the_third_signal_on_and_one_lane_tells_both_ctas() -> None:
-    def signal(stage: int, item: int) -> list[tuple[int, ...]]:
-        return [(Op.WRITE, stage, item), *((Op.ARRIVE, 8 * cta + stage, 1, 0, -1, 0) for cta in range(2))]
-
-    assert of(kernel(3), "scheduler@0") == [
-        *signal(0, 1), *signal(1, 2), (Op.WAIT, 2, 0, 0), *signal(0, 3), (Op.WAIT, 2, 0, 0), (Op.WAIT, 3, 0, 0),
-    ]  # fmt: skip
-    assert of(kernel(1), "scheduler@0")[3:] == [(Op.WAIT, 2, 0, 0)], "the drain waits for used stages only"
-    assert of(kernel(0), "scheduler@0") == []
-
-
 def test_an_mma_warp_fetches_the_next_tile_before_it_works_on_this_one() -> None:
     def fetch(stage: int, parity: int) -> list[tuple[int, ...]]:
         return [(Op.WAIT, 8 + stage, parity, 0), (Op.FENCE, Fence.PROXY_ASYNC, 0), (Op.ARRIVE, 2 + stage, 32, 0, -1, 0)]

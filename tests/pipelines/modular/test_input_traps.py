@@ -250,13 +250,3 @@ def test_a_stale_answer_lets_the_mma_warp_read_too_soon(outcomes: Any) -> None:
 
 
 # what expect_bytes hides
-
-
-def test_expect_bytes_is_the_arrival(outcomes: Any) -> None:
-    def load_and_arrive(pipe: Pipe, items: int, fill: Use) -> None:
-        for i in range(items):
-            with pipe.producer().acquire() as tiles:
-                fill(tiles.stage(), tiles.barrier(), i)
-                tiles.barrier().arrive()  # as if expect_bytes did not
-
-    assert "OVER_ARRIVAL" in outcomes(gemm(2, 3, load_and_arrive), schedules=20)

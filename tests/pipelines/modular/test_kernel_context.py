@@ -17,27 +17,8 @@ def contexts(m: int, n: int, group: int) -> list[KernelContext]:
     return [KernelContext(group, m, n, rank) for rank in range(m * n)]
 
 
-def a_tile(rank: int, m: int) -> int:
-    """Which rows of A a CTA needs: its row of the cluster."""
-    return rank % m
-
-
-def b_tile(rank: int, m: int, group: int) -> tuple[int, int]:
-    """Which rows of B: its column's, and of a pair its half."""
-    return rank // m, rank % m % group
-
-
 def bits(mask: int) -> set[int]:
     return {rank for rank in range(mask.bit_length()) if mask >> rank & 1}
-
-
-@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
-def test_a_slice_lands_where_its_tile_is_needed(m: int, n: int, group: int) -> None:
-    ranks = range(m * n)
-    for ctx in contexts(m, n, group):
-        mine = ctx.block_rank_in_cluster
-        assert bits(ctx.a_multicast_mask) == {r for r in ranks if a_tile(r, m) == a_tile(mine, m)}
-        assert bits(ctx.b_multicast_mask) == {r for r in ranks if b_tile(r, m, group) == b_tile(mine, m, group)}
 
 
 @pytest.mark.parametrize(("m", "n", "group"), SHAPES)
