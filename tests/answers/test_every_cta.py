@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipesim.answers.check import check
+from pipesim.answers.every_cta import kinds
+from pipesim.answers.every_cta.conditions import broken
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
@@ -15,6 +19,7 @@ from pipesim.findings.identity import place_of
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
@@ -23,6 +28,8 @@ from pipesim.report.sentences.check import check_sentence, ctas_words, kinds_wor
 from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel, ring_of_cta
 from tools.judge_ctas import by_force, kinds_of
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -86,15 +93,57 @@ def test_each_kind_has_its_findings(tmp_path: Path) -> None:
         assert main(["check", file, "--quick", *(f"--ignore=deadlock:{role}" for role in waived)]) == code
 
 
+def test_the_kernel_of_the_front_page_hangs_in_its_last_cta() -> None:
+    """The last tile of 5,000 elements is not whole: it is not loaded, and waited for."""
+    kernel = str(ROOT / "docs" / "examples" / "scale_tail.ptx")
+    report = check(find(kernel), {}, quick=True)
+    assert (report.verdict, ctas_words(report.scope)) == (Verdict.REFUTED, "CTA 9 of 10")
+    assert kinds_words(report) == ["9 like CTA 0 proved", "CTA 9 refuted (blockIdx.x > 8 at scale_tail.cu:41)"]
+    whole = check(find(kernel, sets=("20=5120",)), {}, quick=True)
+    assert (whole.verdict, ctas_words(whole.scope), whole.kinds) == (Verdict.PROVED, "every CTA", ())
+
+
+X, Y = "blockIdx.x", "blockIdx.y"
+
+
+@pytest.mark.parametrize(
+    ("asked", "here", "words"),
+    [
+        (lambda x, y: 4 * x + y > 20, (9, 0), "4 * blockIdx.x + blockIdx.y > 20"),
+        (lambda x, y: x * 128 + 128 <= 1000, (7, 0), "blockIdx.x > 6"),
+        (lambda x, y: x < y, (0, 1), "blockIdx.x < blockIdx.y"),
+        (lambda x, y: x + 3 == y, (1, 4), "blockIdx.x + 3 == blockIdx.y"),
+        (lambda x, y: x // 2 == 3, (6, 0), "blockIdx.x / 2 == 3"),
+        (lambda x, y: (x & 5) > 3, (4, 0), "(blockIdx.x & 5) > 3"),
+    ],
+)  # fmt: skip
+def test_conditions_have_the_words_of_the_kernel(
+    asked: Callable[[int, int], bool], here: tuple[int, int], words: str
+) -> None:
+    """What another CTA breaks is said with what the kernel computes."""
+    inputs = FreeInputs()
+    bool(asked(inputs.free(X, 0, 0, 99), inputs.free(Y, 0, 0, 99)))
+    found = broken(inputs, {name: np.array([value]) for name, value in zip((X, Y), here, strict=True)})
+    assert found is not None
+    assert found.words == words
+
+
 def test_equal_findings_are_one(tmp_path: Path) -> None:
     """CTAs 0 to 2 load one tile less than they wait for, and CTA 3, which has fewer tiles, as well."""
     more = SHARE + "\n add.u32 %r31, %r30, 1;"
     report = checked(tmp_path, *ring_of_cta(more, (4, 1, 1), trips=30, other=31), quick=True)
     (found,) = report.refutations
     assert [(kind.cta, kind.ctas) for kind in found.kinds] == [(0, 3), (3, 1)]
-    assert "in 3 like CTA 0 and CTA 3 (blockIdx.x > 2 at ring.ptx:50)" in "\n".join(check_lines(report, 100))
+    assert "in 3 like CTA 0 and CTA 3 (blockIdx.x > 2)" in "\n".join(check_lines(report, 100))
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check looks at 6 kinds of CTAs."""
+    monkeypatch.setattr(kinds, "MOST_KINDS", 6)
+
+
+@pytest.mark.usefixtures("few")
 def test_waivers_agree_with_nothing_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All that is found is waived, but there are more kinds of CTAs than are looked at."""
     checked(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32), quick=True)
@@ -130,18 +179,19 @@ OWN = """ mov.u32 %r30, 2;
  @!%p9 mbarrier.init.shared::cta.b64 [%r3+48], %r31;"""
 
 
+@pytest.mark.usefixtures("few")
 def test_of_more_kinds_than_are_looked_at_nothing_is_proved(tmp_path: Path) -> None:
     report = checked(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=30))
     assert (report.verdict, report.how) == (Verdict.UNKNOWN, How.SOME_CTAS)
-    assert "proved for 64 CTAs" in check_sentence(report)
-    assert len(report.kinds) == 64
-    lines = [line for line in check_lines(report, 100) if "ctas" in line or "more kinds" in line]
-    assert lines
+    assert "proved for 6 CTAs" in check_sentence(report)
+    assert len(report.kinds) == 6
+    assert "200 CTAs of 6 kinds" in "\n".join(check_lines(report, 100))
 
 
 def test_the_document_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checked(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30), quick=True)
     assert main(["check", str(tmp_path / "ring.ptx"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)["report"]
-    assert report["kinds"][0] == {"cta": 0, "ctas": 3, "contents": {}, "differs": "", "verdict": "proved"}
+    first = {"cta": 0, "ctas": 3, "contents": {}, "differs": "", "line": "", "verdict": "proved"}
+    assert report["kinds"][0] == first
     assert (report["scope"]["ctas"], report["scope"]["grid"]) == ([], 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipesim.ptx.free.arrays import FreeArray
+from pipesim.answers.every_cta.words import broken_words
 from pipesim.ptx.free.forms import Atom, Form, Terms
 from pipesim.ptx.free.varying import Condition, FreeInputs
 
@@ -62,7 +62,7 @@ def broken(
         form = Form(0, terms)
         value = evaluation.sum(form)
         if not holds(condition, value, form):
-            return Broken(condition.position, _words(form, condition, int(value[0]), inputs.arrays))
+            return Broken(condition.position, broken_words(form, condition, int(value[0]), inputs.arrays))
     return None
 
 
@@ -120,39 +120,6 @@ def _tried_to(
             return int(tried[wrong[0] // others]) - 1
         at, step = int(tried[-1]), 4 * step
     return at
-
-
-def _words(form: Form, condition: Condition, value: int, arrays: Mapping[str, FreeArray]) -> str:
-    """What is so instead of a condition: of an element of an array its value, and not the value's number."""
-    names = [atom_words(atom) for atom, _ in form.terms]
-    if not all(names):
-        return ""
-    steps = [factor for _, factor in form.terms]
-    low, high = condition.low, condition.high
-    step, add = 1, 0
-    if any(atom.in_memory for atom, _ in form.terms):
-        known = [arrays[atom.name] if atom.in_memory else None for atom, _ in form.terms]
-        sizes = {each.step if each is not None else 1 for each in known}
-        if len(sizes) > 1:
-            return ""
-        step, add = sizes.pop(), sum(f * each.low for f, each in zip(steps, known, strict=True) if each is not None)
-    said = " + ".join(f"{factor} * {name}" if factor > 1 else name for name, factor in zip(names, steps, strict=True))
-    if value > high:
-        return f"{said} > {high * step + add:,}"
-    return f"{said} < {low * step + add:,}" if value < low else f"{said} = {value * step + add:,}"
-
-
-def atom_words(atom: Atom) -> str:
-    """``blockIdx.x``, ``lens[blockIdx.x + 1]``: a free input as the kernel's author would write it, else ""."""
-    if atom.function is not None:
-        return ""
-    if not atom.arguments:
-        return atom.name
-    index = atom.arguments[0]
-    names = [(atom_words(each), factor) for each, factor in index.terms]
-    parts = [f"{factor} * {name}" if factor != 1 else name for name, factor in names]
-    parts += [str(index.constant)] if index.constant or not parts else []
-    return f"{atom.name}[{' + '.join(parts)}]" if all(name for name, _ in names) else ""
 
 
 def holds(condition: Condition, value: Any, form: Form) -> Any:

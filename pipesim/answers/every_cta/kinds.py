@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipesim.answers.every_cta.conditions import Evaluation, broken, covered, depends_on_contents, holds
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
-from pipesim.ptx.coverage import place_in
+from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.extract import Extraction
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
@@ -34,7 +34,7 @@ class CtaKind:
     """Clusters that do the same as the first of them, whose first CTA this is. ``clusters``: how many, so far.
 
     ``inputs``: under which conditions they do, which ``instructions`` have shown.
-    ``differs``: what is not so in this cluster that is in the one before, ``blockIdx.x > 62 at kernel.cu:55``.
+    ``differs``: what is so in this cluster, and not in the one before, ``blockIdx.x > 62``, at this ``line``.
     ``contents``: the elements of free arrays that were chosen for this run, with their values, by their names.
     ``settings``: the same by their places, as ``--set`` has them.
     """
@@ -44,6 +44,7 @@ class CtaKind:
     instructions: int
     clusters: int = 0
     differs: str = ""
+    line: str = ""
     contents: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, int] = field(default_factory=dict)
 
@@ -55,13 +56,12 @@ class EveryCta:
     all are of one of the kinds. ``undecided``: an element of which it was not found whether other contents are left.
     """
 
-    def __init__(self, first: Extraction, most: int = MOST_KINDS) -> None:
+    def __init__(self, first: Extraction) -> None:
         launch = first.kernel.launch
         self._grid, self._cluster = launch.grid, launch.cluster
         self._names = [launch.place_name(axis) for axis in range(3)]
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self._shape: Shape = (x, y, z)
-        self._most = most
         at = [a // c for a, c in zip(launch.first_cta, launch.cluster, strict=True)]
         alone = launch.cta is not None
         self._start = (at[2] * y + at[1]) * x + at[0] if alone else 0
@@ -99,7 +99,7 @@ class EveryCta:
                 if found is None:
                     break
                 self.looked_at = int(left[0])
-                if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
+                if len(self.kinds) == MOST_KINDS or self._spent > _MOST_INSTRUCTIONS:
                     return
                 made = self._follow(*found)
                 left = self._take(-1, left)
@@ -158,15 +158,17 @@ class EveryCta:
         usual = {(name, n): number for name, array in arrays.items() for n, number in enumerate(array.usual)}
         every = {word: np.array([number]) for word, number in (usual | contents).items()}
         found = broken(self.kinds[-1].inputs, self.places(np.array([cluster])), every)
-        differs = ""
+        words, line = "", ""
+        kernel = self._first.kernel
         if found is not None:
-            differs = " at ".join(filter(None, (found.words, place_in(self._first.kernel, found.position))))
+            body = kernel.function.body
+            words, line = found.words, source_of(body[min(found.position, len(body) - 1)], kernel.module)
         cta = self.first_cta_of(cluster)
         values = [(name, n, arrays[name].low + number * arrays[name].step) for (name, n), number in contents.items()]
         made = self._first.elsewhere(cta, tuple(values))
-        words = {f"{name}[{n}]": value for name, n, value in values if (name, n) in chosen}
+        chosen_values = {f"{name}[{n}]": value for name, n, value in values if (name, n) in chosen}
         settings = {arrays[name].setting(n): value for name, n, value in values}
-        self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, differs, words, settings))
+        self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, words, line, chosen_values, settings))
         self.arrays.update(made.inputs.arrays)
         return made
 

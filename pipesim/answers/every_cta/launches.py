@@ -141,7 +141,7 @@ class OtherLaunches:
             return ()
         ctas = self._target.program.ctas if self._target.program is not None else 1
         return tuple(
-            CtaKindVerdict(each.cta, each.clusters * ctas, self._verdict(shape), each.differs, each.contents)
+            CtaKindVerdict(each.cta, each.clusters * ctas, self._verdict(shape), each.differs, each.line, each.contents)
             for each, shape in zip(looked.every.kinds, looked.shapes, strict=False)
         )
 

@@ -76,14 +76,15 @@ class Origin:
 class CtaKindVerdict:
     """CTAs that do the same: how many, the first of them, and the verdict on what they do.
 
-    ``differs``: what is not so for them that is so for those of the kind before. ``contents``: what elements of free
-    arrays hold where they do. ``ctas`` is 0 where that depends on the contents.
+    ``differs``: what is so for them, and not for those of the kind before, at this ``line``. ``contents``: what
+    elements of free arrays hold where they do. ``ctas`` is 0 where that depends on the contents.
     """
 
     cta: int
     ctas: int
     verdict: Verdict
     differs: str = ""
+    line: str = ""
     contents: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -218,10 +218,14 @@ def _program(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
 
 
 def _in_ctas(shown: Counterexample, width: int) -> list[str]:
-    """Where not all CTAs do the same, those in which the finding is."""
-    said = [kind_words(each, with_verdict=False) for each in shown.kinds]
-    more = [f"CTAs of {count(len(said) - MOST_PLACES, 'more kind')}"] if len(said) > MOST_PLACES else []
-    return wrap(f"in {listed([*said[:MOST_PLACES], *more])}", width, "  ", "    ") if said else []
+    """Where not all CTAs do the same, those in which the finding is, and the line where they differ."""
+    kinds = shown.kinds[:MOST_PLACES]
+    texts = {each.line: text for each in kinds if (text := text_of(each.line))}
+    said = [kind_words(replace(each, line="") if each.line in texts else each) for each in kinds]
+    more = len(shown.kinds) - len(kinds)
+    said += [f"CTAs of {count(more, 'more kind')}"] if more else []
+    lines = wrap(f"in {listed(said)}", width, "  ", "    ") if said else []
+    return lines + [each for line, text in texts.items() for each in source_lines(line, text, width, "    ")]
 
 
 def _after(shown: Counterexample, width: int) -> list[str]:

@@ -124,14 +124,15 @@ def limit_words(report: CheckReport) -> str:
 
 def kinds_words(report: CheckReport) -> list[str]:
     """``63 like CTA 0 proved``, ``CTA 63 refuted (blockIdx.x > 62 at kernel.cu:55)``: kinds of CTAs, if several."""
-    return [kind_words(each) for each in report.kinds]
+    return [kind_words(each, each.verdict.value) for each in report.kinds]
 
 
-def kind_words(each: CtaKindVerdict, *, with_verdict: bool = True) -> str:
-    """``63 like CTA 0 proved``, or without the verdict ``CTA 63 (blockIdx.x > 62 at kernel.cu:55)``."""
+def kind_words(each: CtaKindVerdict, verdict: str = "") -> str:
+    """``63 like CTA 0 proved``, ``CTA 63 refuted (blockIdx.x > 62 at kernel.cu:55)``."""
     who = f"CTA {number(each.cta)}" if each.ctas <= 1 else f"{number(each.ctas)} like CTA {number(each.cta)}"
     who += f" with {values_words(each.contents)}" if each.contents else ""
-    return f"{who}{f' {each.verdict.value}' if with_verdict else ''}" + (f" ({each.differs})" if each.differs else "")
+    why = " at ".join(filter(None, (each.differs, place(each.line))))
+    return " ".join(filter(None, (who, verdict, f"({why})" if why else "")))
 
 
 def how_words(report: CheckReport) -> str:
