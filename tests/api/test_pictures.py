@@ -94,16 +94,6 @@ def test_many_agents_share_the_lanes_of_their_roles() -> None:
     inside(ET.fromstring(found.svg()))
 
 
-def test_a_timeline_has_a_row_for_each_agent_and_a_bar_for_what_it_does() -> None:
-    root = ET.fromstring(pipesim.simulate(f"{EXAMPLES}/scale.py:scale").svg())
-    inside(root)
-    assert {"load", "scale/0", "scale/1", "store"} <= set(texts(root))
-    kinds = {r.get("class") for r in root.iter(f"{NS}rect")}
-    assert {"issue", "work", "room", "data", "copy"} <= kinds
-    rows = {float(r.attrib["y"]) for r in root.iter(f"{NS}rect") if r.get("class") == "issue"}
-    assert len(rows) == 5, "four agents, and the legend"
-
-
 def test_a_simulation_is_exported_as_the_command_writes_it(tmp_path: Path) -> None:
     run = pipesim.simulate("producer_consumer", tiles=3)
     for to in ("html", "svg", "perfetto"):

@@ -201,13 +201,6 @@ def test_a_tolerance_decides_a_comparison() -> None:
     assert near.divergence is None
 
 
-def test_a_verification_has_findings_with_and_without_a_counterexample() -> None:
-    checked, simulated = pipesim.verify(BROKEN["two_consumers_one_counted"], hardware=False).findings
-    assert checked.counterexample is not None
-    assert simulated.counterexample is None
-    assert (checked.kind, simulated.kind) == ("race", "deadlock")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -49,16 +49,6 @@ def test_without_a_command_the_help_is_printed(call: Call) -> None:
     assert call("help").code == call("--help").code == 0
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_the_help_of_a_command_ends_with_its_examples(call: Call, command: Any) -> None:
-    answer = call("help", command.name)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == call(command.name, "--help").out
-    assert 2 <= len(command.examples) <= 3
-    end = "".join(f"  {typed}\n      {purpose}\n" for typed, purpose in command.examples)
-    assert answer.out.endswith(f"\nexamples:\n{end}")
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("typed", TYPED)
 def test_an_example_can_be_parsed(typed: str) -> None:

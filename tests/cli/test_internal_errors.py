@@ -116,13 +116,6 @@ def test_the_traceback_is_there_if_it_is_asked_for(
     assert "Traceback" not in call("run", PC).err
 
 
-def test_an_exception_before_a_command_is_known(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipesim.cli.main.parse", lambda *_: 1 // 0)
-    answer = call("run", PC)
-    assert (answer.code, answer.out) == (70, "")
-    assert "ZeroDivisionError" in answer.err
-
-
 def test_a_lack_of_memory_is_unknown(call: Call, raising: Callable[[BaseException], None]) -> None:
     raising(MemoryError())
     answer = call("check", PC, "--json")

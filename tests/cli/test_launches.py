@@ -21,7 +21,7 @@ import pytest
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.export.documents import launches_exit_code
 from pipesim.launches import checks, inject
-from pipesim.launches.command import observed_environment, spool_folder
+from pipesim.launches.command import observed_environment
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.process.watch import SignalError
@@ -91,16 +91,6 @@ class TestWhatIsWritten:
         assert call("launches", "--ptx", "nowhere", *sh("touch ran")).code == 2
         assert not Path("ran").exists()
 
-    def test_the_document(self, call: Call) -> None:
-        answer = call("launches", "--json", *sh(f"echo printed; {COPY}"))
-        report = answer.json["report"]
-        assert (answer.json["exit_code"], report["status"], report["checked"]) == (0, 0, False)
-        assert report["command"] == ["sh", "-c", f"echo printed; {COPY}"]
-        (kernel,) = report["kernels"]
-        assert [each["file"] for each in kernel["caught"]] == ["scale_ws.json", "scale_ws-2.json"]
-        index = json.loads(Path("launches/launches.json").read_text())
-        assert [each["name"] for each in index["kernels"]] == ["scale_ws"]
-
 
 class TestVerdicts:
     def test_a_refuted_one_is_a_finding_and_is_named(self, call: Call, prepared: Path) -> None:
@@ -158,11 +148,6 @@ class TestExitCode:
     )
     def test_of_a_program_and_verdicts(self, status: int, verdicts: tuple[Verdict | None, ...], code: int) -> None:
         assert launches_exit_code(self.report(status, *verdicts)) == code
-
-    def test_a_program_that_fails_is_reported_with_what_it_launched(self, call: Call) -> None:
-        answer = call("launches", *sh(f"{COPY}; exit 42"))
-        assert answer.code == 42
-        assert answer.out.split("✓ ")[1].split("\n\n")[0].split()[-5:] == ["command", "ended", "with", "status", "42"]
 
 
 class TestTheProgramItself:
@@ -247,13 +232,6 @@ class TestTheEnvironment:
         assert (made["HOME"], made["PIPESIM_LAUNCHES_SPOOL"]) == ("/h", str(tmp_path))
         assert Limits.from_environment(made) == limits
         assert os.pathsep not in observed_environment(tmp_path, limits, {})["PYTHONPATH"]
-
-    def test_the_folder_of_records_is_private_and_goes(self) -> None:
-        with spool_folder() as spool:
-            assert spool.stat().st_mode & 0o777 == 0o700
-            (spool / "below").mkdir()
-            (spool / "below" / "x").write_text("")
-        assert not spool.exists()
 
     def test_a_library_is_injected_where_it_is_asked_for(
         self, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -187,11 +187,6 @@ def here(source: str) -> int:
     return number
 
 
-def test_the_file_without_a_mistake_runs(call: Call, user: Callable[[str], None]) -> None:
-    user(GOOD)
-    assert (call("run", "mine.py:f").code, call("run", "mine.py:f").err) == (0, "")
-
-
 @pytest.mark.parametrize("mistake", slow_but(list(REFUSED)[::4], REFUSED))
 def test_a_mistake_is_told_with_the_users_line(
     call: Call, user: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: str
@@ -224,13 +219,6 @@ class TestBarriers:
         assert fault["line"] == f"{tmp_path / 'mine.py'}:{here((tmp_path / 'mine.py').read_text())}"
         assert fault["correction"] == "initialise more[1] in the init: the program never does"
         assert "likely correction: initialise more[1] in the init" in call("run", "mine.py:f").out
-
-    def test_an_init_that_comes_too_late_needs_another_correction(
-        self, call: Call, user: Callable[[str], None]
-    ) -> None:
-        user(GOOD.replace(READ, f"{READ}; more[1].arrive(); more[1].init(1)"))
-        answer = call("run", "mine.py:f", "--json")
-        assert [(f["kind"], f["correction"]) for f in answer.json["report"]["faults"]] == [("not_initialised", "")]
 
 
 NEVER = GOOD.replace(

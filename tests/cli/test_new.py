@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipesim.cli.new import TEMPLATE
-from tests.support.lanes import slow_after, slow_but
+from tests.support.lanes import slow_after
 
 Call = Callable[..., Any]
 FINISHED = "✓ finished: no deadlock and no fault in this schedule"
@@ -40,14 +40,6 @@ def test_a_path_is_quoted_in_the_commands(call: Call) -> None:
     Path("a folder").mkdir()
     assert "pipesim check 'a folder/gemm.py'\n" in call("new", "a folder/gemm.py").out
     assert call("run", "a folder/gemm.py:gemm").verdict == FINISHED
-
-
-@pytest.mark.parametrize(
-    "name", slow_but(["stages"], ["load", "init", "p", "tile_in", "stages", "compute", "_x", "küche", "range"])
-)
-def test_a_name_that_the_template_uses_inside_is_free(call: Call, name: str) -> None:
-    assert call("new", f"{name}.py").code == 0
-    assert call("run", f"{name}.py:{name}", "-p", "tiles=4").verdict == FINISHED
 
 
 def test_a_file_is_overwritten_only_if_asked(call: Call) -> None:

@@ -64,18 +64,6 @@ def test_every_command_takes_it(call: Call, ring: str, words: list[str]) -> None
     assert call(*words, file + colon).out == long.out
 
 
-def test_of_several_each_is_named(call: Call) -> None:
-    Path("mine.py").write_text(HEAD + makes("ring") + makes("two", " -> int") + makes("three"), encoding="utf-8")
-    answer = call("show", "mine.py")
-    assert answer.code == 2
-    assert answer.error == [
-        "pipesim: mine.py has several functions that make a protocol",
-        "  probable cause: it has ring, three",
-        "  try: mine.py:ring or mine.py:three",
-    ]
-    assert call("check", "mine.py:three").code == 0
-
-
 @pytest.mark.slow
 def test_check_takes_all_of_a_file(call: Call) -> None:
     three = makes("three").replace("return p", "print(stages)\n    return p")

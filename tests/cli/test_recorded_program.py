@@ -51,12 +51,6 @@ def test_diff_refuses_it(call: Call, odd: tuple[Path, str]) -> None:
     assert answer.error[-1].startswith("  try: record it again, or name the protocol")
 
 
-def test_compare_refuses_it(odd: tuple[Path, str]) -> None:
-    with pytest.raises(EvidenceError) as raised:
-        pipesim.compare(odd[0])
-    assert (raised.value.fact, raised.value.place) == (odd[1], str(odd[0]))
-
-
 def test_diff_of_two_compares_neither_with_the_protocol(call: Call, recorded: Path, odd: tuple[Path, str]) -> None:
     path, fact = odd
     out = " ".join(call("diff", recorded, path).out.split())

@@ -75,21 +75,6 @@ class TestSavedTrace:
         right = call("diff", "t.parquet", "--protocol", ring, "-p", "arrivals=6")
         assert right.code == 1  # the twin: this one goes on
 
-    def test_a_window_of_it_conforms_and_says_what_it_left_out(self, call: Call) -> None:
-        call("run", PC, "-p", "tiles=16", "--window", "4..10", "--save-trace", "t.parquet")
-        trace = read_trace("t.parquet")
-        assert trace.meta.window == (4, 10)
-        assert [(h.written, h.dropped, h.passes) for h in trace.meta.ctas] == [((24, 30, 30), (), (16, 16, 16))]
-        answer = call("diff", "t.parquet")
-        assert answer.code == 0
-        assert "✓ 84 events of 1 CTA conform (iterations 4 to 9 of 16)" in answer.out
-        assert "iterations 0 to 3 and 10 to 15 were not recorded" in answer.out
-        assert "every agent completed all of them" in answer.out
-        assert "iterations 4 to 9 kept · ✓ 0 records dropped" in answer.out
-        assert answer.verdict.startswith(
-            "✓ the simulated trace conforms to the protocol in iterations 4 to 9 (simulation of NVIDIA H100 80GB HBM3)"
-        )
-
 
 @pytest.mark.parametrize("option", ["--save-trace", "--save-program"])
 def test_nothing_is_overwritten_and_nothing_done_before_that_is_known(

@@ -31,15 +31,6 @@ def test_a_built_in_protocol(call: Call) -> None:
     assert "consumer ×3" in answer.out
 
 
-def test_a_file_of_ones_own_and_its_program(call: Call, ring: str) -> None:
-    assert call("run", ring, "--save-program", "ring.json").code == 0
-    shown = call("show", ring)
-    assert len(diagram(shown.out)) == 3
-    told = "\n  A ring whose consumer hands back the first arrivals tiles only.\n"
-    assert told in shown.out, "what the author says of it, which a program does not keep"
-    assert call("show", "ring.json").out == shown.out.replace(told, "")
-
-
 def test_a_picture(call: Call) -> None:
     assert call("show", PC, "--svg", "pc.svg").out == call("show", PC).out
     first = Path("pc.svg").read_text(encoding="utf-8")
@@ -50,16 +41,6 @@ def test_a_picture(call: Call) -> None:
     assert Path("pc.svg").read_text(encoding="utf-8") == first
     assert call("show", PC, "-p", "stages=2", "--svg", "pc.svg", "--force").code == 0
     assert "full[2]" in Path("pc.svg").read_text(encoding="utf-8")
-
-
-def test_json(call: Call) -> None:
-    found = call("show", PC, "--json").json
-    assert [role["name"] for role in found["roles"]] == ["producer", "consumer"]
-    assert [(g["name"], g["count"], g["signals"][0]["means"]) for g in found["groups"]] == [
-        ("full", 1, "arrive_expect"),
-        ("empty", 2, "arrive"),
-    ]
-    assert found["totals"]["smem_bytes"] == 65600
 
 
 def test_roles_that_do_not_fit_beside_each_other_are_said_so() -> None:

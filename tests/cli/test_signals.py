@@ -34,15 +34,6 @@ def sends(number: signal.Signals) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize(("number", "code", "said"), ENDS)
-def test_each_has_its_exit_code(
-    call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, said: str
-) -> None:
-    monkeypatch.setattr("pipesim.targets.find", sends(number))
-    answer = call("run", PC)
-    assert (answer.code, answer.out, answer.err) == (code, "", said)
-
-
-@pytest.mark.parametrize(("number", "code", "said"), ENDS)
 def test_one_that_a_library_catches_is_not_lost(
     call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, said: str
 ) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from pipesim.answers.run import inner_period, run, why_no_bound, why_no_period
-from pipesim.answers.views.run import NoBound, NoPeriod
+from pipesim.answers.run import inner_period, run
+from pipesim.answers.views.run import NoBound
 from pipesim.conform.timing import engines_busy, time_spent, without_optional
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
@@ -39,28 +37,11 @@ def test_no_time_of_any_agent_is_left_over(name: str) -> None:
         assert abs(sum(share for (of, _), share in shares.items() if of == agent) - 1000) <= len(shares)
 
 
-def test_the_rows_of_a_gemm_are_its_operations() -> None:
-    program = find("gemm_sm90").build()
-    consumer = rows(program, whole(program), "consumer/0")
-    assert list(consumer) == [
-        "issue", "waiting for full", "waiting for its wgmma groups", "tile reads and writes", "work",
-        "waiting for named barrier 1", "waiting for its bulk groups",
-    ]  # fmt: skip
-    assert consumer["waiting for its wgmma groups"] > 250
-
-
 def test_what_is_not_recorded_is_part_of_a_row_that_says_so() -> None:
     program = find("gemm_sm90").build()
     consumer = rows(program, simulate(program, H200).trace, "consumer/0")
     assert list(consumer) == ["issue", "waiting for full", "issue and wgmma groups", "tile reads and writes", "work",
                               "issue and bulk groups"]  # fmt: skip
-
-
-def test_other_operations_than_those_of_the_events_are_everything_else() -> None:
-    """A GEMM that tries before it waits, with the trace of one that does not."""
-    trace = simulate(find("gemm_sm90").build(), H200).trace
-    tries = find("gemm_sm90").build({"lookahead": 1})
-    assert {"everything else"} == rows(tries, trace, "consumer/0").keys() - {"waiting for full", "work"}
 
 
 @pytest.mark.sampled(5)
@@ -107,12 +88,3 @@ class TestPeriods:
         line = run(find(name).build(), H200).simulation
         assert (line.period_millicycles is None and line.steady) == (line.no_period is not None)
         assert (line.bound_by == "") == (line.no_bound is not None)
-
-    def test_reasons(self) -> None:
-        few = find("producer_consumer").build({"tiles": 4})
-        assert (why_no_period(few), why_no_bound(few)) == (NoPeriod.TOO_FEW, NoBound.TOO_FEW)
-        line = run(few, H200).simulation
-        assert (line.no_period, line.bound_by) == (NoPeriod.TOO_FEW, "the consumers"), "the ring law needs no run"
-        code = tuple(() for _ in few.code)
-        none = replace(few, code=code, lines=code)
-        assert (why_no_period(none), why_no_bound(none)) == (NoPeriod.NO_WAITS, NoBound.NO_LOOP)

@@ -16,7 +16,7 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.schema import Trace
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 Make = Callable[..., Any]
@@ -24,7 +24,6 @@ USUAL = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 FAULTY = "h200/producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-swapped_stages-at-7.parquet"
 HUNG = "h200/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
 MULTICAST = "h200/cluster_multicast-c2-cw2-ob8192-sb8192-s4-t24-w600-g2-both.parquet"
-ALONE = "h200/cluster_multicast-c1-cw2-ob8192-sb8192-s4-t24-w600-g1-both.parquet"
 GEMM = "h200/gemm_sm90-bk64-bn128-d0-e300-kgs1-ki16-l0-nc2-s4-t2-tm1-g1.parquet"
 SCHEDULER = "h200/persistent_scheduler-a700-cs2-cw2-ki8-s4-tb16384-t16-w600-g1-both.parquet"
 
@@ -63,22 +62,6 @@ class TestStatedError:
         assert (found.verdict, found.figure) == (TimeVerdict.OFF, PERIOD)
         assert -515 < (found.off_permille or 0) < -485
         assert found.stated is not None
-
-    def test_another_order_differs_though_the_times_are_right(self, stored: Make) -> None:
-        case = stored(USUAL)
-        waits = case.rows(1, EventKind.WAIT_RETURN)
-        order = list(range(len(case.trace.events)))
-        order[waits[9]], order[waits[10]] = waits[10], waits[9]
-        wrong = case.ordered(order)
-        assert agreement_of(wrong.program, wrong.trace).agreement is Agreement.DIFFERS
-        assert times_of(wrong.program, wrong.trace).verdict is TimeVerdict.WITHIN_STATED_ERROR
-
-    def test_a_profile_that_states_nothing(self, stored: Make) -> None:
-        """As one of an older version."""
-        case = stored(USUAL)
-        found = times_of(case.program, case.trace, replace(load_profile("h200"), errors=(), assumed=()))
-        assert (found.verdict, found.stated) == (TimeVerdict.OFF, None)
-        assert found.off_permille == times_of(case.program, case.trace).off_permille
 
 
 class TestAssumed:
@@ -121,13 +104,6 @@ class TestAssumed:
         assert "consumer" in {
             each.name for each in times_of(case.program, slower(case.trace, 2), WITHOUT_WORKS).assumed
         }
-
-    def test_a_work_that_was_not_recorded(self, stored: Make) -> None:
-        case = stored(ALONE)
-        works = (EventKind.WORK_BEGIN, EventKind.WORK_END)
-        silent = case.without(*[row for kind in works for row in case.rows(kind=kind)])
-        found = times_of(silent.program, silent.trace)
-        assert found.assumed == (TimeAssumption(AssumedKind.WORK, "consumer", 600, None),)
 
     @pytest.mark.sampled(1)
     @pytest.mark.parametrize("name", ["gemm_sm100", "attention_sm100"])

@@ -72,14 +72,6 @@ def test_reading_a_trace() -> None:
     }
 
 
-@pytest.mark.parametrize("tiles", [1, 2, 4])
-def test_a_run_without_a_lap_has_no_period(tiles: int) -> None:
-    reading = read(by_hand(tiles))
-    assert reading is not None
-    assert reading.period_millicycles is None
-    assert reading.total == 100 * tiles + 30
-
-
 RUNS = (
     Run(False, 0, (900,), (98_000, 97_000)),
     Run(False, 1, (920,), (99_000, 0)),
@@ -148,18 +140,6 @@ def test_events_that_only_one_has_are_not_matched() -> None:
     assert (none.matched, none.bias_cycles, none.spread_cycles) == (0, 0, 0)
 
 
-def test_a_trace_in_which_the_sites_have_other_numbers() -> None:
-    trace = by_hand()
-    order = [5, 0, 7, 2, 4, 1, 6, 3]
-    shuffled = Trace(
-        replace(trace.meta, sites=tuple(SITES[n] for n in order)),
-        replace(trace.events, site=np.array([order.index(n) for n in trace.events.site], dtype=np.int64)),
-    )
-    timing = compare_timing(trace, shuffled, NOTHING, WARPS)
-    assert timing is not None
-    assert (timing.matched, timing.bias_cycles, timing.spread_cycles) == (80, 0, 0)
-
-
 @pytest.mark.parametrize("folder", ["h100", "h200"])
 def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, folder: str) -> None:
     """A regression bound: when it was written the errors were below 2 %, untraced and traced, on both chips."""
@@ -187,20 +167,6 @@ def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, fo
 def part_of(trace: Trace, first: int, end: int, lost: dict[int, int] | None = None) -> Trace:
     part = cut(trace, first, end)
     return lose(part, lost) if lost else part
-
-
-@pytest.mark.parametrize(("window", "prologue", "epilogue", "total"), [
-    ((0, 99), 70, 100, 1030), ((0, 10), 70, 100, 1030), ((0, 9), 70, None, None), ((1, 10), None, 100, None),
-    ((2, 8), None, None, None),
-])  # fmt: skip
-def test_what_a_window_shows_of_the_two_ends(
-    window: tuple[int, int], prologue: int | None, epilogue: int | None, total: int | None
-) -> None:
-    reading = read(part_of(by_hand(), *window))
-    assert reading is not None
-    assert (reading.prologue, reading.epilogue, reading.total) == (prologue, epilogue, total)
-    assert reading.period_millicycles == 100_000
-    assert reading.sites["mma", EventKind.WAIT_RETURN, "full"] == Spread(10, 10)
 
 
 def test_the_period_of_a_window_is_taken_from_the_steady_part_of_the_run() -> None:

@@ -172,19 +172,6 @@ class TestReport:
         triton_part(lambda _: "3.5.0"),
     )
 
-    def test_what_is_possible_follows_from_the_parts(self) -> None:
-        report = report_of(self.PARTS, [Purpose.CHECK])
-        assert {each.use: each.lacks for each in report.uses} == {
-            Purpose.CHECK: (),
-            Purpose.COMPILE: ("extra gpu",),
-            Purpose.CAPTURE: ("extra gpu", "driver", "GPU"),
-            Purpose.LAUNCHES: ("extra gpu", "driver", "GPU"),
-            Purpose.TRITON: (),
-            Purpose.TESTS: (),
-        }
-        assert report.conclusion.ok is True
-        assert report_of(self.PARTS, [Purpose.CHECK, Purpose.CAPTURE]).conclusion.ok is False
-
     def test_the_page(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pipesim, "__file__", "/venv/pipesim/__init__.py")
         monkeypatch.setattr(pipesim, "__version__", "1.2.3")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pipesim.explain.anatomy.parts import Anatomy, Extent, Means, TouchKind
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.ops import Engine
-from pipesim.model.program_json import dumps, loads
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from tests.support.diagram_protocols import PROTOCOLS
@@ -104,12 +101,6 @@ def test_arrivals_of_every_other_kind() -> None:
         (Means.CP_ASYNC_NOINC, 1, 32),
     ]
     assert fill.count is None
-
-
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_program_read_from_its_file_is_the_same(name: str) -> None:
-    program = PROTOCOLS[name]().flatten()
-    assert anatomy(loads(dumps(program), "p.json")) == anatomy(program)
 
 
 def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:

@@ -43,24 +43,6 @@ def test_a_consumer_that_never_arrives(ring: Any, where: Any) -> None:
     )  # fmt: skip
 
 
-def test_an_empty_count_that_is_too_big_closes_a_ring_of_waits(ring: Any, where: Any) -> None:
-    found = stuck(ring(empty_count=2))
-    load, mma = found.blocked
-    assert (load.agent, load.barrier, load.arrivals_missing, load.count) == ("load", "empty[0]", 1, 2)
-    assert load.suppliers == (Supplier("mma", "arrival", where("mma arrives"), where("mma arrives"), 0, "full[0]"),)
-    assert mma.suppliers == (Supplier("load", "arrival", where("load expects"), where("load expects"), 0, "empty[0]"),)
-    assert (found.cycle, found.finished) == (("load", "mma"), ())
-
-
-def test_a_role_that_leaves_early_is_named_with_its_last_tile(ring: Any, where: Any) -> None:
-    found = stuck(ring(tiles=9, reads=5))
-    assert found.finished == ("mma",)
-    assert found.cycle == ()
-    (load,) = found.blocked
-    assert (load.barrier, load.parity, load.phase_wanted, load.phase_now) == ("empty[1]", 0, 2, 2)
-    assert load.suppliers == (Supplier("mma", "arrival", "", where("mma arrives"), 3, ""),)
-
-
 def crossed(length: int, *, arrive_first: bool) -> Protocol:
     """Each role waits for the one before it, and arrives for the one after it: before or after its own wait."""
     p = Protocol("crossed")

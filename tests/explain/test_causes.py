@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipesim.explain.causes import with_causes
@@ -57,22 +55,11 @@ def test_a_phase_that_was_complete_before_its_waiter_looked() -> None:
     assert ran(hasty(1))[0].deadlock is None
 
 
-def test_who_asks_again_may_mean_the_phase_after_next() -> None:
-    """One that takes every second phase waits with the same parity each time: it has missed nothing."""
-    (blocked,) = stuck(hasty(2, looks_late=False, asks=2)).blocked
-    assert (blocked.missed, blocked.phase_wanted) == (-1, 2)
-
-
 @pytest.mark.parametrize(("count", "given"), [(31, 30), (60, 30)])
 def test_a_count_that_the_program_never_reaches(count: int, given: int) -> None:
     found = {b.agent: b for b in stuck(crowd(count)).blocked}
     assert found["load"].given == given
     assert {b.given for agent, b in found.items() if agent != "load"} == {-1}, "they get what they wait for in time"
-
-
-def test_who_leaves_early_is_no_wrong_count(ring: Any) -> None:
-    for protocol in (ring(arrives=1), ring(tiles=9, reads=5)):
-        assert {b.given for b in stuck(protocol).blocked} == {-1}
 
 
 def crowd(count: int) -> Protocol:

@@ -54,22 +54,6 @@ def test_every_kind_of_contribution_is_told() -> None:
     ]  # fmt: skip
 
 
-def test_a_try_that_said_yes_saw_the_phase_itself() -> None:
-    """The wait behind it is skipped: it appears as an observer only where it could have passed."""
-    program = build("INIT; TRY_WAIT parity=1 register=0; ARRIVE; WAIT_UNLESS parity=1 register=0; WAIT")
-    end = len(program.code[0])
-    assert [phase.observers for phase in run_canonically(program).phases[0]] == [((0, end - 1),), ()]
-
-
-def test_phases_go_on_being_counted_after_another_init() -> None:
-    program = build("INIT; ARRIVE; WAIT; INVAL; INIT; ARRIVE; WAIT")
-    end = len(program.code[0])
-    seen = run_canonically(program)
-    assert [[c.pc for c in phase.contributions] for phase in seen.phases[0]] == [[end - 6], [end - 2], []]
-    assert [phase.observers for phase in seen.phases[0]] == [((0, end - 5),), ((0, end - 1),), ()]
-    assert seen.state.barriers[0].done == 1, "the word itself starts again at 0"
-
-
 @pytest.mark.parametrize("pieces", [1, 2, 4])
 def test_a_log_watches_any_driver_also_one_that_lands_in_pieces(ring: Any, pieces: int) -> None:
     program = ring(stages=1, tiles=2).flatten()

@@ -20,13 +20,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import pipesim
-from hwkernels.source_recorder.table_file import Spelling, Variant, table_text
+from hwkernels.source_recorder.table_file import Variant, table_text
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.bounds import MAX_NAME
 from pipesim.cli.main import main
-from pipesim.cli.output import complain, remark
-from pipesim.errors import ConfigurationError, PipesimError, UsageError
+from pipesim.errors import ConfigurationError, UsageError
 from pipesim.export.promela import search_depth, to_promela
 from pipesim.inputs import quoted_name
 from pipesim.model.ops import Op
@@ -130,16 +129,6 @@ def test_a_table_has_names_that_c_has_or_is_refused(name: str) -> None:
     assert quoted_name(f"{name}0") in str(refused.value)
 
 
-def test_the_comments_of_a_table_are_comments(name: str) -> None:
-    program = right_ring(1, 2).flatten()
-    variants = [Variant({}, site_table(program))]
-    text = table_text(variants, Spelling((f"The table of {name}", name)))
-    head, _, rest = text.partition("\n\n")
-    assert rest == table_text(variants).partition("\n\n")[2] or rest == table_text(variants)
-    assert [line[:2] for line in head.split("\n")] == ["//", "//"]
-    assert not any(line.endswith("\\") or not line.isprintable() for line in head.split("\n"))
-
-
 # SVG, HTML, XML
 
 
@@ -215,16 +204,6 @@ def test_json_reads_back_and_is_no_command(name: str) -> None:
     assert text.isascii()
     assert is_inert(text)
     assert json.loads(text)["report"]["heading"]["protocol"] == name
-
-
-def test_an_error_keeps_to_its_lines(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each line is the first, one of the four parts, or indented below one: a name forges none of them."""
-    complain(PipesimError(f"fact {name}", place=name, cause=f"cause {name}", correction=name))
-    remark(f"note: {name}")
-    printed = capsys.readouterr().err
-    assert is_inert(printed)
-    starts = ("pipesim: fact", "pipesim: note", "  at: ", "  probable cause: ", "  try: ", "    ")
-    assert all(line.startswith(starts) for line in printed.rstrip("\n").split("\n"))
 
 
 # files

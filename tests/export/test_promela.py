@@ -19,7 +19,7 @@ from pipesim.model.tables import Agent
 from pipesim.prove.search.breadth_first import explore
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
-from tests.support.promela_examples import EXAMPLES, MODELS, example_program, matrix, ring
+from tests.support.promela_examples import EXAMPLES, MODELS, example_program, ring
 from tests.support.random_programs.all_operations import random_operations
 from tools import judge_spin
 
@@ -83,15 +83,6 @@ def test_every_jump_has_a_target_and_every_rule_a_definition() -> None:
         called = set(re.findall(r"(?<!proctype )\b([a-z_]+)\(", re.sub(r"/\*.*?\*/", "", text)))
         assert called - defined <= {"assert", "provided"}
     assert jumps > 20
-
-
-def test_the_rules_of_a_model_are_those_that_it_uses() -> None:
-    text = to_promela(ring())
-    used = "fault dead init_barrier settle arrive add_tx bar_join look"
-    assert re.findall(r"inline (\w+)", text) == used.split()
-    assert "cluster" not in text
-    assert "phase[b] = 1 - phase[b]" in text
-    assert "phase[b] = phase[b] + 1" in to_promela(matrix()), "a state token names its phase"
 
 
 def test_a_launch_of_too_many_agents_is_refused() -> None:

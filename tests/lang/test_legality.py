@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Engine, Op
+from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 
 
@@ -158,14 +157,3 @@ def test_a_count_that_no_barrier_can_have_is_refused_where_it_is_given(count: in
         Protocol("p").mbarriers("b", 1, count=count)
     assert caught.value.place.startswith(f"{__file__}:")
     Protocol("p").mbarriers("b", 1, count=MAX_COUNT)
-
-
-def test_an_init_that_the_flattener_adds_has_the_line_of_its_barriers() -> None:
-    p = Protocol("p")
-    p.mbarriers("b", 1, count=1)  # asked for here
-    p.role("r")(lambda w: None)
-    program = p.flatten()
-    assert program.code[0][0] == (Op.INIT, 0, 1)
-    text = Path(__file__).read_text(encoding="utf-8").splitlines()
-    line = next(i for i, words in enumerate(text, 1) if words.endswith("# asked for here"))
-    assert program.line(0, 0) == f"{__file__}:{line}"

@@ -186,17 +186,6 @@ def test_a_role_that_suspends_is_no_role() -> None:
         assert caught.value.place == line("suspends")
 
 
-def test_an_exception_inside_a_call_of_ours_is_reported_at_the_authors_line() -> None:
-    def body(w: Warp) -> None:
-        w.fence(Fence.SC, "cta")  # type: ignore[arg-type]  # misuse
-
-    with pytest.raises(ProtocolError) as caught:
-        small(body).flatten()
-    assert caught.value.place == line("misuse")
-    assert caught.value.fact.startswith("r raised TypeError")
-    assert caught.value.correction == "check the arguments of this call of Warp.fence"
-
-
 def test_errors_of_ours_pass_as_they_are_and_an_exit_is_no_error() -> None:
     def raises(error: BaseException) -> Callable[[Warp], None]:
         def body(_: Warp) -> None:

@@ -92,22 +92,6 @@ def test_without_a_launch_nothing_is_proved(tmp_path: Path, observed: list[Obser
     assert (verdicts.all_proved, verdicts.launches, repr(verdicts)) == (False, (), "<LaunchVerdicts no launch>")
 
 
-def test_the_limits_of_a_check_are_given(
-    tmp_path: Path, observed: list[Observation], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pipesim.capture_launches(tmp_path) as captured:
-        pass
-    given: dict[str, Any] = {}
-
-    def checked(*_: object, **more: Any) -> tuple[Verdict, str]:
-        given.update(more)
-        return Verdict.UNKNOWN, "unknown"
-
-    monkeypatch.setattr(capture, "check_launch", checked)
-    assert len(captured.check(max_states=5, time_limit=2).unknown) == 1
-    assert (given["max_states"], given["budget"].seconds) == (5, 2)
-
-
 def test_what_cannot_be_captured(tmp_path: Path, observed: list[Observation]) -> None:
     (tmp_path / "mine").write_text("")
     with pytest.raises(OutputExistsError), pipesim.capture_launches(tmp_path):

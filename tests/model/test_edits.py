@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipesim.errors import PipesimError
 from pipesim.model.edits import (
     Insertion,
     Listing,
     delete_operations,
     insert_operations,
-    listing,
     move_operation,
     releases,
     reorder_operations,
     repeat_operation,
     replace_operations,
     with_expected_bytes,
-    with_listings,
     with_other_parity,
 )
 from pipesim.model.ops import Op, Operation, operand, with_operand
@@ -115,13 +111,3 @@ def test_operations(operation: Any) -> None:
     assert with_expected_bytes(operation("EXPECT_TX bytes=16"), 32) == operation("EXPECT_TX bytes=32")
     assert (releases(arrive), releases(with_expected_bytes(arrive, 64)), releases(wait)) == (True, False, False)
     assert with_operand(arrive, "barrier", 5) == operation("ARRIVE barrier=5 count=3")
-
-
-def test_a_program_with_another_agent(build: Any) -> None:
-    program = build("INIT count=1; ARRIVE", "WAIT")
-    assert with_listings(program, {}) == program
-    without = with_listings(program, {0: delete_operations(listing(program, 0), {1})})
-    assert (without.code[0], without.code[1]) == (program.code[0][:1], program.code[1])
-    assert without == replace(program, code=without.code, lines=((0,), (0,)))
-    with pytest.raises(PipesimError):
-        with_listings(program, {1: Listing(((int(Op.WAIT), 7, 0, 0),), (0,))})

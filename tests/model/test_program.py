@@ -9,27 +9,9 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProgramFormatError
-from pipesim.model.groups import READS_REGISTER
-from pipesim.model.ops import OPERANDS, Op, Order, Scope, Space, describe, order_of, scope_of, semantics
+from pipesim.model.ops import Op, Space
 from pipesim.model.tables import Access, Agent, Barrier, Tile
 from pipesim.model.validation import _all_right, _limits, _wrong_operation
-
-
-def test_operations_in_words(operation: Any) -> None:
-    assert (
-        describe(operation("ARRIVE barrier=3 count=2")) == "ARRIVE barrier=3 count=2 expect=0 register=-1 semantics=0"
-    )
-    assert describe(operation("CLUSTER_WAIT")) == "CLUSTER_WAIT semantics=0"
-    assert set(OPERANDS) == set(Op)
-    assert {op for op in Op if "register" in OPERANDS[op]} > READS_REGISTER
-
-
-def test_order_and_scope_share_one_operand() -> None:
-    for order in Order:
-        for scope in Scope:
-            packed = semantics(order, scope)
-            assert (order_of(packed), scope_of(packed)) == (order, scope)
-    assert semantics() == 0
 
 
 def test_names(build: Any) -> None:
@@ -43,16 +25,6 @@ def test_names(build: Any) -> None:
     assert program.barrier_name(0) == "b[0]"
     assert [program.access_name(a) for a in range(3)] == ["tile[1]", "tile[0] bytes 16 to 23", "global bytes 64 to 127"]
     assert [program.slot_of(a) for a in range(3)] == [1, 0, -1]
-
-
-def test_names_in_a_cluster_say_which_cta(build: Any) -> None:
-    program = build(
-        "WORK", "", agents=(Agent(0, 0, 1, "load", 0), Agent(1, 0, 1, "load", 0)), ctas=2,
-        barriers=(Barrier(0, "full", 0), Barrier(1, "full", 0)),
-    )  # fmt: skip
-    assert [program.agent_name(a) for a in (0, 1)] == ["load@0", "load@1"]
-    assert [program.barrier_name(b) for b in (0, 1)] == ["full[0]@0", "full[0]@1"]
-    assert (program.line(0, 0), program.line(0, 1)) == ("story.py:1", "")
 
 
 def test_cells_cut_each_memory_at_every_bound(build: Any) -> None:

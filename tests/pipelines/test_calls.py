@@ -243,16 +243,6 @@ def test_what_upstream_does_not_check_is_an_error_here(name: str, call: Callable
     assert "test_calls.py" in caught.value.place
 
 
-def test_a_tile_of_a_group_has_the_same_slot_in_every_array() -> None:
-    def body(pipe: InputTilePipeline[Any]) -> None:
-        a, b = pipe.payload.arrays.values()
-        slots = [pipe.payload.get_tile(stage, k, 2) for stage in range(2) for k in range(2)]
-        assert slots == [(a[i], b[i]) for i in range(4)], "the groups follow one another without gaps"
-        assert pipe.payload.stage_bytes(2, cta_group=2) == 2 * 2 * 2048
-
-    in_a_role(body, "InputTilePipeline")
-
-
 # the tiles of K and V
 
 

@@ -48,27 +48,6 @@ def test_advancing_by_n_is_n_steps(stages: int) -> None:
     in_a_role(body)
 
 
-def test_without_stages_nothing_moves() -> None:
-    def body() -> None:
-        state = PipelineState(0)
-        state.step()
-        state.advance(5)
-        assert place(state) == place(state.next()) == (0, 0, 0)
-
-    in_a_role(body)
-
-
-def test_next_steps_and_gives_a_copy() -> None:
-    def body() -> None:
-        state = PipelineState(2)
-        following = state.next()
-        assert place(state) == place(following) == (1, 0, 1)
-        following.step()
-        assert (place(state), place(following)) == ((1, 0, 1), (0, 1, 2))
-
-    in_a_role(body)
-
-
 @pytest.mark.parametrize("wrong", [(-1, 0, 0), (2, 2, 0), (2, -1, 0), (2, 0, 2), (0, 1, 0)])
 def test_a_place_outside_the_ring_is_an_error(wrong: tuple[int, int, int]) -> None:
     with pytest.raises(ProtocolError, match=r"a state at stage .* of a ring of"):

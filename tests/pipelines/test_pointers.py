@@ -39,15 +39,6 @@ def test_at_a_pointer_everything_is_that_much_further_on(name: str) -> None:
         assert role_code(in_a_role(body, name, spare=AT, at=at)) == [*map(further_on, expected)]
 
 
-@pytest.mark.parametrize("name", [name for name in STRUCTS if name not in ("RolePipeline", "LoadOrderBarrier")])
-def test_a_ring_past_the_end_of_the_array_is_an_error(name: str) -> None:
-    size = STRUCTS[name].size
-    with pytest.raises(ProtocolError) as caught:
-        in_a_role(lambda _: None, name, spare=AT - 1, at=POINTERS[0])
-    assert caught.value.fact.endswith(f"needs {size} mbarriers; b has {size - 1} from {AT} on")
-    assert caught.value.correction == f"ask for {size + AT} in protocol.mbarriers('b', ...)"
-
-
 @pytest.mark.parametrize("name", [name for name in STRUCTS if name != "RolePipeline"])
 def test_what_is_no_barrier_is_an_error(name: str) -> None:
     with pytest.raises(ProtocolError, match="was given an object of type list for its mbarriers"):

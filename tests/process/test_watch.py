@@ -13,7 +13,7 @@ import pytest
 
 from pipesim.errors import LimitError
 from pipesim.process import watch as module
-from pipesim.process.limits import Limit, LimitReachedError, in_bytes, limit_error, usual_bytes
+from pipesim.process.limits import Limit, LimitReachedError, in_bytes, limit_error
 from pipesim.process.watch import ENDING, SignalError, Watch, current, exit_code_of, signals_held
 
 MUCH = 1 << 50
@@ -177,9 +177,6 @@ with Watch(1) as watching:
         )  # fmt: skip
         assert LimitReachedError(Limit.TIME, 1200.0).in_words() == "the time limit of 1,200 s was reached"
         assert [in_bytes(n) for n in (7, 1536, 5 << 29)] == ["7 bytes", "1.5 KiB", "2.5 GiB"]
-
-    def test_the_usual_memory_is_never_all_of_the_machine(self) -> None:
-        assert 0 < usual_bytes() <= 8 << 30
 
 
 class TestAtOnce:

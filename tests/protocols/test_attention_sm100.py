@@ -19,7 +19,6 @@ from pipesim.timed.profile import Profile, load_profile
 
 SPLIT = {"fused": 0, "qk_stages": 2}
 ONE_Q = {**SPLIT, "num_qo": 1, "kv_stages": 3}
-PAIR = {**SPLIT, "pair_cta": 1}
 
 
 def program(**params: int) -> Program:
@@ -51,16 +50,6 @@ def test_one_q_tile_has_no_barrier_for_a_second_and_both_groups_wait_for_both_su
     found = table(**ONE_Q)
     assert "Q1Sync[0]" not in found
     assert found["O_prod[0]"] == (2, 1, COMMIT, (C, *S))
-
-
-def test_a_pair_counts_both_ctas_at_the_leader() -> None:
-    leader, peer = table(**PAIR), table(1, **PAIR)
-    assert [leader[f"S0_cons[{q}]"][1] for q in (0, 1)] == [512, 256]
-    assert leader["S0_cons[0]"][3] == (M,)
-    assert peer["S0_cons[0]"] == (1, 512, (), ()), "nobody arrives at the peer's"
-    assert peer["S0_prod[0]"] == (1, 1, COMMIT, (S[0],)), "the leader's MMA warp commits to both"
-    (group,) = (g for g in anatomy(program(**PAIR)).groups if g.name == "S0_cons" and g.stages == (0,))
-    assert {(s.role, s.ctas) for s in group.signals} == {(role, (cta,)) for role in (S[0], C) for cta in (0, 1)}
 
 
 # the configurations

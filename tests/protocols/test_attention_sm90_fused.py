@@ -12,7 +12,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Engine, Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
 from pipesim.protocols.hopper.attention_sm90_fused import FusedAttention, attention_sm90_fused
@@ -30,29 +30,6 @@ def made(
     attention = kind.for_protocol(p, config, blocks=blocks, turns=Turns.for_consumers(num_consumer, 1), softmax=900)
     attention.roles(p)
     return p.flatten({})
-
-
-def on_ring(program: Program, role: str, *kinds: Op) -> list[tuple[str, int, int]]:
-    """What the first warp of a role does with the ring: the barrier, its slot, and the parity of a wait (else -1)."""
-    agent = next(n for n, a in enumerate(program.agents) if a.role == role)
-    found = []
-    for op in program.code[agent]:
-        if op[0] in kinds:
-            barrier = program.barriers[operand(op, "barrier")]
-            if barrier.name.startswith("kv."):
-                found.append((barrier.name, barrier.stage, operand(op, "parity") if op[0] == Op.WAIT else -1))
-    return found
-
-
-@pytest.mark.parametrize(("stages", "blocks"), [(2, 1), (3, 2), (5, 7)])
-def test_tiles_go_through_the_ring_in_turn_and_nobody_primes_it(stages: int, blocks: int) -> None:
-    program = attention_sm90_fused(kv_blocks=blocks, stages=stages).flatten()
-    tiles = [(t % stages, t // stages % 2) for t in range(2 * blocks)]  # K0, V0, K1, V1, …
-    assert on_ring(program, "producer", Op.WAIT) == [("kv.empty", slot, 1 - phase) for slot, phase in tiles]
-    assert on_ring(program, "producer", Op.TMA_LOAD) == [("kv.full", slot, -1) for slot, _ in tiles]
-    assert on_ring(program, "consumer", Op.WAIT) == [("kv.full", slot, phase) for slot, phase in tiles]
-    given = [0, *(t for n in range(1, blocks) for t in (2 * n, 2 * n - 1)), 2 * blocks - 1]  # K0, K1, V0, K2, V1, …
-    assert on_ring(program, "consumer", Op.ARRIVE) == [("kv.empty", t % stages, -1) for t in given]
 
 
 def test_one_slot_is_too_few_where_a_second_block_comes() -> None:

@@ -10,7 +10,7 @@ from pipesim.errors import ParameterError
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.ops import Engine, Op, Space, operand
+from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.pipelines import BlockScaledTilePayload
 from pipesim.protocols.blackwell import grouped, grouped_1d1d
@@ -18,41 +18,9 @@ from pipesim.protocols.blackwell.block_scaled import BlockScaled
 from pipesim.prove.check import Check, check
 from pipesim.targets import find
 
-STEP = 128 * 128  #: bytes of A, and at the default block_n of B, in a step
-
 
 def agent(program: Program, name: str) -> int:
     return next(a for a in range(len(program.agents)) if program.agent_name(a) == name)
-
-
-def expected(program: Program, name: str = "load") -> set[int]:
-    code = program.code[agent(program, name)]
-    return {operand(op, "expect") for op in code if op[0] == Op.ARRIVE and operand(op, "expect")}
-
-
-def test_a_pair_has_half_of_b_and_all_scales_of_b_in_each_cta() -> None:
-    program = find("gemm_sm100_block_scaled").build({"cta_group": 2})
-    assert expected(program, "load@0") == {2 * (STEP + STEP // 2 + 512 + 512)}
-    assert expected(program, "load@1") == set()
-
-
-def test_the_scales_are_copied_into_tensor_memory_right_before_the_products() -> None:
-    program = find("gemm_sm100_block_scaled").build({"k_iters": 1, "tiles": 1, "nvfp4": 1, "stages": 2})
-    code = program.code[agent(program, "mma")]
-    done = [(op[0], program.access_name(operand(op, "access"))) for op in code if op[0] in TRANSFERS]
-    copies = [
-        (Op.TRANSFER_READ, "sfa[0]"), (Op.TRANSFER_WRITE, "sfa_tmem[0]"),
-        (Op.TRANSFER_READ, "sfb[0]"), (Op.TRANSFER_WRITE, "sfb_tmem[0]"),
-    ]  # fmt: skip
-    products = [(Op.TRANSFER_READ, n) for n in ("a[0]", "b[0]", "sfa_tmem[0]", "sfb_tmem[0]")]
-    block = [*copies, *products, (Op.TRANSFER_WRITE, "accumulator[0]")]
-    assert [(kind, name.partition("+")[0].partition("[")[0]) for kind, name in done] == [
-        (kind, name.partition("[")[0]) for kind, name in block * 4
-    ]  # FP4 copies a part of the scales for each quarter of a step
-    assert {operand(op, "engine") for op in code if op[0] == Op.ENGINE_WORK} == {Engine.TCGEN05}
-
-
-TRANSFERS = {Op.TRANSFER_READ, Op.TRANSFER_WRITE}
 
 
 def test_accumulators_and_scales_share_tensor_memory() -> None:

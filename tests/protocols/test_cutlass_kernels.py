@@ -45,16 +45,6 @@ def table(protocol: Protocol, cta: int = 0) -> dict[str, tuple[int | None, dict[
     }
 
 
-@pytest.mark.parametrize(("make", "count"), [(cutlass_sm90_pingpong, 2), (cutlass_sm90_cooperative, 4)])
-def test_in_a_cluster_one_thread_of_a_warp_group_signals_a_cta(make: Callable[..., Protocol], count: int) -> None:
-    found = anatomy(make(cluster=2).flatten())
-    (empty,) = (g for g in found.groups if g.name == "mainloop.empty" or g.name == "empty")
-    assert empty.count == count
-    each = {(s.role, s.ctas): s.agents * s.arrivals.high for s in empty.signals}
-    groups = count // 2  # that read the stage, in each of the two CTAs
-    assert each == {(role, (cta,)): groups for role, _ in each for cta in (0, 1)}
-
-
 def test_the_barriers_of_a_pair() -> None:
     leader, peer = (table(cutlass_sm100(cta_group=2), cta) for cta in (0, 1))
     assert leader["accum.empty"] == (256, {"epilogue": 128}, ["mma"])  # 128 of each CTA

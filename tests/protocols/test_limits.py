@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,29 +12,8 @@ from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.protocols.limits import MAX_SMEM, MAX_THREADS, require, require_fits
+from pipesim.protocols.limits import MAX_SMEM, MAX_THREADS, require_fits
 from pipesim.targets import find
-
-REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "n takes a whole number, not 'four'": (("four", 1, 8), {}, ""),
-    "n takes a whole number, not 4.0": ((4.0, 1, 8), {}, ""),
-    "n takes a whole number, not True": ((True, 1, 8), {}, ""),
-    "n takes a whole number, not None": ((None, 1, 8), {}, ""),
-    "n = 0 is out of range": ((0, 1, 8), {}, "use 1 to 8"),
-    "n = 9 is out of range": ((9, 1, 8), {}, "use 1 to 8"),
-    "n = -1 is out of range": ((-1, 0, 1 << 20), {}, "use 0 to 1,048,576"),
-    "n = 24 is not a multiple of 16": ((24, 16, 64), {"multiple_of": 16}, "use 16 or 32"),
-    "n = 3": ((3, 1, 32), {"one_of": (1, 32)}, "use 1 or 32"),
-}
-
-
-@pytest.mark.parametrize("fact", REFUSED)
-def test_a_parameter_is_refused(fact: str) -> None:
-    arguments, options, correction = REFUSED[fact]
-    with pytest.raises(ParameterError) as caught:
-        require("n", *arguments, **options)
-    assert (caught.value.fact, caught.value.correction, caught.value.exit_code) == (fact, correction, 2)
-    require("n", {"use 16 or 32": 16, "use 1 or 32": 32}.get(correction, 1), *arguments[1:], **options)
 
 
 def kernel(smem: int = 64, warps: int = 1, expect: int = 0, late: int = 0, nbytes: int = 16) -> Protocol:

@@ -78,11 +78,6 @@ class TestProtocols:
         )
         pytester.runpytest(*PLUGIN, "--pipesim").assert_outcomes(passed=4, failed=1)
 
-    def test_a_failure_in_one_line(self, pytester: pytest.Pytester) -> None:
-        found = pytester.runpytest_inprocess(*PLUGIN, "ring_protocol.py", "--tb=line")
-        line = "ring_protocol.py:20: refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)"
-        assert found.outlines[found.outlines.index(line) - 1].strip("= ") == "FAILURES"
-
     @pytest.mark.slow
     def test_markers_give_parameters_and_are_those_of_the_tests(self, pytester: pytest.Pytester) -> None:
         (pytester.path / "right_protocol.py").write_text(f"import pytest\n{MARKED}", encoding="utf-8")

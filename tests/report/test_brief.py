@@ -66,13 +66,6 @@ def test_a_finding_in_a_sentence(finding: Finding, said: str) -> None:
     assert (claim_of(finding), brief_of(report(finding)).claim) == (said, said)
 
 
-def test_the_two_places_are_those_of_the_wait_and_of_what_did_not_come() -> None:
-    assert brief_of(report(DEADLOCK)).places == ("my_gemm.py:47", "my_gemm.py:31")
-    two = FaultReport(FaultKind.RACE, "mma: two", "mma", "read", "a.py:3", other_line="b.py:4")
-    assert brief_of(report(two)).places == ("a.py:3", "b.py:4")
-    assert brief_of(report(replace(two, other_line="a.py:3"))).places == ("a.py:3",)
-
-
 @pytest.mark.parametrize(
     ("name", "replay", "kept"), [("ring", "0*3.1", True), ("é" * 900, "1", False), ("r", "0." * 2000, False)]
 )

@@ -59,12 +59,6 @@ def linked(stream: io.StringIO) -> list[tuple[str, str]]:
     return re.findall(r"\x1b\]8;[^;]*;([^\x1b]+)\x1b\\(.*?)\x1b\]8;;\x1b\\", shown)
 
 
-def test_a_line_of_a_file_that_is_there_is_a_link_in_a_terminal(source: Path) -> None:
-    url = source.as_uri()
-    assert url.endswith("/of%20mine/k.cu")
-    assert linked(Terminal()) == [(url, "k.cu:1"), (url, "k.cu:12"), (url, "k.cu:1")]
-
-
 def test_a_line_of_a_kernel_is_a_link_to_the_file_that_its_ptx_names(source: Path) -> None:
     moved = source.rename(source.with_name("other.cu"))
     with lines_read_from(SourceFiles({"k.cu": moved})):
@@ -89,11 +83,3 @@ def test_a_line_is_not_read_as_markup() -> None:
     stream = io.StringIO()
     paint(make_console(stream), ["wait full[0] [red]x[/red] :smile:"])
     assert stream.getvalue() == "wait full[0] [red]x[/red] :smile:\n"
-
-
-def test_a_name_that_is_no_unicode_is_still_printed() -> None:
-    """File names may hold bytes of another encoding, which Python keeps as lone surrogates."""
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
-    paint(make_console(stream), ["trace-\udcff.parquet ✓"])
-    assert raw.getvalue() == "trace-?.parquet ✓\n".encode()

@@ -116,14 +116,6 @@ def test_the_same_fault_of_every_trip_is_told_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", list(FaultKind))
-def test_every_fault_says_what_the_chip_does(kind: FaultKind) -> None:
-    text = " ".join(" ".join(fault_lines([FaultReport(kind, kind.value, "a", "op", "k.py:1")], 80)).split())
-    chip = "the hardware traps here" if kind.traps else "not detected by the hardware"
-    assert kind.value in text
-    assert text.endswith(f"{chip} a: op (k.py:1)")
-
-
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_names_of_barriers_stay_whole_beside_many_agents_that_wait(width: int) -> None:
     name = "attention.kv_pipeline.consumer_release[0]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
@@ -25,7 +24,7 @@ from pipesim.model.coverage import (
     coverage_from,
 )
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.check import ctas_words, not_judged_words, scope_lines, scope_words
+from pipesim.report.sentences.check import ctas_words, scope_lines, scope_words
 
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (
@@ -51,16 +50,6 @@ def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved()
     assert report(strict=True).verdict is Verdict.REFUTED
     with pytest.raises(pipesim.UsageError, match="no assumption is called 'lane'"):
         report(("lane",))
-
-
-@pytest.mark.parametrize("kind", list(NotJudgedKind))
-def test_one_and_several_that_are_not_judged(kind: NotJudgedKind) -> None:
-    one, two = (not_judged_words(NotJudged(kind, count)) for count in (1, 2))
-    assert two == f"2 {kind.value}"
-    if kind is not NotJudgedKind.DESCRIPTION:  # it is not counted
-        noun = one.split()[1]
-        assert noun == "byte" or two.split()[1] in (f"{noun}s", f"{noun}es")
-        assert not re.search(r"\b(were|complete|change|order|instructions)\b", one)
 
 
 @pytest.mark.slow

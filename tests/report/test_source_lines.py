@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.check import check
-from pipesim.model.finding import FaultKind, FaultReport, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
-from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pages.check import beside_lines, check_lines
 from pipesim.report.text.source import text_of
 from pipesim.targets import find
@@ -72,12 +71,6 @@ def test_a_finding_and_its_correction_have_the_text_of_their_lines() -> None:
     assert READABLE in text
     assert CORRECTION in text
     assert text == report()
-
-
-def test_a_fault_has_the_text_of_its_line() -> None:
-    line = f"{Path('mine.py').resolve()}:11"
-    fault = FaultReport(FaultKind.OVER_ARRIVAL, "", "one", "arrive ready[0]", line)
-    assert finding_lines([fault])[3:5] == ["    one: arrive ready[0]", "      mine.py:11    ready[0].arrive()"]
 
 
 @pytest.mark.parametrize(

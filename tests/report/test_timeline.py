@@ -51,17 +51,6 @@ def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
     assert [line for line in stuck if line.startswith("  mma")] == ["  mma        " + "▒" * 34 + "██" + "▓" * 18]
 
 
-def test_both_traces_begin_at_0_on_one_scale() -> None:
-    later = trace(*((agent, site, 7_000 + 2 * cycle) for agent, site, cycle in (*LOAD, *MMA)))
-    measured = replace(later, meta=replace(later.meta, source="hardware"))
-    lines = timeline_lines(trace(*LOAD, *MMA), measured, 133)
-    assert lines[0] == "  timeline   all 120 cycles · sim: simulated, CTA 0 · hw: measured, CTA 0"
-    rows = [line[11:] for line in lines if line.startswith(("  sim", "  hw"))]
-    assert [len(row) for row in rows] == [60, 120, 60, 120]
-    for simulated, twice in (rows[:2], rows[2:]):
-        assert twice == "".join(2 * cell for cell in simulated)
-
-
 @pytest.mark.parametrize(("agents", "hidden"), [(7, []), (8, ["  and 1 more agent"]), (11, ["  and 4 more agents"])])
 def test_at_most_eight_agents_are_drawn(agents: int, hidden: list[str]) -> None:
     rows = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 50 - n))]

@@ -66,14 +66,6 @@ def done(run: Simulation, role: str) -> int:
     return [int(cycle) for cycle, own, kind in found if own and kind is EventKind.WORK_BEGIN][-1]
 
 
-def test_a_load_waits_for_a_store_and_a_store_for_a_load() -> None:
-    """The load takes the engine for 32 cycles."""
-    late = simulate(stores({"one": 1}, 512, load_at=11), QUICK)
-    assert (done(late, "one"), late.cycles) == (65, 65 + 32)
-    early = simulate(stores({"one": 11}, 512, load_at=1), QUICK)
-    assert done(early, "one") == 1 + 32 + 64
-
-
 TRIES = replace(QUICK, values=QUICK.values | {"try.limit": 5_000, "wait.poll": 40, "wait.issue": 7})
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pipesim.model.ending import Ending
-from pipesim.model.program import Program
 from pipesim.timed.engine import simulate
 
 Make = Callable[..., Any]
@@ -25,14 +24,6 @@ def test_a_deadlock_ends_at_its_last_landing(ring: Make, toy: Make) -> None:
     assert result.deadlock.finished == ("load",)
 
 
-def test_no_tiles(ring: Make, toy: Make) -> None:
-    result = simulate(ring(tiles=0, warps=2), toy())
-    assert result.outcome is Ending.FINISHED
-    assert len(result.trace.events) == 0
-    assert result.ends == (15, 15, 15)  # 4 inits and a fence, then the CTA barrier: the last to arrive waits for it too
-    assert {b.done for b in result.state.barriers} == {0}
-
-
 @pytest.mark.parametrize(("stages", "tiles"), [(1, 1), (1, 5), (5, 1), (5, 3), (3, 3)])
 def test_rings_of_one_stage_and_rings_that_are_never_full(ring: Make, toy: Make, stages: int, tiles: int) -> None:
     result = simulate(ring(stages=stages, tiles=tiles), toy())
@@ -43,9 +34,3 @@ def test_rings_of_one_stage_and_rings_that_are_never_full(ring: Make, toy: Make,
     if tiles <= stages:  # nobody waits for a stage to be handed back
         producer = result.trace.events.cycle[result.trace.events.agent == 0].reshape(-1, 4)
         assert (producer[:, 1] - producer[:, 0]).tolist() == [5] * tiles
-
-
-def test_a_program_without_agents_ends_at_once(toy: Make) -> None:
-    nothing = Program("nothing", {}, (), (), (), (), (), (), ("nowhere:1",))
-    result = simulate(nothing, toy())
-    assert (result.outcome, result.cycles, result.ends, result.steps) == (Ending.FINISHED, 0, (), 0)

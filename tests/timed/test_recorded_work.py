@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pipesim.lang.protocol import Protocol
@@ -13,46 +11,10 @@ from pipesim.model.ops import Engine, Op
 from pipesim.model.program import Program
 from pipesim.protocols.warp_group import GROUP
 from pipesim.targets import find
-from pipesim.timed.costs import Prices
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import FIELDS, load_profile
+from pipesim.timed.profile import load_profile
 
 BASE = load_profile("h200")
-RATES = replace(BASE, values=BASE.values | {name: 10_000 for name in FIELDS if name.startswith("class.")})
-
-
-def reader(**amounts: int) -> Program:
-    """One warp that reads a tile, and does this with it."""
-    p = Protocol("reader")
-    tile = p.smem("tile", 1, 128)
-
-    @p.role("use")
-    def use(w: Warp) -> None:
-        w.write(tile[0], 0)
-        w.read(tile[0], 0)
-        w.compute("reader/use", **amounts)
-
-    return p.flatten()
-
-
-def cycles(program: Program, *, traced: bool) -> int:
-    """What its read costs."""
-    pc = next(pc for pc, op in enumerate(program.code[0]) if op[0] == Op.READ)
-    return Prices(program, RATES, traced=traced)(program.code[0][pc], program.lines[0][pc]).busy
-
-
-@pytest.mark.parametrize(
-    ("amounts", "plain", "recorded"),
-    [
-        ({"fma": 20}, 200, 200),
-        ({"fma": 20, "unrecorded": 1}, 200, 0),
-        ({"fma": 20, "recorded": 1}, 0, 200),
-        ({"fma": 20, "unrecorded_alu": 5}, 250, 200),
-    ],
-)
-def test_what_is_computed_in_which_launch(amounts: dict[str, int], plain: int, recorded: int) -> None:
-    program = reader(**amounts)
-    assert (cycles(program, traced=False), cycles(program, traced=True)) == (plain, recorded)
 
 
 @pytest.mark.parametrize("name", ["attention_sm90", "attention_sm90_fused"])

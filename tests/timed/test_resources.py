@@ -9,8 +9,7 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence
-from pipesim.model.program import Program
+from pipesim.model.ops import Engine
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.timed.costs import Cost
 from pipesim.timed.engine import simulate
@@ -55,12 +54,6 @@ HALF, MOST = Cost(1000, demand=500), Cost(1000, demand=750)
 )
 def test_two_works_share_the_slots_of_a_quarter(warps: tuple[int, int], cost: Cost, end: int) -> None:
     assert ends(shared(*warps), {0: (0, cost), 1: (0, cost)}) == {0: end, 1: end}
-
-
-def test_only_what_runs_at_the_same_time_is_shared() -> None:
-    """The second begins when the first has 400 cycles left: these take 600, and 600 of its own are left then."""
-    first, second = ends(shared(0, 4), {0: (0, MOST), 1: (600, MOST)}).values()
-    assert (first, second - 1800 in (0, 1)) == (1200, True), "a cycle may be lost where thousandths are rounded"
 
 
 def test_a_tensor_core_slows_a_work_only_while_it_works() -> None:
@@ -213,36 +206,3 @@ def test_accesses_compute_after_they_are_served_in_the_slots_of_their_quarter() 
     assert served(memory(0, 1), {0: (0, access), 1: (0, access)}) == {0: 300, 1: 300}
     assert served(memory(0, 4), {0: (0, access), 1: (0, access)}) == {0: 400, 1: 400}
     assert served(memory(0, 4), {0: (0, access), 1: (250, access)}) == {0: 300, 1: 550}
-
-
-def moving(warps: int, *, reads: bool = False, fenced: int = 0) -> Program:
-    """So many warps move 16 KiB of shared memory each, as reads or as work; ``fenced`` others have a fence beside which
-    bytes are counted.
-    """
-    p = Protocol("moving")
-    tile = p.smem("tile", 1, 16_384)
-
-    @p.role("moves", warps=warps)
-    def moves(w: Warp) -> None:
-        if reads:
-            w.read(tile[0], 0)
-        else:
-            w.work(0)
-        w.compute("moving/tile", shared_bytes=16_384)
-
-    if fenced:
-
-        @p.role("fences", warps=fenced)
-        def fences(w: Warp) -> None:
-            w.fence(Fence.PROXY_ASYNC)
-            w.compute("moving/fence", shared_bytes=16_384)
-
-    return p.flatten({})
-
-
-def test_work_moves_shared_memory_as_reads_do() -> None:
-    """Sixteen warps move 256 KiB, at 128 bytes a cycle."""
-    h200 = load_profile("h200")
-    for reads in (False, True):
-        one, two, all_ = (simulate(moving(warps, reads=reads), h200).cycles for warps in (1, 2, 16))
-        assert one == two < 2048 < all_ < 2048 + one

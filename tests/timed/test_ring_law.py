@@ -187,17 +187,3 @@ def test_it_is_silent_about_rings_that_use_an_engine_or_wait_otherwise() -> None
     assert found.by == "the critical cycle use's store → its own transfers"
     run = simulate(handing_on("stores"), h200)
     assert 0.8 * run.cycles < found.period_millicycles * 48 // 1000 < run.cycles
-
-
-def test_work_after_the_arrive_is_not_on_the_way_round(ring: Make, toy: Make) -> None:
-    """A consumer that hands the stage back before it works on the tile in its registers: only its own time counts."""
-    program = ring(stages=1, tiles=64, work=30)
-    code = list(program.code[1])
-    for pc in [pc for pc, op in enumerate(code) if op[0] == Op.WORK]:  # the arrive follows
-        code[pc], code[pc + 1] = code[pc + 1], code[pc]
-    early = replace(program, code=(program.code[0], tuple(code)))
-    bound, reading = ring_law(early, toy()), read(simulate(early, toy()).trace)
-    assert bound is not None
-    assert reading is not None
-    assert dict(bound.terms)["the latency around the ring over 1 stage"] == 70_000
-    assert reading.period_millicycles == 70_000

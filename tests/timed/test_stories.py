@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,25 +28,6 @@ def times(result: Simulation, agent: str, kind: EventKind, group: str = "") -> l
     ]
 
 
-@pytest.mark.parametrize(("grid", "every", "flight"), [(1, 4, 54), (2, 8, 58), (4, 16, 66), (1000, 16, 66)])
-def test_ctas_share_the_device(ring: Make, toy: Make, grid: int, every: int, flight: int) -> None:
-    """A device that loads as fast as one SM: with 2 and 4 of its 4 SMs loading, each gets a half and a quarter."""
-    profile = toy(
-        copy_device_bytes_per_kcycle=16_000, copy_latency_loaded=62, copy_issue=0, expect_issue=0, wait_issue=0,
-        loop_issue=0, read_issue=0, wait_wake_up=0,
-    )  # fmt: skip
-    program = replace(ring(stages=4, tiles=4), grid=grid)
-    result = simulate(program, profile)
-    first, *rest = times(result, "use", EventKind.WAIT_RETURN)
-    assert first == times(result, "load", EventKind.COPY)[0] + flight
-    assert (
-        [after - first for after in rest] == [every, 2 * every, 3 * every]
-        if every > 10
-        else all(a - first >= n * every for n, a in enumerate(rest, 1))
-    )
-    assert result.trace.meta.grid == grid
-
-
 def test_a_try_before_the_arrive_can_be_seen_fails(toy: Make) -> None:
     """The arrive is issued at 12 and seen 40 later: a test in between fails, one after it succeeds."""
     p = Protocol("early")
@@ -71,21 +51,6 @@ def test_a_try_before_the_arrive_can_be_seen_fails(toy: Make) -> None:
     assert times(result, "taker", EventKind.WAIT_RETURN) == [86]
     late = simulate(p.flatten(), toy(arrive_latency=3))
     assert times(late, "taker", EventKind.WAIT_RETURN) == []  # seen at 15: the test succeeds, the wait is left out
-
-
-def test_a_wait_by_state_returns_when_the_arrive_is_seen(toy: Make) -> None:
-    p = Protocol("state")
-    storage = p.mbarriers("b", 1, count=1)
-
-    @p.role("alone")
-    def alone(w: Any) -> None:
-        with w.elect_one():
-            storage[0].wait_state(storage[0].arrive())
-            w.work(1)
-
-    result = simulate(p.flatten(), toy(arrive_latency=100, arrive_issue=7))
-    # arrives at 12 and waits from 19 on, returns 5 after the arrive is seen at 112
-    assert times(result, "alone", EventKind.WORK_BEGIN) == [117]
 
 
 def test_threads_meet_at_a_named_barrier(toy: Make) -> None:
@@ -131,26 +96,6 @@ def test_a_commit_arrives_when_its_transfers_are_done(toy: Make, latency: int) -
     # issued at 12 and 13; the commit at 14 waits for both; a completion that is no arrive wakes the wait, 3 later
     landed = max(13 + latency, 14)
     assert times(result, "epilogue", EventKind.WAIT_RETURN) == [max(12 + 5, landed + 3)]
-
-
-def test_copies_of_threads_arrive_when_they_are_done(toy: Make) -> None:
-    p = Protocol("cp_async")
-    tile = p.smem("tile", 1, 64)
-    storage = p.mbarriers("done", 1, count=32)
-
-    @p.role("load")
-    def load(w: Any) -> None:
-        w.async_write(Engine.CP_ASYNC, tile[0], 7)
-        storage[0].cp_async_arrive(noinc=True)
-
-    @p.role("use")
-    def use(w: Any) -> None:
-        storage[0].wait(0)
-        w.read(tile[0], 7)
-
-    result = simulate(p.flatten(), toy())
-    assert (result.outcome, result.faults) == (Ending.FINISHED, ())
-    assert times(result, "use", EventKind.WAIT_RETURN) == [12 + 90 + 4 + 3]  # 64 bytes in 4 cycles
 
 
 def test_a_multicast_lands_in_every_cta(toy: Make) -> None:

@@ -120,20 +120,6 @@ def test_a_warp_that_computes_much_slows_one_that_computes_little() -> None:
     assert slots(100, 1, quarters=3) == {100: 0, 1: 0}
 
 
-def test_the_work_of_a_multiplication_is_its_engines() -> None:
-    program = find("gemm_sm90").build({"k_iters": 2, "tiles": 1})
-    base = load_profile("h200")
-    exact = {**base.values, "mma.per_kcycle": 2_048_000, "gemm_sm90/multiply.cycles": 0}
-    times = {}
-    for scale in (1000, 1500):
-        on = replace(base, values={**exact, "gemm_sm90/multiply.permille": scale})
-        agent = next(a for a, each in enumerate(program.agents) if each.role == "consumer")
-        pc = next(pc for pc, op in enumerate(program.code[agent]) if op[0] == Op.ENGINE_WORK)
-        times[scale] = Prices(program, on, traced=False)(program.code[agent][pc], program.lines[agent][pc]).engine
-    assert times == {1000: 64 * 128 * 64 // 2048, 1500: 384}, "of a quarter's tensor core, for a quarter of the rows"
-    assert program.code[agent][pc][1] == Engine.WGMMA
-
-
 def test_the_cache_keeps_its_clock_under_a_slower_sm() -> None:
     """At half its clock an SM counts half the cycles until fresh data comes, and between two copies."""
     p = Protocol("ring")

@@ -9,12 +9,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pipesim.timed.profile import FOLDER, load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.split import FILE, SplitPart, read_split
 from tools import accuracy
-from tools.accuracy import Point, scatter
 
 
 def rows(tmp_path: Path, *words: str) -> list[dict[str, object]]:
@@ -57,20 +55,6 @@ def test_recordings_and_simulations_are_a_table_and_a_picture(
     assert "measured" in "".join(ET.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8")).itertext())
 
 
-def test_a_slower_device_is_off_by_more(tmp_path: Path) -> None:
-    profile = json.loads((FOLDER / "h200.json").read_text(encoding="utf-8"))
-    profile["values"]["copy.latency"] *= 3
-    (tmp_path / "slow.json").write_text(json.dumps(profile), encoding="utf-8")
-    path = trace_folder() / "h200" / "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet"
-    right, slow = (
-        accuracy.row(read_trace(path), SplitPart.FIT, load_profile(name))
-        for name in ("h200", str(tmp_path / "slow.json"))
-    )
-    assert accuracy.errors([right.period])[0] < 0.1 < accuracy.errors([slow.period])[0]
-    assert accuracy.errors([right.run])[0] < 0.1 < accuracy.errors([slow.run])[0]
-    assert right.near_p50 >= slow.near_p50
-
-
 def test_sealed_recordings_are_read_if_asked_for_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     split, read = read_split(trace_folder() / FILE), []
 
@@ -97,9 +81,3 @@ def test_near_is_a_tenth_or_twenty_cycles() -> None:
 
 def test_errors_have_no_sign() -> None:
     assert accuracy.errors([(100.0, 90.0), None, (100.0, 105.0)]) == [0.05, 0.1]
-
-
-def test_the_picture_is_the_same_each_time_and_empty_without_points() -> None:
-    points = [Point("ring", 100.0, 120.0, held_out=True), Point("ring", 90.0, 90.0, held_out=False)]
-    assert scatter(points) == scatter(points[::-1])
-    assert scatter(points).count("M") == scatter([]).count("M") + 2

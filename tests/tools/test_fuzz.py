@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from hwkernels.source_recorder.table import read_table
 from pipesim.answers.views import check as views
 from pipesim.export.documents import document
 from pipesim.model.finding import Verdict
@@ -25,7 +24,7 @@ from tests.support.random_programs import FAMILIES
 from tools.fuzz import __main__ as command
 from tools.fuzz import naive, worker
 from tools.fuzz.cases import Answer, Case, complaints, judged
-from tools.fuzz.kinds import KINDS, profiles, programs, schedules, tables, traces
+from tools.fuzz.kinds import KINDS, profiles, programs, schedules, traces
 from tools.fuzz.mutate import damaged, mutated
 from tools.fuzz.runner import run
 
@@ -63,8 +62,7 @@ def test_cases_are_of_every_outcome(kind: str) -> None:
     """A fuzzer whose input is always refused at once looks at nothing else."""
     cases = [worker.case_of(kind, seed) for seed in range(100, 160)]
     assert len({case.what for case in cases}) > 20
-    if kind != "tables":
-        assert len({case.words for case in cases}) > 4
+    assert len({case.words for case in cases}) > 4
 
 
 # What a wrong answer looks like
@@ -186,20 +184,6 @@ def test_a_profile_that_is_wrongly_accepted_is_seen() -> None:
     said = profiles.confirm(text.encode())(answer(1))
     assert said is not None
     assert "does not finish" in said
-
-
-@pytest.mark.skipif(not tables.compiler(), reason="needs g++")
-def test_a_table_that_is_read_otherwise_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(tables.FILE).write_text(tables.RIGHT, encoding="utf-8")
-    assert tables.confirm(compiled=True)(answer(0)) == ""
-
-    def wrong(path: Path, values: Any) -> Any:
-        table = read_table(path, values)
-        return replace(table, sites=(table.sites[1], table.sites[0], *table.sites[2:]))
-
-    monkeypatch.setattr("tools.fuzz.kinds.tables.read_table", wrong)
-    assert tables.confirm(compiled=True)(answer(0)) == "a compiler reads something else: SITE_got_empty"
 
 
 def in_folder(case: Case, folder: Path) -> tuple[Answer, list[str]]:

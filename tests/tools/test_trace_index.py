@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from pipesim.errors import EvidenceError, TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.trace.files import write_trace
 from pipesim.trace.library import trace_name
@@ -79,40 +77,6 @@ def test_one_row_says_everything_about_one_trace(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
-    trace = recording()
-    empty = Trace(
-        replace(trace.meta, params={}, device=Device("NVIDIA H200"), ctas=(), runs=(Run(True, 0, (900,), (507_000,)),),
-                status=Ending.DEADLINE, wrong_tiles=1234),
-        trace.events.select(np.zeros(0, dtype=np.int64)),
-    )  # fmt: skip
-    stored(empty, tmp_path)
-    headings, _, row = rows(tool.index(tmp_path))
-    told = dict(zip(headings, row, strict=True))
-    assert [name for name, cell in told.items() if cell == "–"] == [
-        "driver", "NVRTC", "parameters", "overhead", "a record", "memory", "SM MHz", "clock bound",
-    ]  # fmt: skip
-    assert (told["events"], told["CTAs"], told["launches"], told["period"], told["status"]) == (
-        "0", "0", "0 / 1", "not measured / 507.0", "deadline, 1,234 wrong tiles",
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("untraced", "traced", "said"),
-    [((0, 0), (0, 0), "not measured"), ((500_000, 0), (0, 0), "500.0 / not measured"), ((0, 0), (510_000, 0), None)],
-)
-def test_a_period_that_was_not_measured_is_not_zero(
-    tmp_path: Path, untraced: tuple[int, int], traced: tuple[int, int], said: str | None
-) -> None:
-    runs = (Run(False, 0, (900, 910), untraced), Run(True, 0, (950, 960), traced))
-    trace = recording()
-    stored(Trace(replace(trace.meta, runs=runs), trace.events), tmp_path)
-    headings, _, row = rows(tool.index(tmp_path))
-    found = dict(zip(headings, row, strict=True))
-    assert found["period"] == (said or "not measured / 510.0")
-    assert found["overhead"] == "–"
-
-
 def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tmp_path: Path) -> None:
     trace = recording()
     extra = {"cost_millicycles_per_record": {"median": 8400, "low": 8250, "high": 9000}}
@@ -122,32 +86,3 @@ def test_what_was_made_wrong_what_was_kept_and_what_a_record_costs(tmp_path: Pat
     told = dict(zip(headings, row, strict=True))
     assert (told["a record"], told["memory"]) == ("8.2 to 9.0", "host")
     assert told["status"] == "no_acquire@3, trap, iterations 3 to 8"
-
-
-def test_a_simulated_or_damaged_file_does_not_belong_here(tmp_path: Path) -> None:
-    trace = recording()
-    path = stored(Trace(replace(trace.meta, source="simulation"), trace.events), tmp_path)
-    with pytest.raises(EvidenceError, match="this trace was simulated") as caught:
-        tool.index(tmp_path)
-    assert caught.value.place == str(path)
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(TraceFormatError, match="truncated"):
-        tool.index(tmp_path)
-
-
-def test_check_says_whether_the_readme_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stored(recording(3), tmp_path)
-    readme = tmp_path / "README.md"
-    assert tool.main([str(tmp_path), "--check"]) == 1
-    assert not readme.exists()
-    assert tool.main([str(tmp_path)]) == 0
-    assert tool.main([str(tmp_path), "--check"]) == 0
-    assert readme.read_text(encoding="utf-8") == tool.index(tmp_path)
-    stored(recording(9), tmp_path)
-    before = readme.read_bytes()
-    capsys.readouterr()
-    assert tool.main([str(tmp_path), "--check"]) == 1
-    assert "README.md is stale" in capsys.readouterr().err
-    assert readme.read_bytes() == before
-    assert tool.main([str(tmp_path)]) == 0
-    assert tool.main([str(tmp_path), "--check"]) == 0

@@ -16,10 +16,6 @@ from pipesim.trace.files import read_meta, read_trace
 from pipesim.trace.schema import FAULTS, AgentInfo, Anchor, BarrierGroup, CtaInfo, EventKind, Run, Site, Trace
 
 
-def test_the_ring_keeps_every_rule(ring: Trace) -> None:
-    check_trace(ring, "ring.parquet")
-
-
 @pytest.mark.parametrize(
     ("column", "row", "value", "fact"),
     [

@@ -122,23 +122,6 @@ def test_a_missing_column(name: str, rewritten: Callable[..., Path]) -> None:
     assert refused(rewritten(lambda table: table.drop_columns([name]))).fact == f"the trace has no column {name}"
 
 
-@pytest.mark.parametrize(("kind", "told"), [(pa.float64(), "double"), (pa.string(), "string"), (pa.uint64(), "uint64")])
-def test_a_column_of_the_wrong_type(kind: Any, told: str, rewritten: Callable[..., Path]) -> None:
-    def retyped(table: Any) -> Any:
-        return table.set_column(COLUMNS.index("value"), "value", table["value"].cast(kind))
-
-    fact = refused(rewritten(retyped)).fact
-    assert fact == f"column value of the trace is of type {told} where integers of at most int64 are expected"
-
-
-def test_a_column_with_holes(rewritten: Callable[..., Path]) -> None:
-    def with_holes(table: Any) -> Any:
-        holes = [None, *table["stage"].to_pylist()[1:]]
-        return table.set_column(COLUMNS.index("stage"), "stage", pa.array(holes, pa.int8()))
-
-    assert refused(rewritten(with_holes)).fact == "column stage of the trace has 1 rows without a value"
-
-
 def test_a_column_too_many(rewritten: Callable[..., Path]) -> None:
     fact = refused(rewritten(lambda table: table.append_column("temperature", table["cta"]))).fact
     assert fact == "the trace has a column temperature that its schema version does not have, or has it twice"

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -129,15 +129,6 @@ def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_f
     assert _encode(back, "again") == path.read_bytes()
 
 
-def test_the_ring_reads_back_with_every_field(ring: Trace, tmp_path: Path) -> None:
-    write_trace(ring, tmp_path / "ring.parquet")
-    back = read_trace(str(tmp_path / "ring.parquet"))
-    assert back.meta == ring.meta
-    assert back.events == ring.events
-    assert {type(site.kind) for site in back.meta.sites} == {EventKind}
-    assert back.events.cycle.flags.writeable  # a reader may sort in place; nothing is shared with the file
-
-
 def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path) -> None:
     write_trace(ring, tmp_path / "ring.parquet")
     schema = pq.read_schema(tmp_path / "ring.parquet")
@@ -153,12 +144,6 @@ def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path
     assert document["sites"][0] == {
         "name": "load.wait", "role": "load", "kind": "WAIT_RETURN", "barrier": "empty", "awaited": "",
     }  # fmt: skip
-
-
-def test_a_trace_without_events_is_a_trace(ring: Trace, tmp_path: Path) -> None:
-    empty = Trace(replace(ring.meta, ctas=()), ring.events.select(np.zeros(0, dtype=np.int64)))
-    write_trace(empty, tmp_path / "empty.parquet")
-    assert read_trace(tmp_path / "empty.parquet") == empty
 
 
 def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +50,6 @@ def shelf(tmp_path: Path, ring_trace: Callable[..., Trace]) -> Path:
 
 def names(paths: list[Path], folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths]
-
-
-def test_the_exact_configuration_is_found_on_every_device(shelf: Path) -> None:
-    params = {"tile_bytes": 16384, "tiles": 6, "stages": 2}
-    both = ["h100/ring-s2-tb16384-t6-g4.parquet", "h200/ring-s2-tb16384-t6-g4.parquet"]
-    assert names(find_traces("ring", params, 4, shelf), shelf) == both
 
 
 def test_metadata_is_read_without_the_columns(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,20 +163,6 @@ def test_the_folder_is_the_installed_one_else_the_checkouts(tmp_path: Path, monk
     assert trace_folder() == tmp_path / "traces"
     (package / "trace" / "recorded").mkdir(parents=True)
     assert trace_folder() == package / "trace" / "recorded"
-
-
-def test_names_of_files(ring: Trace) -> None:
-    params = {"stages": 4, "tiles": 64, "bytes": 16384, "consumers": 2, "work": 600, "lanes": 1}
-    meta = replace(ring.meta, protocol="producer_consumer", params=params, grid=1)
-    assert trace_name(meta) == "h100/producer_consumer-b16384-c2-l1-s4-t64-w600-g1.parquet"
-    shuffled = dict(random.Random(5).sample(sorted(params.items()), len(params)))
-    assert trace_name(replace(meta, params=shuffled)) == trace_name(meta)
-    assert trace_name(replace(meta, clock="both", params={})) == "h100/producer_consumer-g1-both.parquet"
-    assert (
-        trace_name(replace(meta, protocol="my dir/k.py:ring", params={"g": 3}))
-        == "h100/my-dir-k.py-ring-g3-grid-1.parquet"
-    )
-    assert trace_name(replace(meta, protocol="../..", params={"x": -2})) == "h100/protocol-x-2-g1.parquet"
 
 
 @pytest.mark.slow

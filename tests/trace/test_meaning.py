@@ -24,12 +24,6 @@ DATA, ROOM = WaitPurpose.DATA, WaitPurpose.ROOM
 THROTTLE = ("scheduler", "throttle.full")
 
 
-def test_a_throttle_is_for_room() -> None:
-    """The scheduler waits with parity 0, and overwrites what the waiting role has read."""
-    found = wait_purposes(find("persistent_scheduler").build({}))
-    assert (found["scheduler", "throttle.full"], found["load", "clc.full"]) == (ROOM, DATA)
-
-
 def test_a_result_that_threads_have_written_is_data() -> None:
     protocol = Protocol("written")
     done = protocol.mbarriers("empty_looking", 1, 1)

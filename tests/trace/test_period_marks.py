@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hwkernels.capture.twin_subject import TwinSubject
 from hwkernels.twins import REGISTRY
 from pipesim.conform.steady import one_cta, read
-from pipesim.model.waits import period_marks, steady_window, waits_per_trip
+from pipesim.model.waits import period_marks, waits_per_trip
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -64,21 +62,4 @@ def test_every_twin_that_is_recorded_has_configurations_with_a_period(name: str)
     assert any(each.grid >= 8 for each in timed)
 
 
-@pytest.mark.parametrize("params", [{"tiles": 0}, {"tiles": 1}, {"tiles": 4}])
-def test_a_short_run_has_none(params: dict[str, int]) -> None:
-    assert period_marks(find("cluster_multicast").build(params)) is None
-
-
 # the window: whole laps, inside the loop, after the first lap and before the last iterations
-
-
-@given(st.integers(0, 10_000), st.integers(1, 64))
-def test_a_window_is_whole_laps_inside_the_loop(trips: int, stages: int) -> None:
-    window = steady_window(trips, stages)
-    if window is None:
-        assert trips < 4 * stages + 2
-        return
-    first, last = window
-    assert stages <= first < last < trips
-    assert (last - first) % stages == 0
-    assert first >= trips // 4

@@ -37,22 +37,6 @@ def test_a_list_that_contradicts_its_rule_is_refused() -> None:
         parse_split(document(configurations=[row("fit", stages=3)]))
 
 
-def test_of_those_that_were_drawn_later_all_that_is_held_out_is_sealed() -> None:
-    rule = parse_split(document()).rule
-    for tiles in range(20):
-        configuration = rule.configuration("ring", {"stages": 3, "tiles": tiles}, 1)
-        assert rule.part_later(configuration) is SplitPart.SEALED
-        later = row("sealed", stages=3, tiles=tiles) | {"draw": 2}
-        split = parse_split(document(configurations=[later]))
-        assert (split.part_of("ring", {"stages": 3, "tiles": tiles}, 1), split.drawn) == (
-            SplitPart.SEALED,
-            {configuration: 2},
-        )
-    assert rule.part_later(rule.configuration("ring", {"stages": 2}, 1)) is SplitPart.FIT
-    with pytest.raises(EvidenceError, match=r"is listed as fit, and sealed by the rule"):
-        parse_split(document(configurations=[row("fit", stages=3) | {"draw": 2}]))
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

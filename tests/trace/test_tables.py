@@ -13,7 +13,6 @@ import pipesim
 from pipesim.errors import UsageError
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
-from pipesim.trace.tables import rows_table
 from tests.support.paths import EXAMPLES, ROOT, TRACES
 
 STORED = TRACES / "h200" / "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t3-w600-g2.parquet"
@@ -34,12 +33,6 @@ def test_every_event_is_a_row_with_its_names() -> None:
         )
         for name in ("cta", "stage", "parity", "iteration", "value", "cycle", "time_ps", "error_ps", "globaltimer_ns"):
             assert row[name] == getattr(trace.events, name)[at]
-
-
-def test_pandas_has_the_same() -> None:
-    pytest.importorskip("pandas")
-    frame = read_trace(STORED).to_pandas()
-    assert frame.to_dict("list") == read_trace(STORED).to_arrow().to_pydict()
 
 
 @pytest.mark.slow
@@ -83,10 +76,6 @@ def test_runs_list_their_events_and_a_verification_its_traces() -> None:
     verified = pipesim.verify("producer_consumer", hardware="recorded", tiles=5)
     rows = verified.to_arrow().to_pylist()
     assert [row["device"] for row in rows] == [each.device for each in verified.hardware]
-
-
-def test_a_table_without_rows_has_its_columns() -> None:
-    assert rows_table({"a": str, "b": int, "c": list}, []).column_names == ["a", "b", "c"]
 
 
 def test_a_notebook_shows_a_trace_with_its_timeline_also_of_an_unknown_protocol() -> None:

@@ -16,11 +16,6 @@ from pipesim.trace.whole import write_whole
 from tests.support.paths import ROOT
 
 
-def test_it_is_written_and_nothing_else_is_left(tmp_path: Path) -> None:
-    write_whole(tmp_path / "new" / "out", b"all of it")
-    assert [(path.name, path.read_bytes()) for path in (tmp_path / "new").iterdir()] == [("out", b"all of it")]
-
-
 def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", full)
     (tmp_path / "out").write_bytes(b"before")

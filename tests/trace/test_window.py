@@ -10,7 +10,6 @@ import pytest
 from pipesim.errors import ParameterError
 from pipesim.model.ending import Ending
 from pipesim.trace.consistency import check_trace
-from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Device, EventKind, Site, Trace, TraceMeta
 from pipesim.trace.window import cut, lose
@@ -55,14 +54,6 @@ def test_the_same_iterations_of_every_agent() -> None:
     check_trace(part, "here")
 
 
-def test_every_cta_has_its_header_and_those_there_are_stay() -> None:
-    assert [h.cta for h in cut(whole(ctas=(1, 3)), 0, 2).meta.ctas] == [1, 3]
-    trace = whole()
-    header = CtaInfo(0, 17, written=(18, 4), dropped=(0, 0), passes=(7, 7), barrier_words=(1, 2, 3, 4))
-    (mine,) = cut(Trace(replace(trace.meta, ctas=(header,)), trace.events), 0, 2).meta.ctas
-    assert mine == replace(header, written=(6, 2))
-
-
 def test_of_a_run_that_was_stopped_the_iteration_it_waits_in_does_not_count() -> None:
     trace = whole(status="deadline")
     waiting = trace.events.select(np.array([*range(16), *range(18, 22)]))  # entered its sixth wait
@@ -100,10 +91,3 @@ def test_nobody_loses_what_has_no_header() -> None:
     for trace, agents in ((whole(), {0: 1}), (cut(whole(), 0, 3), {2: 1})):
         with pytest.raises(ParameterError, match="has no headers, or not all of the agents"):
             lose(trace, agents)
-
-
-def test_a_cut_trace_is_written_and_read(tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("cut") / "part.parquet"
-    part = lose(cut(whole(), 1, 5), {1: 1})
-    write_trace(part, path)
-    assert read_trace(path) == part

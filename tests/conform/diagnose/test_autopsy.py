@@ -209,13 +209,6 @@ def test_no_autopsy_of_a_part(as_hardware: Make, what: str) -> None:
     assert autopsy(trace, 0) is not None
 
 
-def test_a_cta_without_records(as_hardware: Make) -> None:
-    program = pc()
-    trace = as_hardware(program, simulate(program, load_profile("h100")).trace, status="deadline", grid=2)
-    found = opened(trace, 1, program)
-    assert (found.cycle, found.waiting, found.deadlock) == (-1, (), None)
-
-
 def test_what_leaves_no_records_is_supplied(as_hardware: Make) -> None:
     """Commits on mbarriers and cp.async arrivals are in no record of these traces: the protocol has them."""
     relay = f"{EXAMPLES / 'relay.py'}:relay"

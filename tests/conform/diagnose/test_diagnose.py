@@ -194,13 +194,6 @@ def test_a_protocol_that_hangs_needs_no_edit(simulated: Make, as_hardware: Make)
     assert (found.explanations, found.tried, found.manifest) == ((), 0, True)
 
 
-def test_wrong_data_of_records_that_conform(as_hardware: Make) -> None:
-    """Nothing in the protocol explains it: every edit would show."""
-    program = pc()
-    found = explained(program, as_hardware(program, simulate(program, PROFILE).trace, wrong_tiles=2))
-    assert (found.explanations, found.tried > 0) == ((), True)
-
-
 def test_nothing_is_concluded_from_a_part(as_hardware: Make) -> None:
     program = pc()
     trace = timed(as_hardware, program, Edit(EditKind.RELEASE_EARLY, CONSUMER, 3))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.diagnose.edits import Edit, EditKind, apply, change_of, describe, edits, parse_fault
-from pipesim.errors import ConfigurationError, ParameterError
+from pipesim.conform.diagnose.edits import Edit, EditKind, apply, change_of, describe, edits
+from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -112,11 +112,6 @@ STORIES: dict[tuple[EditKind, int, int], tuple[list[str], str]] = {
 }
 
 
-def test_the_right_program() -> None:
-    assert told(pc(), 1) == RIGHT
-    assert told(pc(), 0) == LOADS
-
-
 @pytest.mark.parametrize(("kind", "agent", "iteration"), STORIES, ids=lambda v: v.value if hasattr(v, "value") else v)
 def test_what_an_edit_changes(kind: EditKind, agent: int, iteration: int) -> None:
     program, edit = pc(), Edit(kind, agent, iteration)
@@ -174,21 +169,6 @@ def test_an_edit_changes_one_agent_from_one_place_on(shape: dict[str, int], data
 
 
 @pytest.mark.parametrize(
-    ("edit", "params", "why"),
-    [
-        (Edit(EditKind.SWAPPED_STAGES, 1, 3), {}, "there is no next iteration"),
-        (Edit(EditKind.SWAPPED_STAGES, 1, 0), {"stages": 1}, "the next iteration has the same stage"),
-        (Edit(EditKind.PHASE_NOT_TOGGLED, 1, 2), {}, "the stages do not wrap after it"),
-        (Edit(EditKind.EXPECT_LESS, 0, 0), {"tile_bytes": 16}, "half of 16 bytes is less than 16"),
-    ],
-)
-def test_edits_that_make_no_sense(edit: Edit, params: dict[str, int], why: str) -> None:
-    with pytest.raises(ConfigurationError, match=why):
-        apply(pc(**params), edit)
-    assert edit not in edits(pc(**params))
-
-
-@pytest.mark.parametrize(
     ("edit", "why"),
     [
         (Edit(EditKind.MISSING_ARRIVE, 3, 0), "has no agent 3"),
@@ -241,10 +221,3 @@ def test_a_wait_that_tries_first_is_one_wait(simulated: Make) -> None:
     assert [(a[0], a[2], b[2]) for a, b in pairs if a != b] == [(Op.TRY_WAIT, 0, 1), (Op.WAIT_UNLESS, 0, 1)]
     without = apply(program, Edit(EditKind.NO_ACQUIRE, 1, 1, "full"))
     assert len(without.code[1]) == len(program.code[1]) - 2
-
-
-def test_faults_are_written_with_their_tile() -> None:
-    assert parse_fault("missing_arrive@7") == (EditKind.MISSING_ARRIVE, 7)
-    for wrong in ("missing_arrive", "missing_arrive@", "missing_arrive@-1", "forgets@3", ""):
-        with pytest.raises(ParameterError, match="no such fault"):
-            parse_fault(wrong)

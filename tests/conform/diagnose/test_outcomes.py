@@ -68,15 +68,6 @@ def test_a_right_kernel_ends_right(shape: tuple[int, ...]) -> None:
     assert outcomes(pc(*shape), load_profile("h100")) == {R}
 
 
-def test_the_timed_engine_is_one_of_the_schedules() -> None:
-    """No random schedule at all: what remains is the one that the profile makes."""
-    wrong = apply(pc(), Edit(EditKind.MISSING_ARRIVE, CONSUMER, 4))
-    assert outcomes(wrong, load_profile("h100"), 0) == {H}
-    trap = apply(pc(1, 6, 1), Edit(EditKind.NO_ACQUIRE, PRODUCER, 2))
-    assert outcomes(trap, load_profile("h100"), 0) == {T}
-    assert outcomes(wrong, None, 0) == set()
-
-
 @pytest.mark.slow
 def test_landing_in_pieces_is_seen() -> None:
     """Half of the bytes expected: only a copy that lands in pieces completes the phase. Whole, it hangs for ever."""
@@ -139,15 +130,6 @@ def test_a_random_schedule_ends_where_any_order_ends(shape: tuple[int, ...], see
     for agent in range(len(program.agents)):
         assert [m.pc for m in walk.moves if m.agent == agent and m.passed] == list(range(len(program.code[agent])))
     assert random_schedule(program, seed) == walk
-
-
-def test_another_seed_is_another_schedule() -> None:
-    assert len({random_schedule(pc(), seed).moves for seed in range(20)}) == 20
-
-
-def test_the_budget_ends_a_schedule() -> None:
-    walk = random_schedule(pc(), 0, max_moves=20)
-    assert (walk.ended, walk.exhausted) == (False, True)
 
 
 def test_traces_of_random_schedules_conform(recorded: Make, make_case: Make) -> None:

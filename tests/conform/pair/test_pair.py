@@ -46,13 +46,6 @@ def only_difference(a: Any, b: Any) -> Difference:
 # The same behaviour
 
 
-def test_a_trace_is_the_same_as_itself(good: Any) -> None:
-    pair = compare_traces(good.trace, good.trace)
-    assert pair.settings == ()
-    assert pair.behaviour.verdict is TraceVerdict.AGREES
-    assert pair.behaviour.matched == len(good.trace.events)
-
-
 def test_another_depth_is_a_change_and_no_other_behaviour(stored: Make) -> None:
     two, four = stored(name(s=2)), stored(name(s=4))
     assert settings_of(two, four) == {
@@ -96,15 +89,6 @@ def test_agents_that_a_parameter_added_are_not_compared(stored: Make) -> None:
     pair = compare_traces(two.trace, four.trace)
     assert Setting("agents in one only", "", "consumer/2, consumer/3") in pair.settings
     assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 896)
-
-
-def test_agents_that_are_gone_without_a_reason_are_a_difference(stored: Make) -> None:
-    case = stored(f"h100/{USUAL}")
-    without = case.without(*case.rows(2))
-    found = compare_traces(case.trace, without.trace).behaviour
-    (difference,) = found.differences
-    assert (difference.kind, difference.agent, difference.event) == (DifferenceKind.ONLY_A, "consumer/1", 0)
-    assert {(s.agent, s.only_a, s.only_b) for s in found.surplus} == {("consumer/1", 64, 0)}
 
 
 def test_the_order_between_agents_is_no_behaviour(good: Any) -> None:

@@ -117,21 +117,6 @@ def naive(a: Trace, b: Trace, ledger: Ledger) -> dict[str, tuple[int, int]]:
     return {what: (both[0], both[1]) for what, both in found.items()}
 
 
-def test_figures_of_two_recordings(stored: Make) -> None:
-    a, b = stored(USUAL), stored(USUAL.replace("h100", "h200"))
-    timing = timing_of(a.trace, b.trace)
-    assert [f.name for f in timing.figures] == [
-        "period", "period, traced", "period, this trace", "whole run",
-        "prologue, traced", "epilogue, traced", "whole run, traced",
-    ]  # fmt: skip
-    period = figure(timing, "period")
-    assert (period.a, period.b, period.noise_a, period.noise_b) == (1_085_667, 1_085_667, 97, 97)
-    assert (period.difference, period.permille, period.beyond_noise) == (0, 0, False)
-    assert figure(timing, "prologue, traced").beyond_noise is None
-    assert timing.primary == "period"
-    assert not timing.clocks_differ
-
-
 def test_noise_decides_what_a_difference_is_worth() -> None:
     assert PairFigure("period", 100, 110, 4, 5).beyond_noise is True
     assert PairFigure("period", 100, 109, 4, 5).beyond_noise is False

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,8 +15,6 @@ import pytest
 from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.replay.latency_floor import (
-    FOLDER,
-    PTX_FOLDER,
     LatencyFloors,
     ReleasePath,
     floors_for,
@@ -200,19 +197,6 @@ def test_what_is_no_document_of_this_package(text: str) -> None:
     with pytest.raises(ProfileError) as caught:
         parse_floors(text, "here")
     assert (caught.value.place, caught.value.correction) == ("here", "install pipesim again, of which it is a part")
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.json")), ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_a_stored_document_says_where_its_numbers_are_from_and_rises(path: Path) -> None:
-    floors = parse_floors(path.read_text(encoding="utf-8"), str(path))
-    assert floors_for(floors.device, by_ptx=path.parent == PTX_FOLDER) == floors
-    assert "recordings" in floors.source
-    assert floors.sm_khz > 1_000_000
-    assert {ReleasePath.ARRIVE, ReleasePath.COPY, ReleasePath.COPIES, ReleasePath.MULTICAST} <= set(floors.paths)
-    for table in floors.paths.values():
-        sizes, cycles = [row.nbytes for row in table], [row.cycles for row in table]
-        assert (sizes, cycles) == (sorted(set(sizes)), sorted(cycles))
-        assert all(row.samples > 0 and row.cycles > 0 and row.nbytes >= 0 for row in table)
 
 
 def test_stamps_of_two_sms_are_as_uncertain_as_their_places_on_the_time_line() -> None:

@@ -15,7 +15,6 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.activity import awaited_by_site
 from pipesim.trace.schema import OPTIONAL, EventKind, Trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import EXAMPLES
@@ -100,12 +99,3 @@ def test_a_comparison_simulates_the_same_sites() -> None:
     told = {(site.kind, site.barrier) for site in found.timing.sites}
     assert {("bar_enter", "1"), ("group_commit", "bulk"), ("cp_async_arrive", "in_full")} <= told
     assert {"waiting for named barrier 1", "waiting for its bulk groups"} <= {s.what for s in found.timing.shares}
-
-
-def test_what_a_cp_async_brings_is_data() -> None:
-    """Of a trace whose site table does not say what its waits are for."""
-    trace = traced(relay())
-    silent = Trace(
-        replace(trace.meta, sites=tuple(replace(site, awaited=None) for site in trace.meta.sites)), trace.events
-    )
-    assert awaited_by_site(silent) == awaited_by_site(trace)

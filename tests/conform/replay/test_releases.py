@@ -162,21 +162,3 @@ def test_another_arrive_may_have_taken_its_place() -> None:
     late = conform(program, stamped(program, [1000], [1060], [0, 1050, 1060, 3000]))
     assert late.divergence is not None
     assert late.divergence.kind is DivergenceKind.TOO_SOON
-
-
-def test_what_was_not_measured_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = LatencyFloors("a chip", KHZ, "by hand", {ReleasePath.COPY: TABLES[ReleasePath.COPY]})
-    monkeypatch.setattr(conformance, "floors_for", lambda device, by_ptx: measured)
-    program = cta("ARRIVE expect=64; TMA_LOAD bytes=64 item=0", WAIT)
-    found = conform(program, stamped(program, [1000, 1010], [0, 2000])).latency
-    assert found is not None
-    assert (found.checked, found.unchecked) == (0, 1)
-    assert earliest(program, [1000, 1010], [0, 1010]) == 1310  # what was measured counts all the same
-
-
-def test_a_fresh_barrier_lets_pass_at_once() -> None:
-    program = cta("ARRIVE barrier=1", "WAIT parity=1", barriers=2)
-    found = conform(program, stamped(program, [1000], [0, 0]))
-    assert found.verdict is TraceVerdict.AGREES
-    assert found.latency is not None
-    assert (found.latency.checked, found.latency.unchecked) == (0, 0)

@@ -68,16 +68,6 @@ def test_an_agent_is_missing(good: Any) -> None:
         assert found.claim.startswith(f"the records of {found.agent} end where the protocol continues with: wait ")
 
 
-def test_a_stranger_among_the_sites(good: Any) -> None:
-    """A site that the protocol does not have, such as a wait on a barrier of the other side."""
-    sites = list(good.trace.meta.sites)
-    number = next(n for n, s in enumerate(sites) if s.kind is EventKind.ARRIVE)
-    sites[number] = replace(sites[number], barrier="full")
-    found = good.with_meta(sites=tuple(sites)).refused()
-    assert found.kind is DivergenceKind.OTHER_EVENT
-    assert found.barrier == "full[0]"
-
-
 # time between agents
 
 
@@ -152,15 +142,3 @@ def test_an_arrive_that_comes_too_late_is_seen_at_the_wait(simulated: Make) -> N
                 "load returns from its wait for empty[0] parity 0 before phase 2 can have completed: "
                 "1 of 1 arrivals missing; the next operation that could supply it came 1 cycles later"
             )
-
-
-def test_the_first_divergence_is_reported(stored: Make) -> None:
-    """Two agents that go wrong: the earlier in time is named, whichever agent it is."""
-    good = stored("h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet")
-    for first, second in ((1, 2), (2, 1)):
-        early = good.rows(agent=first, kind=EventKind.WORK_END)[10]
-        late = good.rows(agent=second, kind=EventKind.WORK_END)[30]
-        found = good.changed(early, stage=31).changed(late, stage=31).refused()
-        assert (found.agent, found.cycle) == (good.agent(early), good.cycle(early))
-        assert [m.model for m in found.moments[:4]] == ["same"] * 4
-        assert [m.index for m in found.moments] == list(range(found.event - 4, found.event + 2))

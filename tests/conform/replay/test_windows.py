@@ -48,11 +48,6 @@ def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: 
     assert result.events == len(stored(name).trace.events) * inside // 64
 
 
-def test_a_window_after_the_end_has_nothing_to_say(stored: Make) -> None:
-    result = stored(DEFAULT).window(64, 80).conform()
-    assert (result.verdict, result.events, result.ended) == (TraceVerdict.UNKNOWN, 0, True)
-
-
 RINGS = st.fixed_dictionaries({
     "stages": st.integers(1, 4), "tiles": st.integers(1, 12), "warps": st.integers(1, 3),
     "lanes": st.sampled_from([1, 32]), "work": st.sampled_from([0, 30]), "tries": st.booleans(),
@@ -324,18 +319,6 @@ def test_what_was_kept_is_judged_although_others_lost_records(stored: Make) -> N
     for row in (r for r in case.rows(agent=0) if r <= back and case.cycle(r) > early):
         moved = moved.changed(row, cycle=early)
     assert moved.refused().kind is DivergenceKind.TOO_EARLY
-
-
-def test_only_the_cta_that_lost_something_is_in_doubt(stored: Make) -> None:
-    """A divergence of another CTA is still one; without it the whole is unknown."""
-    case = stored(NAMES[4]).window(10, 42)
-    headers = list(case.trace.meta.ctas)
-    headers[0] = replace(headers[0], dropped=(0, 5, 0))
-    rows = [r for r in case.rows(agent=1, cta=headers[0].cta) if case.trace.events.iteration[r] == 41]
-    lossy = case.without(*rows).with_meta(ctas=tuple(headers))
-    assert lossy.conform().verdict is TraceVerdict.UNKNOWN
-    other = lossy.rows(agent=2, kind=EventKind.ARRIVE, cta=headers[1].cta)[30]
-    assert lossy.without(other).refused().cta == headers[1].cta
 
 
 # counting

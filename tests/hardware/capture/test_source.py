@@ -35,7 +35,6 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind, Trace
-from pipesim.trace.sites import site_table
 from tests.support.paths import EXAMPLES
 
 ROWSUM = str(EXAMPLES / "rowsum.cu")
@@ -205,14 +204,6 @@ def gpu(fake_gpu, encoder, monkeypatch):
 @pytest.fixture
 def builds(request_):
     return compile_builds(request_)
-
-
-@pytest.mark.parametrize("params", [{}, {"stages": 1}, {"math_warps": 1, "stages": 8}])
-def test_the_examples_table_says_what_its_protocol_says(request_, params):
-    kernel = request_.subject.table_of(PARAMS | params)
-    protocol = site_table(find(f"{EXAMPLES / 'rowsum.py'}:rowsum").build(PARAMS | params))
-    assert (kernel.agents, kernel.barriers) == (protocol.agents, protocol.barriers)
-    assert [(s.role, s.kind, s.barrier) for s in kernel.sites] == [(s.role, s.kind, s.barrier) for s in protocol.sites]
 
 
 def test_a_capture(gpu, request_, builds):

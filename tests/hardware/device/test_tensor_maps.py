@@ -12,22 +12,6 @@ from tests.support.swizzled_tiles import expected_shared
 MAP = TensorMap(0x1000, (256, 128), (512,), (64, 128))
 
 
-def cutlass(offset: int, bits: int) -> int:
-    """``Swizzle<bits, 4, 3>`` of a byte's offset, as CUTLASS defines it."""
-    chosen = ((1 << bits) - 1) << (4 + 3)
-    return offset ^ (offset & chosen) >> 3
-
-
-@pytest.mark.parametrize(
-    ("swizzle", "bits"), [(Swizzle.NONE, 0), (Swizzle.B32, 1), (Swizzle.B64, 2), (Swizzle.B128, 3)]
-)
-def test_the_swizzle_is_cutlass_and_moves_whole_pieces(swizzle, bits):
-    places = [swizzle_offset(offset, swizzle) for offset in range(4096)]
-    assert places == [cutlass(offset, bits) for offset in range(4096)]
-    assert sorted(places) == list(range(4096))
-    assert all(place % 16 == offset % 16 for offset, place in enumerate(places))
-
-
 def test_a_column_of_pieces_lies_in_all_banks():
     """Eight rows' pieces of one column touch each of the 32 banks once; without the swizzle they share four."""
     banks = {swizzle_offset(128 * row + 48, Swizzle.B128) % 128 for row in range(8)}

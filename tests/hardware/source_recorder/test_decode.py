@@ -96,18 +96,6 @@ def test_a_clock_that_runs_backwards_is_refused(encoder, table):
     assert caught.value.place == "CTA 0, agent 0, record 1"
 
 
-def test_iterations_beyond_the_bits_of_a_tag(encoder, table):
-    count = (1 << 14) + 3
-    e = encoder(table, capacity=count)
-    e.anchor(0, 1_000_000)
-    for i in range(count):
-        e.record(0, 0, WAIT, e.cycle(1_000_100 + i), iteration=i, stage=i % 2, parity=1 - i // 2 % 2)
-    e.anchor(1, 1_032_000)
-    events = _decode(e).events
-    assert events.iteration.tolist() == list(range(count))
-    assert events.stage.tolist() == [i % 2 for i in range(count)]
-
-
 def test_a_lost_record_is_seen(encoder, table):
     e = encoder(table)
     e.anchor(0, 1_000_000)

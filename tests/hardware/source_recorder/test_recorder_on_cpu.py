@@ -103,17 +103,6 @@ def test_what_an_agent_records_after_its_end_has_room(recorders):
     assert found == {whole}
 
 
-def test_an_agent_that_stops_leaves_what_it_did(recorders):
-    """A wait gives up in the third iteration; nothing of what follows is recorded."""
-    script = joined(*LAPS[:2], lap(2)[:2], [(Say.STOP,)], lap(3))
-    words = recorders[Encoding.POSITIONAL].run(script)
-    assert len(words) == 11 + 2 + 1
-    read = read_positional(words, CONSUMER, "here")
-    assert read.columns["site"].tolist() == [*SITES, *SITES, TAKE]
-    tagged = recorders[Encoding.TAGGED].run(script)
-    assert read.clocks.tolist() == tagged[:, :1].tolist()
-
-
 def test_a_buffer_that_is_too_small_is_noticed(tmp_path):
     macros = defines(RING) | {"PIPESIM_ENCODING": 2, "PIPESIM_ROOM": 6, "PIPESIM_CHECKED": 1}
     recorder = Recorder(PRODUCER_CONSUMER.table_file, macros, tmp_path / "checked")

@@ -13,7 +13,7 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import OutputExistsError, UsageError
 from pipesim.launches import checks
 from pipesim.launches.checks import check_launches
-from pipesim.launches.files.folder import FileNames, index_json, launch_file_name, require_folder, write_launches
+from pipesim.launches.files.folder import FileNames, index_json, require_folder, write_launches
 from pipesim.model.finding import Verdict
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import read_launch
@@ -38,9 +38,6 @@ class TestNames:
         every = [names.name_of(kernel, text) for kernel in ("k", "K", "k$", "launches", "con") for text in ("a", "b")]
         assert len({name.lower() for name in every}) == 10
         assert not {"launches", "con"} & {name.lower() for name in every}
-
-    def test_launches_are_numbered_from_the_second_on(self) -> None:
-        assert [launch_file_name("k", n) for n in range(3)] == ["k.json", "k-2.json", "k-3.json"]
 
 
 def names_again(kernel: str, text: str) -> str:

@@ -56,12 +56,6 @@ def test_ptx_ends_at_its_nul_and_no_page_after_it_is_read(length):
         assert image_at(base, room) == CodeImage(ImageKind.PTX, base, length)
 
 
-def test_machine_code_ends_with_the_last_section_that_has_bytes():
-    data = elf((1, 200, 40), (8, 1 << 20, 1 << 20), end=100)  # the second has none in the file
-    assert image_at(BASE, memory(data)).nbytes == 240
-    assert image_at(BASE, memory(elf((1, 100, 1)))).nbytes == 128
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -18,11 +18,6 @@ def test_without_any_the_loader_is_asked(tmp_path):
     assert cupti_libraries({}, [str(tmp_path)], tmp_path / "none") == SONAMES
 
 
-def test_a_named_one_is_the_only_one(tmp_path):
-    made(tmp_path, "nvidia/cu13/lib/libcupti.so.13")
-    assert cupti_libraries({"PIPESIM_CUPTI": "/a/libcupti.so"}, [str(tmp_path)]) == ("/a/libcupti.so",)
-
-
 def test_wheels_come_before_toolkits_and_the_newer_before_the_older(tmp_path):
     old = made(tmp_path / "first", "nvidia/cuda_cupti/lib/libcupti.so.12")
     new = made(tmp_path / "second", "nvidia/cu13/lib/libcupti.so.13")

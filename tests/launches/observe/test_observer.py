@@ -210,20 +210,6 @@ def test_kernels_of_a_graph_are_recorded_when_it_is_instantiated(world):
     assert "could not be read" in world.records("note")[0]["text"]
 
 
-def test_machine_code_is_listed_once_with_the_reason(world):
-    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + bytes(48)
-    world.calls.load(102, elf)
-    world.driver.owners |= {2: (102,), 3: (999,)}
-    for function in (2, 2, 3):
-        world.calls.launch(function, grid=4)
-    assert [(each["kernel"], each["code"], each["why_not"]) for each in world.records()] == [
-        ("function_2", "", "the program loaded machine code, and no compiler in this process is known to have made it"),
-        ("function_3", "", "its module was loaded before the capture began"),
-    ]
-    world.observer.finish()
-    assert [each["launches"] for each in world.records("count")] == [2, 1]
-
-
 def test_a_fat_binary_without_ptx_may_be_the_cute_dsls(world, monkeypatch, tmp_path):
     monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path / "dump"))
     monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
@@ -284,12 +270,6 @@ def test_limits(tmp_path, limits, kept, left_out):
     counts = world.records("count")
     assert [each["left_out"] for each in counts] == ([left_out] if left_out is not None else [])
     assert not counts or counts[0]["launches"] == 5
-
-
-def test_limits_travel_in_the_environment():
-    limits = Limits(("a*", "b"), once=True, launches=3, nbytes=99)
-    assert Limits.from_environment(limits.to_environment()) == limits
-    assert Limits.from_environment({"PIPESIM_LAUNCHES_LAUNCHES": "many"}) == Limits()
 
 
 def test_an_error_of_the_observer_is_a_note_and_never_the_programs(world, monkeypatch):

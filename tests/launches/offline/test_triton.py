@@ -163,13 +163,6 @@ def test_an_autotuned_kernel_has_its_first_configuration_only_while_it_runs(stan
     assert tuner.configs == ["first", "second"]
 
 
-def test_blackwell_is_another_device_so_that_nothing_cached_is_taken(stand_in):
-    kernel = Kernel({"n": "i32"})
-    launches.triton(kernel, 3, grid=(1,), arch="sm_100a")
-    launches.triton(kernel, 3, grid=(1,), arch="sm_90a")
-    assert kernel.targets == [100, 90]
-
-
 @pytest.mark.parametrize("times", [0, 2])
 def test_a_call_that_does_not_launch_one_kernel(stand_in, times):
     with pytest.raises(UsageError, match=f"the call launched {times} kernels"):

@@ -92,12 +92,6 @@ class TestTriton:
         ]
         assert launches.asked == [(1, 7, Assembler())]
 
-    def test_others_are_launched_as_they_are(self, changed: Any) -> None:
-        module, (kernel,), launched = self.compiler(3)
-        changed(triton__compiler__compiler=module)
-        kernel.run(4, 2, 1, 7, kernel.function, "packed", "metadata", "enter", "exit")
-        assert launched == [(4, 2, 1, 7, 3, "packed", "metadata", "enter", "exit")]
-
     def test_the_assembler_has_the_options_of_the_kernel(self, changed: Any) -> None:
         module, (kernel,), _ = self.compiler(1, enable_fp_fusion=False, ptx_options="--opt-level 2")
         launches = changed(triton__compiler__compiler=module)

@@ -138,12 +138,6 @@ def test_a_buffer_of_another_launch_is_kept_and_said(tmp_path: Path) -> None:
     assert files.others[f"{RIGHT}.records"] == other.encode()
 
 
-def test_only_kernels_of_the_patterns_are_listed(tmp_path: Path) -> None:
-    lines = [record_of(launch_of()), record_of(launch_of("plain__8_4"))]
-    report, _ = gather_recording(spool(tmp_path, *lines), patterns=("plain*",))
-    assert [each.name for each in report.kernels] == ["plain__8_4"]
-
-
 def test_the_document_fits_its_schema_and_the_table_its_width(tmp_path: Path) -> None:
     lines = [MADE, recorded_line(), recorded_line(HANGS, "b.records"), record_of(launch_of("plain__8_4"))]
     stopped = recorded(HANGS, LaunchEnd.STOPPED, stop_flag=True)

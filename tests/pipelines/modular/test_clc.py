@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
@@ -53,10 +52,6 @@ def arrive(barrier: int, lanes: int = 32, expect: int = 0) -> Operation:
     return (Op.ARRIVE, barrier, lanes, expect, -1, 0)
 
 
-def fetched(stage: int, parity: int, item: int) -> list[Operation]:
-    return [wait(FULL[stage], parity), (Op.READ, stage, item), FENCE, arrive(EMPTY[stage])]
-
-
 # layout and counts
 
 
@@ -98,16 +93,6 @@ def test_a_request_expects_16_bytes_in_each_cta_and_one_lane_asks() -> None:
     request = recorded(body, cluster=4)
     assert request[:-1] == [wait(2, 1), *(arrive(8 * cta, 1, 16) for cta in range(4))]
     assert request[-1][3:] == (16, 1, 0b1111), "multicast to the whole cluster"
-
-
-def test_the_initial_tile_comes_first_and_the_fetch_is_left_to_the_next_call() -> None:
-    def body(w: Warp, scheduler: TileScheduler) -> None:
-        for current in scheduler.work_iterator():
-            w.work(100 + current.index)
-
-    assert recorded(body) == [
-        (Op.WORK, 100), *fetched(0, 0, 1), (Op.WORK, 101), *fetched(1, 0, 2), (Op.WORK, 102), *fetched(0, 1, 3),
-    ]  # fmt: skip
 
 
 def test_for_advances_a_copy_and_the_requests_are_the_originals() -> None:
@@ -202,14 +187,6 @@ def kernel(case: Kernel) -> Program:
             work.drain()
 
     return p.flatten()
-
-
-def test_a_request_more_than_that_is_never_taken_and_the_drain_waits_for_ever() -> None:
-    assert run_canonically(kernel(Kernel())).finished
-    assert not run_canonically(kernel(Kernel(requests_beyond=1))).finished
-    without = kernel(Kernel(requests_beyond=1, drains=0))
-    assert run_canonically(without).finished
-    assert [op[4] for code in without.code for op in code if op[0] == Op.TMA_LOAD][-2:] == [4, 4]
 
 
 def test_fetching_before_the_throttle_is_signalled_deadlocks(every_end: Any) -> None:

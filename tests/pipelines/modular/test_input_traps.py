@@ -243,10 +243,4 @@ def test_a_stale_answer_lets_the_load_warp_overwrite(again: str, outcomes: Any) 
     assert FaultKind.RACE in faults(timed(program))
 
 
-def test_a_stale_answer_lets_the_mma_warp_read_too_soon(outcomes: Any) -> None:
-    program = gemm(2, 5, mma=ahead("consumer", "inside the stage"))
-    assert all(tried != waited for tried, waited in asked(program, MMA)[1:])
-    assert outcomes(program, schedules=100) & {"UNINITIALISED_READ", "RACE", "WRONG_ITEM"}
-
-
 # what expect_bytes hides

@@ -47,18 +47,6 @@ def test_a_leader_commits_to_all_that_load_for_its_group_and_each_counts_these_c
     assert set(freed.values()) == {compute_input_consumer_count(m, n, group)}
 
 
-@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
-def test_a_pair_is_two_neighbours_along_m_and_the_even_one_leads(m: int, n: int, group: int) -> None:
-    for ctx in contexts(m, n, group):
-        rank = ctx.block_rank_in_cluster
-        assert (ctx.rank_m, ctx.rank_n, ctx.cluster_size) == (rank % m, rank // m, m * n)
-        assert ctx.leader_rank == (rank & ~1 if group == 2 else rank)
-        assert bits(ctx.mma_complete_mask) == set(ctx.group_ranks) == ({rank, rank ^ 1} if group == 2 else {rank})
-        assert ctx.elect_one_cta == (ctx.leader_rank == rank)
-        assert ctx.is_first_cta_in_cluster == (rank == 0)
-        assert len({r // m for r in ctx.group_ranks}) == 1, "both are of one column"
-
-
 @pytest.mark.parametrize(
     ("m", "n", "group", "fact"),
     [

@@ -52,13 +52,6 @@ def test_each_convention_works_in_every_schedule_tried(phase: int, primed: bool,
             assert outcomes(program, schedules=12) == {"finished"}, (stages, items)
 
 
-def test_phase_0_without_priming_blocks_at_the_first_wait(outcomes: Any, run: Any) -> None:
-    program = primed_ring(0, primed=False)
-    assert outcomes(program, schedules=20) == {"stuck"}
-    assert [b.done for b in run(program, 0).state.barriers] == [0, 0, 0, 0]
-    assert outcomes(primed_ring(0, primed=False, items=0), schedules=5) == {"finished"}, "nothing to wait for"
-
-
 def test_phase_1_with_priming_depends_on_the_schedule(outcomes: Any) -> None:
     """Priming first: the producer blocks for ever. Producer first: its second lap overwrites slots nobody has read."""
     assert outcomes(primed_ring(1, primed=True), schedules=200) == {"WRONG_ITEM", "stuck"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.fuzz.cases import Make
-from tools.fuzz.kinds import kernels, launches, profiles, programs, protocols, schedules, sweeps, tables, traces
+from tools.fuzz.kinds import kernels, launches, profiles, programs, protocols, schedules, traces
 
 KINDS: Mapping[str, Make] = {
     "traces": traces.make,
@@ -13,8 +13,6 @@ KINDS: Mapping[str, Make] = {
     "protocols": protocols.make,
     "profiles": profiles.make,
     "schedules": schedules.make,
-    "tables": tables.make,
-    "sweeps": sweeps.make,
     "kernels": kernels.make,
     "launches": launches.make,
 }
