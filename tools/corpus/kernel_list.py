@@ -32,8 +32,9 @@ def twins(folder: Path) -> Iterator[str]:
     for each in hopper():
         each.save(folder)
         yield each.stem
-    for source in (ROOT / "hwkernels").rglob("*.cu*"):
-        (folder / source.name).write_bytes(source.read_bytes())
+    for source in (ROOT / "hwkernels").rglob("*"):
+        if source.suffix in (".cu", ".cuh", ".h"):
+            (folder / source.name).write_bytes(source.read_bytes())
 
 
 def hopper() -> Iterator[CorpusKernel]:

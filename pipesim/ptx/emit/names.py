@@ -210,7 +210,8 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given
     _leave_out(first, found)
     if module.sources is not None:
         rest = {each: copies[each] for each in first}
-        said = list(tiles_named_by_source(rest, function.body, resolver_of(module.sources)))
+        of_source = recorder.source_names or {}
+        said = list(tiles_named_by_source(rest, function.body, resolver_of(module.sources), of_source))
         found += [tile for tile in said if tile.name not in {each.name for each in given.tiles}]
         _leave_out(first, found)
     names: Counter[str] = Counter()

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pipesim.model.ops import Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.names.guarded import values_copied
 from pipesim.ptx.names.paths import group_of, short_names
 from pipesim.ptx.names.resolve import Resolver
-from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.instruction import Frame, Instruction
 
 
 class CopyInto(NamedTuple):
@@ -24,33 +24,44 @@ class CopyInto(NamedTuple):
     turn: int
 
 
+Range: TypeAlias = tuple[int, int, int]  #: CTA, offset, bytes
+
+
 def tiles_named_by_source(
-    copies: Mapping[tuple[int, int, int], Collection[CopyInto]], body: Sequence[Instruction], resolver: Resolver
+    copies: Mapping[Range, Collection[CopyInto]],
+    body: Sequence[Instruction],
+    resolver: Resolver,
+    barriers: Mapping[int, tuple[str, int]],
 ) -> Iterator[Tile]:
     """One tile for each array that copies write and each of its CTAs, its slots by address.
 
-    ``copies``: CTA, offset and bytes of each range, and the copies into it. Ranges that lie one after the other are one
-    where they complete together on a barrier. The CTAs of a cluster have their arrays at the same places, of which each
-    may write a part. An array is left out whose slots are not at equal distances or not written to the end of the last,
-    or that is not apart from ranges that have another name or none.
+    ``copies``: those into each range; ``barriers``: array and element of each, by offset. Ranges that lie one after the
+    other are one where they complete together on a barrier. The CTAs of a cluster have their arrays at the same places,
+    of which each may write a part. An array is left out whose slots are not at equal distances or not written to the
+    end of the last, or that is not apart from ranges that have another name or none.
     """
     values = values_copied([[each.position for each in copied] for copied in copies.values()], body, resolver)
+    said: dict[Range, Mapping[str, str]] = {}
+    sure = _with_sure_places({each.position for copied in copies.values() for each in copied}, body)
+    for place, copied in copies.items():
+        positions = {each.position for each in copied}
+        sites = [body[at] for at in positions & sure]
+        found = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
+        said[place] = found or {values[at]: f"{values[at]}[]" for at in positions if at in values}
+    said |= dict(_as_on_other_elements(said, copies, barriers))
     paths: dict[str, str] = {}
     arrays: dict[str, dict[int, int]] = defaultdict(dict)
     ctas: dict[str, set[int]] = defaultdict(set)
     ways: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(list))
     together: dict[str, dict[tuple[int, int], dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
     for (cta, offset, nbytes), copied in sorted(copies.items(), key=itemgetter(0)):
-        positions = {each.position for each in copied}
-        sites = [body[at] for at in positions if (source := body[at].source) is not None and source.sure]
-        found = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
-        found = found or {values[at]: f"{values[at]}[]" for at in positions if at in values}
+        found = said[cta, offset, nbytes]
         name = next(iter(found)) if len(found) == 1 else ""
         paths |= found if name else {}
         ranges = arrays[name]
         ranges[offset] = max(ranges.get(offset, 0), nbytes)
         ctas[name].add(cta)
-        for at in positions:
+        for at in {each.position for each in copied}:
             ways[name][cta, at].append(offset)
         for each in copied:
             together[name][each[1:]][offset] = nbytes
@@ -75,6 +86,59 @@ def tiles_named_by_source(
             apart = not any(begin < last and first < end for first, last in rest)
             if written and apart and (count > 1 or not {begin - step, end} & arrays.get("", {}).keys()):
                 yield from (Tile(shown[name], Space.SHARED, cta, begin, step, count) for cta in sorted(ctas[name]))
+
+
+def _with_sure_places(positions: Collection[int], body: Sequence[Instruction]) -> set[int]:
+    """The copies of which it is sure into which places their line was inlined.
+
+    Also where the text says it once for what a copy's function computes and for the copy: it is the first copy since,
+    and the function's earlier places have had theirs.
+    """
+    found: set[int] = set()
+    had: set[tuple[Frame, ...]] = set()
+    functions = {source.frames[-1].function for at in positions if (source := body[at].source) and not source.sure}
+    places: dict[str, set[tuple[Frame, ...]]] = defaultdict(set)
+    for at in range(max(positions, default=-1) + 1):
+        source = body[at].source
+        if source is None:
+            continue
+        for n, frame in enumerate(source.frames if functions else ()):
+            if frame.function in functions:
+                places[frame.function].add(source.frames[:n])
+        if at in positions:
+            outer = source.frames[:-1]
+            if source.sure or (outer not in had and places[source.frames[-1].function] <= had | {outer}):
+                found.add(at)
+            had.add(outer)
+    return found
+
+
+def _as_on_other_elements(
+    said: Mapping[Range, Mapping[str, str]],
+    copies: Mapping[Range, Collection[CopyInto]],
+    barriers: Mapping[int, tuple[str, int]],
+) -> Iterator[tuple[Range, Mapping[str, str]]]:
+    """The names of ranges of which no line is sure, as of a loop that nvcc unrolled.
+
+    They are those of the ranges whose copies, in the same order and of as many bytes, complete on another element of
+    the same array of barriers.
+    """
+    on: dict[tuple[int, int], dict[int, Range]] = defaultdict(dict)
+    for place, copied in copies.items():
+        for each in copied:
+            on[place[0], each.barrier][each.position] = place
+    alike: dict[tuple[int, str, tuple[int, ...]], list[list[Range]]] = defaultdict(list)
+    for (cta, barrier), at in on.items():
+        ranges = list(dict.fromkeys(at[position] for position in sorted(at)))
+        if barrier in barriers:
+            alike[cta, barriers[barrier][0], tuple(place[2] for place in ranges)].append(ranges)
+    for elements in alike.values():
+        named = [[said[place] for place in ranges] for ranges in elements]
+        whole = {tuple(map(tuple, known)): known for known in named if all(len(found) == 1 for found in known)}
+        for model in whole.values() if len(whole) == 1 else ():
+            for ranges, known in zip(elements, named, strict=True):
+                if all(not own or own.keys() == found.keys() for own, found in zip(known, model, strict=True)):
+                    yield from ((at, found) for at, own, found in zip(ranges, known, model, strict=True) if not own)
 
 
 def _joined(together: Iterable[Mapping[int, int]]) -> dict[int, int]:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from pipesim.model.ops import Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
+from pipesim.ptx.text.instruction import Frame, SourceLine
 from tests.support.paths import EXAMPLES
 from tests.support.ptx_programs import kernel_paths
+
+
+def copied_at(line: int, *, sure: bool = True) -> SourceLine:
+    """The place of a copy in a wrapper that is called in this line of a kernel."""
+    frames = (Frame("k.cu", line, "k", 1), Frame("copy.h", 7, "copy", 1))
+    return SourceLine("k.cu", line, "k", frames, sure)
 
 
 def test_a_tile_of_the_example() -> None:
@@ -26,9 +35,33 @@ def test_two_copies_fill_a_slot() -> None:
 
 def test_each_cta_of_a_cluster_writes_a_part_of_each_slot() -> None:
     """Of the parts of one CTA alone it is not known where the slots begin: they have no name."""
-    site: Any = SimpleNamespace(source=SimpleNamespace(sure=True))
+    site: Any = SimpleNamespace(source=copied_at(1))
     resolver: Any = SimpleNamespace(paths=lambda *_, **__: ["tile[stage]"])
     parts = {(cta, 4096 * cta + 8192 * slot, 4096): [CopyInto(0, 8 * slot, 1)] for cta in (0, 1) for slot in range(4)}
-    found = list(tiles_named_by_source(parts, [site], resolver))
+    found = list(tiles_named_by_source(parts, [site], resolver, {}))
     assert [(tile.cta, tile.offset, tile.nbytes, tile.slots) for tile in found] == [(0, 0, 8192, 4), (1, 0, 8192, 4)]
-    assert not list(tiles_named_by_source({at: it for at, it in parts.items() if at[0]}, [site], resolver))
+    assert not list(tiles_named_by_source({at: it for at, it in parts.items() if at[0]}, [site], resolver, {}))
+
+
+#: Lines of a kernel that copies to a, b, a, b, … on the barriers of a ring, and names of the tiles and their slots.
+UNROLLED = (
+    ("the copies on the first barrier are sure", [(1, True), (2, True), *[(2, False)] * 2], "full", "a 2, b 2"),
+    ("those on the first barrier are on another array", [(1, True), (2, True), *[(2, False)] * 2], "other", ""),
+    ("the place of the second is said before it", [(1, True), (2, False), *[(2, False)] * 2], "full", "a 2, b 2"),
+    ("both places are said before the first", [(2, False), (2, False), *[(2, False)] * 2], "full", ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "array", "tiles"), [each[1:] for each in UNROLLED], ids=[each[0] for each in UNROLLED]
+)
+def test_copies_of_an_unrolled_loop(lines: list[tuple[int, bool]], array: str, tiles: str) -> None:
+    """Of a loop that nvcc unrolled the places are said once; the other copies are on other elements of the ring."""
+    copies = {at: copied_at(line, sure=sure) for at, (line, sure) in enumerate(lines, 1)}
+    body: Any = [SimpleNamespace(source=each) for each in (copied_at(1), *copies.values())]
+    resolver: Any = SimpleNamespace(paths=lambda each, **_: ["", "a[s]", "b[s]"][each.source.frames[0].line :][:1])
+    places = {
+        (0, 4096 * ((at - 1) % 2 * 2 + (at - 1) // 2), 4096): [CopyInto(at, (at - 1) // 2 * 8, 1)] for at in copies
+    }
+    found = tiles_named_by_source(places, body, resolver, {0: ("full", 0), 8: (array, 1)})
+    assert ", ".join(f"{tile.name} {tile.slots}" for tile in found if tile.slots > 1) == tiles
