@@ -46,8 +46,8 @@ def tiles_named_by_source(
     for place, copied in copies.items():
         positions = {each.position for each in copied}
         sites = [body[at] for at in positions & sure]
-        found = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
-        said[place] = found or {values[at]: f"{values[at]}[]" for at in positions if at in values}
+        of_lines = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
+        said[place] = of_lines or {values[at]: f"{values[at]}[]" for at in positions if at in values}
     said |= dict(_as_on_other_elements(said, copies, barriers))
     paths: dict[str, str] = {}
     arrays: dict[str, dict[int, int]] = defaultdict(dict)
