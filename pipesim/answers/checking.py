@@ -174,7 +174,7 @@ class SteppedCheck:
                 return found
             self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
         self._ranges, self._together = list(every.ranges), every.together
-        repeated = [each for each in self._ranges if each.lap]
+        repeated = [each for each in self._ranges if each.lap and not each.by_code]
         self._assumed += tuple(
             Assumed(Assumption.PATTERN, f"{each.parameter}: values beyond {each.checked:,}") for each in repeated
         )

@@ -44,6 +44,7 @@ class Extraction:
     streams: list[Stream] = field(repr=False, compare=False)
     inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
+    repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
 
     @cached_property
     def timed(self) -> Program:
@@ -128,4 +129,5 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
     run, where = emulation.instructions, tuple(by_line.values())
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
-    return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer)
+    repeats = cluster.lengthened is not None and cluster.lengthened.shown and not cut
+    return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer, repeats)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import product
 from math import lcm
 
@@ -14,6 +14,7 @@ from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
+_LAPS = 4  #: after which a class is where the code is to show that the lap repeats
 _FAR = (47, 95)  #: numbers of classes that are compared with the lap: nothing is assumed for them
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
@@ -78,6 +79,8 @@ class _Word:
         self.classes = classes
         self._repeats: list[EveryValue | SomeValues] = []
         self._ctas: list[int] = []  # the first ones of the kinds
+        self.by_code = True  #: whether the code shows that what repeats always does
+        self._repeats_at: dict[int, bool] = {}  # by the values of classes
         self._far: dict[int, SizeClass] = {}  # classes far beyond, by their least values
 
     def due(self) -> Iterator[SizeClass]:
@@ -102,12 +105,28 @@ class _Word:
             return found
         if not self._widths_repeat(found):
             return SomeValues(found.parameter, found.least, found.checked, -1, Stop.OTHERWISE)
-        for number in _FAR:
+        self.by_code = self.by_code and self._is_shown(found, lambda one: one.program_of(cta, places), looked)
+        for number in () if self.by_code else _FAR:
             far = self._far_class(found, number)
             there = None if far is None else far.program_of(cta, places)
             if there is None or not looked.covers(found, number, there):
                 return SomeValues(found.parameter, found.least, found.checked, -1, Stop.CHANGES)
         return found
+
+    def _is_shown(self, found: EveryValue, program: Callable[[SizeClass], Program | None], looked: Family) -> bool:
+        """Whether the code shows that the lap is always the same, from a class of each of the lap's on."""
+        known = self.classes.known
+        lap = known[found.first + found.lap].value - known[found.first].value
+        for number in range(found.first + _LAPS * found.lap, found.first + (_LAPS + 1) * found.lap):
+            one = self._far_class(found, number)
+            there = None if one is None else program(one)
+            if one is None or there is None or not looked.covers(found, number, there):
+                return False
+            if one.value not in self._repeats_at:
+                self._repeats_at[one.value] = self.classes.repeats(one, lap)
+            if not self._repeats_at[one.value]:
+                return False
+        return True
 
     def _far_class(self, found: EveryValue, number: int) -> SizeClass | None:
         """The class of this number, if the classes repeat up to it; None where it is another one."""
@@ -130,7 +149,7 @@ class _Word:
 
     def proved(self) -> ProvedRange:
         """The values that are proved."""
-        name, (low, high, step, _), known = self.classes.name, self.classes.free, self.classes.known
+        name, (low, high, step, *_), known = self.classes.name, self.classes.free, self.classes.known
         whole = all(each.complete for each in known)
         if self.classes.complete and whole:
             return ProvedRange(name, low, high, step=step, most=high)
@@ -141,7 +160,8 @@ class _Word:
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
         lap = lcm(*(known[each.first + each.lap].value - known[each.first].value for each in every))
         first = known[max(each.first for each in every)].value
-        return ProvedRange(name, low, checked, first, lap, far=tuple(sorted(self._far)), step=step, most=high)
+        far = () if self.by_code else tuple(sorted(self._far))
+        return ProvedRange(name, low, checked, first, lap, far=far, step=step, most=high, by_code=self.by_code)
 
 
 def _end_of(found: EveryValue | SomeValues) -> int:

@@ -15,7 +15,7 @@ from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.bounds import MAX_KERNEL_OPERATIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
-from pipesim.ptx.launch.settings import with_free_word
+from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import FreeRange
 from pipesim.targets import Target
 
@@ -127,10 +127,29 @@ class SizeClasses:
                 correction=f"leave --any out and give values with --set, or leave {next(iter(every.arrays))} as it is",
             )
         alone = first.kernel.launch.cta is not None
-        programs = [first.program, *([] if alone else [made.program for made in every])]
+        made = [first.program, *([] if alone else [other.program for other in every])]
+        programs = [program.with_strictness(self._target.strictness) for program in made]
         self._spent += sum(len(code) for program in programs for code in program.code)
-        last = self._last_of(every.kinds, every.place_of(first.kernel.launch) if alone else every.all_places())
+        places = every.place_of(first.kernel.launch) if alone else every.all_places()
+        last = self._last_of(every.kinds, places, self.free)
         return SizeClass(value, last, tuple(zip(every.kinds, programs, strict=True)), alone or every.complete)
+
+    def repeats(self, one: SizeClass, lap: int) -> bool:
+        """Whether the code shows for every CTA that any number of times ``lap`` more than a value is as many laps more.
+
+        Of a class that was looked at in every CTA.
+        """
+        assert self._target.kernel is not None
+        free = FreeRange(one.value, one.last, self.free.step, self.name, lap)
+        kernel = self._target.kernel.kernel
+        launch = with_free_range(kernel.launch, kernel.entry, self.name, free)
+        first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, one.value)
+        every = EveryCta(first)
+        shown = all(made.repeats for made in (first, *([] if kernel.launch.cta is not None else every)))
+        places = every.place_of(kernel.launch) if kernel.launch.cta is not None else every.all_places()
+        most = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
+        whole = kernel.launch.cta is not None or every.complete
+        return shown and whole and most >= one.last
 
     def places_of(self, cta: int) -> dict[str, np.ndarray]:
         """The free inputs of a CTA."""
@@ -138,9 +157,9 @@ class SizeClasses:
         launch = self._target.kernel.kernel.launch
         return EveryCta(self._target.kernel).place_of(launch.with_setting("cta", cta))
 
-    def _last_of(self, kinds: list[CtaKind], places: dict[str, np.ndarray]) -> int:
+    def _last_of(self, kinds: list[CtaKind], places: dict[str, np.ndarray], free: FreeRange) -> int:
         """The last value at which each of the kinds of CTAs does what it does now."""
-        low, high, step, _ = self.free
+        low, high, step, *_ = free
         most = (high - low) // step
         for each in kinds:
             mine = covered(each.inputs, places)

@@ -146,7 +146,7 @@ class ProvedRange:
     At the values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at
     which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that
     one fails. ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this far apart; 0 of a
-    trip count.
+    trip count. ``by_code``: what the kernel computes shows that the lap is always the same.
     """
 
     parameter: str
@@ -161,6 +161,7 @@ class ProvedRange:
     others: Mapping[str, int] = field(default_factory=dict)
     step: int = 0
     most: int = -1
+    by_code: bool = False
 
     @property
     def is_every(self) -> bool:

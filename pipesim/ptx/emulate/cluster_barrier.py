@@ -35,6 +35,11 @@ class ClusterBarrier:
     _arriving: dict[int, _PartialArrival] = field(default_factory=dict)
     relaxed: set[int] = field(default_factory=set)
 
+    def ahead(self) -> object:
+        """How much more often each warp has arrived than the one that has least often."""
+        least = min(self._times.values(), default=0)
+        return tuple((agent, times - least) for agent, times in self._times.items()), tuple(self._arriving.items())
+
     def arrive(self, cluster: RecordingCluster, warp: EmulatedWarp, lanes: int, position: int, meaning: int) -> None:
         """Lanes of a warp arrive. What they have touched comes before the arrival of the last of the warp."""
         before = self._arriving.get(warp.agent)

@@ -193,6 +193,10 @@ class GlobalMemory:
         """The last two that each counter gave, if others came before: what it gives first where others take more."""
         return {value for answers in self._answers.values() for value in answers[1:][-2:]} - {self._first}
 
+    def changes(self) -> object:
+        """What the warps have changed that they may be given again."""
+        return tuple(self._counters.items()), len(self._stored), tuple(self._failed.items())
+
     def _contest(self, agent: int, address: int, size: int) -> None:
         """An agent changes a word: what another one was given of it depends on who came first."""
         if any(self._seen.get(at, agent) != agent for at in range(address, address + size)):

@@ -91,6 +91,8 @@ class Forms:
 
     def __init__(self) -> None:
         self._known: dict[object, Atom] = {}
+        self.watched: frozenset[Atom] = frozenset()  #: free inputs
+        self.compared = 0  #: how often something that depends on them was compared, for all inputs with one result
 
     def free(self, name: str, low: int, high: int) -> Form:
         """A free input."""
@@ -145,10 +147,15 @@ class Forms:
                 return Form(form.constant - low // size * size, form.terms)
         return self.apply("remainder", operator.mod, (near, constant(size)), 0, size - 1)
 
+    def compare(self, of: Form) -> None:
+        """An expression was compared, for all inputs with the same result."""
+        self.compared += any(atom in self.watched for atom, _ in of.terms)
+
     def is_negative(self, of: Form) -> Form:
         """1 where it is below 0, else 0."""
         low, high = bounds(of)
         if high < 0 or low >= 0:
+            self.compare(of)
             return constant(high < 0)
         return self.apply("negative", _is_negative, (of,), 0, 1)
 
@@ -156,6 +163,7 @@ class Forms:
         """1 where it is 0, else 0."""
         low, high = bounds(of)
         if not of.terms or low > 0 or high < 0:
+            self.compare(of)
             return constant(not of.terms and of.constant == 0)
         factor = gcd(*(f for _, f in of.terms))
         if of.constant % factor:

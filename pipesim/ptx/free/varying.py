@@ -9,7 +9,7 @@ range: ``int(...)`` belongs there. Nor does it where the left operand is True or
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import (
     NO_BOUND,
+    Atom,
     Form,
     Forms,
     Terms,
@@ -61,6 +62,7 @@ class FreeInputs:
         self.position = 0  #: of the instruction that is carried out
         self.conditions: dict[Terms, Condition] = {}
         self.now: dict[str, int] = {}  #: of each free input that is none of an array, by its name
+        self.laps = constant(0)  #: which a word of the launch adds to a loop
         self.arrays: dict[str, FreeArray] = {}  #: of which an element was asked for
 
     def free(self, name: str, now: int, low: int, high: int) -> int:
@@ -69,6 +71,10 @@ class FreeInputs:
             return now
         self.now[name] = now
         return self.integer(now, self.forms.free(name, low, high))
+
+    def lengthen(self, laps: Form, watched: Iterable[Atom]) -> None:
+        """How many laps more than in this run a loop is gone through, which a word of the launch says."""
+        self.laps, self.forms.watched = laps, frozenset(watched)
 
     def element(self, array: FreeArray, index: int, now: int) -> int:
         """An element of a free array with its value in this run. ``index``: it does not depend on such elements."""
@@ -236,6 +242,8 @@ def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False
         if not isinstance(other, int):
             return NotImplemented
         if other.__class__ is int and not self.form.low <= other <= self.form.high:  # it is the same for all inputs
+            if self.inputs.forms.watched:
+                self.inputs.forms.compare(self.form)
             holds = (other < _plain(self)) is swap if compute is is_less else False
             return int(holds is not negate)
         pair = (form_of(other), self.form) if swap else (self.form, form_of(other))

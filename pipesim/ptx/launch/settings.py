@@ -30,7 +30,7 @@ _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for an
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
-_MOST_BITS = 31  #: of a word that may have any value
+_MOST_BITS = 29  #: of a word that may have any value
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
 
@@ -54,6 +54,16 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     for setting in settings:
         launch = _with_setting(launch, function, *setting_words(setting))
     return launch
+
+
+def with_free_range(launch: Launch, function: Function, name: str, free: FreeRange) -> Launch:
+    """The launch in which a word that may have other values may have these; its value becomes the least of them."""
+
+    def put(was: Content | None) -> Content:
+        assert isinstance(was, Number), "the word has values already"
+        return Number(was.type, free.low, free)
+
+    return _put(launch, function, "--any", name, name, put)
 
 
 def with_free_word(

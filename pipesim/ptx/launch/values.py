@@ -56,12 +56,15 @@ INTERLEAVES = ("none", "16B", "32B")
 
 
 class FreeRange(NamedTuple):
-    """The values that a word may have: ``low``, and every ``step`` more up to ``high``. ``name``: of the word."""
+    """The values that a word may have: ``low``, and every ``step`` more up to ``high``; ``lap`` more any number of
+    times. ``name``: of the word.
+    """
 
     low: int
     high: int
     step: int = 1
     name: str = ""
+    lap: int = 0
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,8 @@ def _range(each: ProvedRange) -> str:
     if each.step:
         beyond = f"from {number(each.first)} on what happens repeats every {number(each.lap)}"
         far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""
-        return f"{values_of_word(each)}: {run}; {beyond}{far} (assumed to continue)"
+        why = "shown by the code" if each.by_code else "assumed to continue"
+        return f"{values_of_word(each)}: {run}; {beyond}{far} ({why})"
     lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
     beyond = f"from {number(each.first)} on, every further {lap} one lap"
     far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""

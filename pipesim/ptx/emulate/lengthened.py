@@ -1,0 +1,245 @@
+"""A loop that a word of the launch lengthens: whether every further lap of it is the same, by what the code computes.
+
+The word is a value and ``m`` times what one lap takes, where ``m`` is a free input from 0 on. The run is that of
+``m`` 0. It is watched for a moment at which the cluster stands as it stood before, after a lap that compared something
+with ``m``. From there on each register is an expression of ``t``, the laps before this one, and ``u``, those after it:
+``m`` becomes ``t + u``, and what the last laps added to the register is added ``t`` times. If the next lap leaves the
+state in which ``t`` is one more and ``u`` one less, without having decided anything on either, it is the same lap for
+every ``t`` and ``u``: the code is the evidence. Behind it ``u`` is 0 and ``t`` is ``m``.
+
+What is compared is all that the emulation of a warp depends on; what it cannot compare is unknown behind the lap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_of, same
+from pipesim.ptx.free.forms import Atom, Form, constant
+from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
+
+if TYPE_CHECKING:
+    from pipesim.ptx.emulate.cluster import Cluster
+    from pipesim.ptx.emulate.warp import EmulatedWarp
+
+_TOKENS = 1 << 62  #: states of barriers are numbers from here on, which stand for a barrier and its phase
+_LEFT = Unknown(Leaf("a value that a lap of a loop leaves", 0))
+_SAME = constant(0)
+Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane; None: it cannot be said
+
+
+class _Moment(NamedTuple):
+    """The values at a moment, what the lap before it added, how many comparisons with ``m`` there had been, and the
+    known bytes of shared memory.
+    """
+
+    values: list[Value]
+    added: list[Change]
+    compared: int
+    known: list[dict[object, object]]
+
+
+class LengthenedLoop:
+    """Watches one run. ``shown``: every loop that the word lengthens repeats its lap, as far as the run came."""
+
+    def __init__(self, cluster: Cluster, name: str, most: int) -> None:
+        self._cluster, self._name, self._most = cluster, name, most
+        self._inputs: FreeInputs = cluster.inputs
+        self._times = 0
+        self._m = self._atom("m")
+        self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
+        self._moments: dict[object, _Moment] = {}
+        self._inside: tuple[object, list[Value], list[dict[object, object]], Atom, Atom] | None = None
+        self._fails = False
+
+    def _atom(self, name: str) -> Atom:
+        ((atom, _),) = self._inputs.forms.free(f"{name} of {self._name}", 0, self._most).terms
+        self._inputs.now[atom.name] = 0
+        return atom
+
+    @property
+    def shown(self) -> bool:
+        """Whether there was such a loop, and each of its laps is the same."""
+        mine = self._times > 0 and self._inside is None and not self._fails and not self._cluster.boxless.uses
+        return mine and not any(_has(Form(0, terms), self._is_mine) for terms in self._inputs.conditions)
+
+    def _is_mine(self, atom: Atom) -> bool:
+        return atom.function is None and atom.name.endswith(f" of {self._name}")
+
+    def look(self) -> None:
+        """After a round of all warps."""
+        if self._fails or self._times > _MOST_LOOPS:
+            return
+        stands = _stands(self._cluster)
+        if self._inside is not None:
+            if stands == self._inside[0]:
+                self._leave(*self._inside[1:])
+            return
+        values = [holder[key] for holder, key in _slots(self._cluster)]
+        before = self._moments.get(stands)
+        compared = self._inputs.forms.compared
+        if before is None or len(before.values) != len(values):
+            self._moments[stands] = _Moment(values, [], compared, self._known())
+            return
+        added = [_change(a, b) for a, b in zip(before.values, values, strict=True)]
+        now = self._moments[stands] = _Moment(values, added, compared, self._known())
+        if compared > before.compared and added == before.added and before.known == now.known:
+            self._enter(stands, now)
+
+    def _known(self) -> list[dict[object, object]]:
+        """The known bytes of shared memory, less those that depend on the laps, which are forgotten; and what was written
+        over tensor maps.
+        """
+        for memory in self._cluster.bytes:
+            mine = (at for at, v in memory.known.items() if v.__class__ is Varying and _has(v.form, self._is_mine))
+            for at in list(mine):
+                memory.forget(at, at + 1)
+        found: list[dict[object, object]] = [
+            {at: identity(value) for at, value in memory.known.items()} for memory in self._cluster.bytes
+        ]
+        return [*found, {at: dict(fields) for at, fields in self._cluster.written_maps.items()}]
+
+    def _enter(self, stands: object, now: _Moment) -> None:
+        """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come."""
+        self._times += 1
+        t, u = self._atom(f"t{self._times}"), self._atom(f"u{self._times}")
+        sum_of_both = Form(0, tuple(sorted(((t, 1), (u, 1)), key=lambda each: each[0].number)))
+        replaced = {self._m: sum_of_both}
+        laps = Form(0, ((t, 1),))
+        pairs = zip(now.values, now.added, strict=True)
+        made = [_with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
+        for (holder, key), value in zip(_slots(self._cluster), made, strict=True):
+            holder[key] = value
+        self._inputs.lengthen(sum_of_both, {t, u})
+        self._inside = stands, made, now.known, t, u
+
+    def _leave(self, made: list[Value], known: list[dict[object, object]], t: Atom, u: Atom) -> None:
+        """The lap is over: its values have to be those at its beginning, with one lap more before, one less after."""
+        slots = list(_slots(self._cluster))
+        if len(slots) != len(made) or known != self._known():
+            self._fails = True
+            return
+        for (holder, key), value in zip(slots, made, strict=True):
+            if not _is_next(value, holder[key], t, u):
+                self._fails = True
+                return
+        replaced = {t: Form(0, ((self._m, 1),)), u: constant(0)}
+        for holder, key in slots:
+            holder[key] = _replaced(holder[key], replaced, self._inputs)
+        self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
+        self._inside, self._moments = None, {}
+
+
+_MOST_LOOPS = 64  #: that are gone through one after the other
+
+Slot = tuple[Any, Any]  #: what holds a value, and its key there
+
+
+def _slots(cluster: Cluster) -> Iterator[Slot]:
+    """Where the values are that the warps compute with, in an order that the same moment of two laps shares."""
+    for warp in cluster.warps:
+        for register in range(len(warp.R)):
+            yield warp.R, register
+        for frame in warp.frames:
+            for held in (frame.saved, *(done for _, done in frame.done)):
+                for name in sorted(held):
+                    yield held, name
+        for words in (warp.local.words, warp.local.small):
+            for key in sorted(words):
+                yield words, key
+
+
+def _stands(cluster: Cluster) -> object:
+    """Where the cluster stands: everything that decides what happens next, beside values, and as phases go on."""
+    barriers = tuple((place, s.expected, s.pending, s.tx, s.done & 1, s.life) for place, s in cluster.barriers.items())
+    named = tuple((key, each.arrived, each.all_of_cta, len(each.votes)) for key, each in cluster.named.items())
+    flights = tuple((each.agent, each.position) for each in cluster.flights)
+    columns = tuple((tuple(each.live.items()), tuple(each.waiting)) for each in cluster.columns)
+    return (
+        tuple(map(_stands_at, cluster.warps)), barriers, named, flights, columns, cluster.cluster_barrier.ahead(),
+        cluster.handed_out, cluster.globals.changes(),
+    )  # fmt: skip
+
+
+def _stands_at(warp: EmulatedWarp) -> object:
+    frames = tuple(
+        (each.kind, each.branch, each.joins, tuple(each.pending), tuple((pc, *sorted(held)) for pc, held in each.done))
+        for each in warp.frames
+    )
+    groups = tuple((each.issued, each.loose, each.apart) for each in warp.groups.values())
+    rest = warp.uncommitted, warp.to_part, warp.maybe, warp.whole, warp.ended_lanes, warp.joins, len(warp.local.words)
+    return warp.status, warp.pc, warp.mask, frames, groups, rest
+
+
+def _change(before: Value, now: Value) -> Change:
+    if before.__class__ is int and now.__class__ is int:
+        return _SAME if before == now else None if max(before, now) >= _TOKENS else constant(now - before)
+    if isinstance(before, int) and isinstance(now, int):
+        more = form_of(now).plus(form_of(before), -1)
+        return None if more.terms else more
+    if same(before, now):
+        return _SAME
+    if isinstance(before, PerLane | int) and isinstance(now, PerLane | int):
+        pairs = zip(_lanes(before), _lanes(now), strict=True)
+        found = [_change(a, b) for a, b in pairs]
+        return tuple(each if isinstance(each, Form) else None for each in found)
+    return None
+
+
+def _lanes(value: Value) -> list[Value]:
+    return value.each if isinstance(value, PerLane) else [value] * WARP
+
+
+def _with_laps(value: Value, more: Change, replaced: dict[Atom, Form], t: Form, inputs: FreeInputs) -> Value:
+    """A value at the beginning of a lap, before which ``t`` others were gone through that each added ``more``."""
+    if more is None:
+        return _LEFT
+    if isinstance(more, tuple):
+        lanes = zip(_lanes(value), more, strict=True)
+        return lanes_of([_with_laps(each, added, replaced, t, inputs) for each, added in lanes])
+    if not isinstance(value, int):
+        return _replaced(value, replaced, inputs) if not more.constant else _LEFT
+    changed = _substitute(form_of(value), replaced)
+    if changed is None:
+        return _LEFT
+    return inputs.integer(int.__int__(value), changed.plus(t, more.constant))
+
+
+def _replaced(value: Value, replaced: dict[Atom, Form], inputs: FreeInputs) -> Value:
+    if value.__class__ is Varying:
+        changed = _substitute(value.form, replaced)
+        return _LEFT if changed is None else inputs.integer(int.__int__(value), changed)
+    if isinstance(value, PerLane) and Varying in map(type, value.each):
+        return lanes_of([_replaced(each, replaced, inputs) for each in value.each])
+    return value
+
+
+def _substitute(form: Form, replaced: dict[Atom, Form]) -> Form | None:
+    """The expression with others for some free inputs; None where one is an argument of a function."""
+    found = constant(form.constant)
+    for atom, factor in form.terms:
+        if atom.function is not None and any(_has(each, replaced.__contains__) for each in atom.arguments):
+            return None
+        found = found.plus(replaced.get(atom, Form(0, ((atom, 1),))), factor)
+    return found
+
+
+def _has(form: Form, wanted: Callable[[Atom], bool]) -> bool:
+    return any(wanted(atom) or any(_has(each, wanted) for each in atom.arguments) for atom, _ in form.terms)
+
+
+def _is_next(value: Value, now: Value, t: Atom, u: Atom) -> bool:
+    """Whether a value is what it was at the beginning of the lap, with one lap more before it and one less after it."""
+    if value is _LEFT:
+        return True
+    if isinstance(value, PerLane):
+        return isinstance(now, PerLane | int) and all(
+            _is_next(a, b, t, u) for a, b in zip(value.each, _lanes(now), strict=True)
+        )
+    if value.__class__ is not Varying:
+        return same(value, now) if not isinstance(value, int) else isinstance(now, int) and identity(now) == value
+    if not isinstance(now, int):
+        return False
+    factors = dict(value.form.terms)
+    return form_of(now) == Form(value.form.constant + factors.get(t, 0) - factors.get(u, 0), value.form.terms)
