@@ -88,8 +88,8 @@ class LengthenedLoop:
             self._enter(stands, now)
 
     def _known(self) -> list[dict[object, object]]:
-        """The known bytes of shared memory, less those that depend on the laps, which are forgotten; and what was written
-        over tensor maps.
+        """The known bytes of shared memory, and what was written over tensor maps; bytes that depend on the laps are
+        forgotten.
         """
         for memory in self._cluster.bytes:
             mine = (at for at, v in memory.known.items() if v.__class__ is Varying and _has(v.form, self._is_mine))
