@@ -14,6 +14,7 @@ from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
+from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.unread import touching_engines, touching_others
@@ -187,6 +188,7 @@ def _emulate(
         made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
         made.begin = begin
+        watch_laps(made)
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
         return made
 

@@ -129,5 +129,5 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
     run, where = emulation.instructions, tuple(by_line.values())
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
-    repeats = cluster.lengthened is not None and cluster.lengthened.shown and not cut
+    repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
     return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer, repeats)

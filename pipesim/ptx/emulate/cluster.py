@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
@@ -24,7 +25,6 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory import GlobalMemory
-from pipesim.ptx.emulate.lengthened import LengthenedLoop
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
 from pipesim.ptx.emulate.stop import Notes, Status
@@ -39,7 +39,6 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
-MOST_LENGTH = 1 << 29  #: of a word of which it is shown what it lengthens
 TURN = 2_000  #: instructions of one warp before the next has its turn
 
 
@@ -83,6 +82,17 @@ class NamedBarrier:
         self.results[self.generation] = self.votes
         self.arrived, self.votes, self.all_of_cta = 0, [], -1
         self.generation += 1
+
+
+class RoundWatcher(Protocol):
+    """Looks at the cluster after each round of its warps."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether what it looks for was there."""
+
+    def look(self) -> None:
+        """All warps had a turn."""
 
 
 class Cluster:
@@ -134,7 +144,7 @@ class Cluster:
         self.pending: dict[int, list[int]] = {}
         self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
-        self.lengthened: LengthenedLoop | None = None  #: the loop that a word of the launch lengthens
+        self.watcher: RoundWatcher | None = None
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
@@ -167,9 +177,6 @@ class Cluster:
         return total
 
     def _run(self, limits: EmulationLimits) -> int:
-        for word in self.image.free_words.values():
-            if word.free.lap:
-                self.lengthened = LengthenedLoop(self, word.free.name, (MOST_LENGTH - word.now) // word.free.lap)
         total = sum(self._turn(warp) for warp in self.warps if warp.agent in self.begin)
         while True:
             moved = 0
@@ -177,8 +184,8 @@ class Cluster:
                 if warp.status in (Status.READY, Status.BLOCKED):
                     moved += self._turn(warp)
             total += moved
-            if self.lengthened is not None:
-                self.lengthened.look()
+            if self.watcher is not None:
+                self.watcher.look()
             if total > limits.instructions:
                 self._stop_all(f"the limit of {limits.instructions:,} warp instructions was reached")
                 return total

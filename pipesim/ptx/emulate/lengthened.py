@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
     from pipesim.ptx.emulate.warp import EmulatedWarp
 
+MOST_LENGTH = 1 << 29  #: of a word of which it is shown what it lengthens
 _TOKENS = 1 << 62  #: states of barriers are numbers from here on, which stand for a barrier and its phase
 _LEFT = Unknown(Leaf("a value that a lap of a loop leaves", 0))
 _SAME = constant(0)
 Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane; None: it cannot be said
 
 
-class _Moment(NamedTuple):
+class _LapMoment(NamedTuple):
     """The values at a moment, what the lap before it added, how many comparisons with ``m`` there had been, and the
     known bytes of shared memory.
     """
@@ -38,6 +39,13 @@ class _Moment(NamedTuple):
     added: list[Change]
     compared: int
     known: list[dict[object, object]]
+
+
+def watch_laps(cluster: Cluster) -> None:
+    """Have the cluster watched where a word of its launch lengthens a loop."""
+    for word in cluster.image.free_words.values():
+        if word.free.lap:
+            cluster.watcher = LengthenedLoop(cluster, word.free.name, (MOST_LENGTH - word.now) // word.free.lap)
 
 
 class LengthenedLoop:
@@ -49,7 +57,7 @@ class LengthenedLoop:
         self._times = 0
         self._m = self._atom("m")
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
-        self._moments: dict[object, _Moment] = {}
+        self._moments: dict[object, _LapMoment] = {}
         self._inside: tuple[object, list[Value], list[dict[object, object]], Atom, Atom] | None = None
         self._fails = False
 
@@ -80,10 +88,10 @@ class LengthenedLoop:
         before = self._moments.get(stands)
         compared = self._inputs.forms.compared
         if before is None or len(before.values) != len(values):
-            self._moments[stands] = _Moment(values, [], compared, self._known())
+            self._moments[stands] = _LapMoment(values, [], compared, self._known())
             return
         added = [_change(a, b) for a, b in zip(before.values, values, strict=True)]
-        now = self._moments[stands] = _Moment(values, added, compared, self._known())
+        now = self._moments[stands] = _LapMoment(values, added, compared, self._known())
         if compared > before.compared and added == before.added and before.known == now.known:
             self._enter(stands, now)
 
@@ -100,7 +108,7 @@ class LengthenedLoop:
         ]
         return [*found, {at: dict(fields) for at, fields in self._cluster.written_maps.items()}]
 
-    def _enter(self, stands: object, now: _Moment) -> None:
+    def _enter(self, stands: object, now: _LapMoment) -> None:
         """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come."""
         self._times += 1
         t, u = self._atom(f"t{self._times}"), self._atom(f"u{self._times}")
