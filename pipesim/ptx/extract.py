@@ -9,13 +9,14 @@ from pipesim.findings.kind import Owner
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.ptx.coverage import coverage_of
-from pipesim.ptx.emit.names import kernel_name, names_by_line, program_of
+from pipesim.ptx.emit.names import names_by_line, program_of
 from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.names.mangled import kernel_name
 from pipesim.ptx.source_owner import SourceOwner, owner_of
 from pipesim.ptx.text.instruction import Special
 from pipesim.ptx.text.module import Function, Module
@@ -113,7 +114,7 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
     coverage = coverage_of(kernel, emulation)
     recorder = cluster.recorder
-    name = kernel_name(kernel.entry.name)
+    name = kernel_name(kernel.entry.name, arguments=True)
     cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
     silent = [warp for warp in cut if not kernel.code.regions.may_signal(warp.places)]
     agents = [tuple(warp.agent for warp in warps) for warps in (cut, silent)]

@@ -46,30 +46,6 @@ def short_file(file: str) -> str:
     return file.rpartition("/")[2] or file
 
 
-def kernel_name(entry: str) -> str:
-    """A kernel's name as its author wrote it, without template arguments, if it is mangled (Itanium C++ ABI)."""
-    found = _MANGLED.fullmatch(entry)
-    if found is None:
-        return _shorten(entry)
-    rest, parts = found["nested"] or found["plain"], []
-    while length := _LENGTH.match(rest):
-        size = int(length[0])
-        parts.append(rest[length.end() : length.end() + size])
-        rest = rest[length.end() + size :]
-        if found["nested"] is None:
-            break
-    return _shorten("::".join(parts) or entry)
-
-
-_MANGLED = re.compile(r"_Z(?:N(?P<nested>\d\w*)|(?P<plain>\d\w*))", re.ASCII)
-_LENGTH = re.compile(r"\d{1,3}", re.ASCII)
-_MOST = 120  #: characters of a kernel's name; generated names say all their parameters
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= _MOST else name[: _MOST - 3] + "..."
-
-
 # barriers
 
 

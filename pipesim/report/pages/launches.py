@@ -14,7 +14,7 @@ from pipesim.answers.views.recording import KernelRecording, LaunchRecording, Re
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.ptx.emit.names import kernel_name
+from pipesim.ptx.names.mangled import kernel_name
 from pipesim.report.sentences.launches import (
     change_words,
     ending_words,

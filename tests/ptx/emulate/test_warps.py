@@ -8,7 +8,6 @@ from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
-from pipesim.ptx.emit.names import kernel_name
 from pipesim.report.findings.finding import deadlock_lines
 from tests.support.small_ptx import SET_UP, program_of, said, word
 
@@ -274,16 +273,6 @@ over:
     for a, b, largest in ((-5, -3, 0), (-5, 3, 3), (7, 3, 7)):
         assert "ARRIVE" in " ".join(said(program_of(READ_TWO + text.format(a, b, largest)), 0))
         assert "ARRIVE" not in " ".join(said(program_of(READ_TWO + text.format(a, b, largest + 1)), 0))
-
-
-LONG_NAME = "_ZN7cutlass13device_kernelINS_4gemm6kernel" + "x" * 1000 + "EEvv"
-
-
-def test_a_mangled_name_is_read_without_its_template_arguments():
-    assert kernel_name(LONG_NAME) == "cutlass::device_kernel"
-    assert kernel_name("_Z6kernelPf") == "kernel"
-    assert kernel_name("matmul_kernel") == "matmul_kernel"
-    assert len(kernel_name("k" * 5000)) == 120
 
 
 def test_ways_of_an_answer_that_differ_by_waits_and_tries_are_branches_and_a_wrong_one_is_refuted():
