@@ -19,6 +19,9 @@ MAX_CUBIN_BYTES = 1 << 28  #: of one entry of the compile cache
 MAX_IMAGE_BYTES = 1 << 32  #: of machine code or a fat binary that a process loads; those of cuBLAS have 0.5 GB
 MAX_SWEEP_BYTES = 1 << 28  #: of a sweep's results file: 100,000 configurations of 1 KB have 100 MB
 MAX_IMAGE_PARTS = 1 << 16  #: sections of machine code, entries of a fat binary
+MAX_DUMP_BYTES = 1 << 40  #: of a core dump; with the memory of a device it has more than that, and is read in parts
+MAX_UNPACKED_DUMP_BYTES = 1 << 29  #: of one that is packed, which is unpacked as a whole
+MAX_DUMP_SECTIONS = 1 << 21  #: of a core dump: 132 SMs with 64 warps each have 1.1 million
 MAX_BUFFER_BYTES = 1 << 36  #: of one argument of a kernel; an H200 has 141 GB
 
 # JSON documents

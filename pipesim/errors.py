@@ -95,6 +95,10 @@ class CodeImageError(UsageError):
     """The code that a process loaded cannot be read: it is damaged, or of a format that is not known."""
 
 
+class CoreDumpError(UsageError):
+    """A core dump of a GPU is damaged, is not one, or holds nothing that can be explained."""
+
+
 class ProfileError(UsageError):
     """A latency profile is unknown, damaged, or of another version."""
 

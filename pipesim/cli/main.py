@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from pipesim.cli import (
     advise,
+    autopsy,
     calibrate,
     capture,
     check,
@@ -69,6 +70,7 @@ COMMANDS: tuple[Command, ...] = (
     record.COMMAND,
     instrument.COMMAND,
     decode.COMMAND,
+    autopsy.COMMAND,
     diff.COMMAND,
     verify.COMMAND,
     explain.COMMAND,

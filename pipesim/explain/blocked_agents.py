@@ -47,7 +47,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
         edges[agent] = suppliers
         blocked.append(found)
     done = tuple(program.agent_name(a) for a in agents if a not in waiting)
-    ring = tuple(program.agent_name(a) for a in _cycle(edges))
+    ring = tuple(program.agent_name(a) for a in cycle_of(edges))
     return Deadlock(tuple(blocked), done, ring, cut=bool(program.cut))
 
 
@@ -305,7 +305,7 @@ def _target(program: Program, op: Operation) -> object:
     return program.barriers[barrier].name if barrier >= 0 else ""
 
 
-def _cycle(edges: dict[int, list[int]]) -> list[int]:
+def cycle_of(edges: dict[int, list[int]]) -> list[int]:
     """The first ring of agents in which each waits for the next, [] if there is none."""
     for start in edges:
         path: list[int] = []

@@ -26,6 +26,7 @@ _SCHEMAS = {
     "PairReport": "compare-pair",
     "SweepReport": "sweep",
     "AdviseReport": "advise",
+    "AutopsyReport": "autopsy",
 }
 _WITHOUT_FINDINGS = ("sweep", "advise")
 

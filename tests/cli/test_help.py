@@ -26,7 +26,12 @@ NOT_RUN = {
     **{line: "ptxas" for each in COMMANDS if each.name == "instrument" for line, _ in each.examples},
     **{line: "recordings, or a GPU" for each in COMMANDS if each.name == "calibrate" for line, _ in each.examples},
     "pipesim doctor --for capture --for launches": "a GPU",
-    **{line: "records of a program" for each in COMMANDS if each.name == "decode" for line, _ in each.examples},
+    **{
+        line: "a file of its own"
+        for each in COMMANDS
+        if each.name in ("decode", "autopsy")
+        for line, _ in each.examples
+    },
     'eval "$(pipesim completion bash)"': "a shell",
     'eval "$(pipesim completion zsh)"': "a shell",
     "pipesim completion fish | source": "a shell",

@@ -32,7 +32,7 @@ BY_NAME = {
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",),
     "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
     "advise": (PC,), "schema": ("check",),
-    "calibrate": ("a.parquet",), "names": ("k.ptx",),
+    "calibrate": ("a.parquet",), "names": ("k.ptx",), "autopsy": ("core.elf",),
 }  # fmt: skip
 
 

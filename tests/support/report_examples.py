@@ -19,6 +19,7 @@ from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
 from pipesim.answers.against import against
+from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.check import check, replay_report
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
 from pipesim.answers.pair import compare_pair
@@ -86,6 +87,7 @@ from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pages import kinds as kind_page
 from pipesim.report.pages.advise import advise_lines
 from pipesim.report.pages.against import against_lines
+from pipesim.report.pages.autopsy import autopsy_lines
 from pipesim.report.pages.check import check_lines
 from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
@@ -870,6 +872,7 @@ def advice() -> AdviseReport:
 
 EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "advise": lambda width: advise_lines(advice(), width),
+    "autopsy": lambda width: autopsy_lines(autopsy(ROOT / "tests" / "coredump" / "dumps" / "ring.elf.xz"), width),
     "sweep": swept,
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.against import AgainstReport
+from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import CheckReport, WalkReport
@@ -73,6 +74,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
         },
     ),
     "decode": ("pipesim decode RECORDS", {"trace": str, "kernel": str, "events": int, "ending": str}),
+    "autopsy": ("pipesim autopsy CORE", {"findings": _FINDINGS, "report": AutopsyReport}),
     "doctor": ("pipesim doctor", {"report": DoctorReport}),
     "schema-list": ("pipesim schema", {"schemas": tuple[tuple[str, str], ...]}),
     "error": ("any command that cannot be carried out", {"error": PipesimError}),

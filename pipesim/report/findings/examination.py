@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from pipesim.conform.diagnose.examination import (
@@ -77,7 +79,7 @@ def autopsy_lines(autopsy: Autopsy, shown: Deadlock | None, width: int) -> list[
             "do not fit what the protocol does without leaving records" if autopsy.supplied else "contradict each other"
         )
         lines += wrap(f"the records {does}: {autopsy.contradiction}", width, f"{UNSURE} ")
-    lines += ["", *_barriers(autopsy, width), *_words(autopsy, width)]
+    lines += ["", *barrier_lines(autopsy.barriers, width), *_words(autopsy, width)]
     if autopsy.trap is not None:
         lines += ["", *fault_lines([autopsy.trap], width)]
     elif autopsy.status in TRAPPED:
@@ -144,16 +146,19 @@ def _outcome(found: Examination, width: int) -> list[str]:
     return wrap_parts(parts, width, "  ")
 
 
-def _barriers(autopsy: Autopsy, width: int) -> list[str]:
-    """Barriers with a waiting agent, in mid-phase, or read differently from rebuilt; the others are counted."""
-    telling = [b for b in autopsy.barriers if b.waiting or b.pending != b.count or b.tx or b.agrees is False]
-    rows: list[tuple[str, ...]] = [("barrier", "phase", "arrivals", "bytes missing")]
+def barrier_lines(barriers: Sequence[RebuiltBarrier], width: int, phase: str = "phase") -> list[str]:
+    """Barriers with a waiting agent, in mid-phase, or read differently from rebuilt; the others are counted.
+
+    ``phase``: what heads the column of the phases.
+    """
+    telling = [b for b in barriers if b.waiting or b.pending != b.count or b.tx or b.agrees is False]
+    rows: list[tuple[str, ...]] = [("barrier", phase, "arrivals", "bytes missing")]
     agents = ["waiting for it"]
     for b in telling[:MOST_BARRIERS]:
         rows.append((b.name, number(b.phase), f"{number(b.count - b.pending)} of {number(b.count)}", _in_flight(b)))
         agents.append(", ".join(b.waiting) or NONE)
     lines = _event_table(rows, agents, width) if telling else []
-    rest = len(autopsy.barriers) - len(telling[:MOST_BARRIERS])
+    rest = len(barriers) - len(telling[:MOST_BARRIERS])
     if rest:
         noun = "barrier is" if rest == 1 else "barriers are"
         others = "" if not telling else " other"

@@ -252,11 +252,21 @@ def _waits(blocked: BlockedAgent, names: str, agents: int) -> str:
     if unit:
         arrived = f"{number(blocked.count - blocked.arrivals_missing)} of {count(blocked.count, unit)} arrived"
         return f"{names} {wait} for {blocked.barrier}: {arrived}"
+    if is_alone(blocked):
+        return f"{names} {wait} for {blocked.barrier}"
+    if blocked.phase_now < 0:  # of a kernel that was stopped: its word has the parity alone
+        asked = f" to complete its phase of parity {blocked.parity}" if blocked.parity >= 0 else ""
+        return f"{names} {wait} for {blocked.barrier}{asked}: {_missing_arrivals(blocked)}"
     parity = f"parity {blocked.parity}, " if blocked.parity >= 0 else ""  # a wait by state names none
     return (
         f"{names} {wait} for phase {number(blocked.phase_wanted)} of {blocked.barrier} "
         f"({parity}now in phase {number(blocked.phase_now)}): {_missing_arrivals(blocked)}"
     )
+
+
+def is_alone(blocked: BlockedAgent) -> bool:
+    """Whether what it waits for is no barrier, so that nothing counts what is missing."""
+    return not blocked.count and blocked.phase_now < 0
 
 
 def _unit(blocked: BlockedAgent) -> str:
@@ -287,7 +297,7 @@ def _suppliers(blocked: BlockedAgent, width: int, *, cut: bool) -> list[str]:
 
 def _supplier_words(blocked: BlockedAgent, *, cut: bool) -> list[str]:
     """Who could send what is missing, and why it does not; then how many more."""
-    if blocked.missed >= 0 or blocked.lapped_by:
+    if is_alone(blocked) or blocked.missed >= 0 or blocked.lapped_by:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
         return []  # all that is missing is in flight
@@ -346,7 +356,8 @@ def _which(supplier: Supplier, blocked: BlockedAgent) -> str:
             return f"for {loop[:-1]} {trip}"
         return f"in iteration {trip} of {loop}" if loop else f"in iteration {trip}"
     nth = ordinal(supplier.last_iteration + 1)
-    return f"the {nth}" if _unit(blocked) else f"the {nth} on {blocked.barrier.partition('[')[0]}"
+    group, stage, _ = blocked.barrier.partition("[")
+    return f"the {nth} on {group}" if stage and not _unit(blocked) else f"the {nth}"
 
 
 def _names(agents: Sequence[str]) -> str:

@@ -1,0 +1,283 @@
+"""Where the lanes of a warp stand, by the instruction at their program counter, and what they wait for there.
+
+Measured on H100 and H200: a lane that waits for an mbarrier or at ``BAR.SYNC`` stands behind that instruction, one in
+``UCGABAR_WAIT`` or ``WARPSYNC`` at it. A loop that only asks (``test_wait``, a load, a compare-and-swap,
+``setmaxnreg.inc``) may stop anywhere in it, so the shortest way from the program counter back to it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+from pipesim.coredump.cubin import MachineCode
+from pipesim.coredump.dump import CoreDump, DumpLane, DumpWarp
+from pipesim.coredump.sass.sync import MachineAddress, SassSync, SyncInstruction, sync_of
+from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, branch_target
+
+_LONGEST_SPIN = 256  #: instructions of a loop that only asks
+_DEFERRED = 6  #: instructions that a warp executes at most after a barrier that defers its wait; seen: 2
+_WINDOW = 24  #: bits of an address within the shared memory of a CTA; above them is the CTA's rank in its cluster
+
+
+class WaitsFor(Enum):
+    """What lanes wait for. The value is a phrase for a sentence."""
+
+    MBARRIER = "an mbarrier"
+    NAMED = "a named barrier"
+    CLUSTER = "the cluster barrier"
+    GROUPS = "its groups of asynchronous copies"
+    WGMMA = "its wgmma groups"
+    REGISTERS = "registers"
+    LANES = "lanes of its own warp"
+    GLOBAL = "a value in global memory"
+    SHARED = "a value in shared memory"
+    SLEEP = "nothing: it sleeps"
+    PRIMARY = "the launch before (griddepcontrol.wait)"
+    NOTHING = "nothing: it runs"
+    UNKNOWN = "unknown: its code is not in the dump"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Lanes of one warp that stand together. ``offset``: in ``code``, of the instruction that waits.
+
+    ``address``: of an mbarrier within the shared memory of the CTA with this ``rank`` in the cluster, or of a word of
+    memory; -1 if it is not known. ``parity``: that was asked for. ``number`` and ``count``: of a named barrier with
+    its threads (0: all of the CTA), of groups that may remain, or registers asked for.
+    """
+
+    warp: DumpWarp
+    lanes: tuple[DumpLane, ...]
+    code: MachineCode | None
+    offset: int
+    pc: int
+    waits: WaitsFor
+    address: int = -1
+    rank: int = -1
+    parity: int = -1
+    number: int = -1
+    count: int = -1
+    written: frozenset[int] = frozenset()
+
+
+class CodeFlow:
+    """The ways through one kernel's code: what each instruction synchronises, and which ones may come after it."""
+
+    def __init__(self, code: MachineCode, *, wide: bool) -> None:
+        self.code = code
+        self._wide = wide
+
+    @cached_property
+    def syncs(self) -> list[SyncInstruction | None]:
+        """What each instruction does that others notice."""
+        return [sync_of(word, wide=self._wide) for word in self.code.words]
+
+    def at(self, index: int) -> SyncInstruction | None:
+        """The same of one instruction, None outside the code."""
+        return self.syncs[index] if 0 <= index < len(self.syncs) else None
+
+    def after(self, index: int) -> Iterator[int]:
+        """The instructions that may come next. A call is taken to return; a jump to a register leads nowhere."""
+        sync, word = self.syncs[index], self.code.words[index]
+        always = word.guard == (PT, False)
+        jumps = sync is not None and sync.kind is SassSync.BRANCH and word.opcode in (0x947, 0x547)
+        ends = sync is not None and (sync.kind is SassSync.EXIT or word.opcode in (0x949, 0x94A, 0x950))
+        if jumps:
+            target = branch_target(word, index * SIZE) // SIZE
+            if 0 <= target < len(self.syncs):
+                yield target
+            always = always and word.opcode == 0x947 and word.high >> 23 & 7 == PT and not word.high >> 32 & 3
+        if index + 1 < len(self.syncs) and not (always and (jumps or ends)):
+            yield index + 1
+
+    def way_back(self, start: int) -> Sequence[int]:
+        """The shortest way from an instruction back to itself, with it; () if there is none of a spin's length."""
+        came: dict[int, int] = {}
+        front = [start]
+        while front and len(came) < 8 * _LONGEST_SPIN:
+            reached = []
+            for index in front:
+                for following in self.after(index):
+                    if following == start:
+                        way = [index]
+                        while way[-1] != start:
+                            way.append(came[way[-1]])
+                        return way[::-1] if len(way) <= _LONGEST_SPIN else ()
+                    if following not in came:
+                        came[following] = index
+                        reached.append(following)
+            front = reached
+        return ()
+
+
+_AT = {
+    SassSync.CLUSTER_WAIT: WaitsFor.CLUSTER, SassSync.LANES: WaitsFor.LANES, SassSync.GROUP_WAIT: WaitsFor.GROUPS,
+    SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY,
+}  # fmt: skip
+_BEHIND = {
+    SassSync.WAIT: WaitsFor.MBARRIER, SassSync.BAR_SYNC: WaitsFor.NAMED, SassSync.GROUP_WAIT: WaitsFor.GROUPS,
+    SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY, SassSync.SLEEP: WaitsFor.SLEEP,
+}  # fmt: skip
+#: What a loop asks again and again, in the order of what says most.
+_ASKS = {
+    SassSync.WAIT: WaitsFor.MBARRIER, SassSync.ASK_REGISTERS: WaitsFor.REGISTERS, SassSync.SWAP: WaitsFor.GLOBAL,
+    SassSync.ATOMIC: WaitsFor.GLOBAL,
+    SassSync.LOAD: WaitsFor.GLOBAL, SassSync.SHARED_ATOMIC: WaitsFor.SHARED, SassSync.SHARED_LOAD: WaitsFor.SHARED,
+    SassSync.SLEEP: WaitsFor.SLEEP,
+}  # fmt: skip
+_HARMLESS = frozenset({*_ASKS, SassSync.BRANCH, SassSync.LANES})
+#: What a loop may also do that asks for a lock: one lane tells the others of the CTA what it got.
+_TOLD = frozenset({SassSync.SHARED_STORE, SassSync.BAR_SYNC})
+
+
+class Standings:
+    """Where the lanes of a dump stand. ``codes``: the machine code of the dump, by address."""
+
+    def __init__(self, dump: CoreDump, codes: Sequence[MachineCode], *, wide: bool) -> None:
+        self._dump = dump
+        self._codes = sorted((each for each in codes if each.address), key=lambda each: each.address)
+        self._wide = wide
+        self._flows: dict[int, CodeFlow] = {}
+
+    def flow(self, code: MachineCode) -> CodeFlow:
+        """The ways through a kernel's code."""
+        return self._flows.setdefault(code.address, CodeFlow(code, wide=self._wide))
+
+    def code_at(self, pc: int) -> MachineCode | None:
+        """The kernel whose code is at an address."""
+        return next((each for each in self._codes if each.address <= pc < each.address + len(each.code)), None)
+
+    def of(self, warp: DumpWarp) -> Iterator[Standing]:
+        """The lanes of a warp, those with one program counter together."""
+        places: dict[int, list[DumpLane]] = {}
+        for lane in warp.lanes:
+            places.setdefault(lane.pc, []).append(lane)
+        for pc, lanes in places.items():
+            yield self._standing(warp, tuple(lanes), pc)
+
+    def _standing(self, warp: DumpWarp, lanes: tuple[DumpLane, ...], pc: int) -> Standing:
+        code = self.code_at(pc)
+        if code is None:
+            return Standing(warp, lanes, None, lanes[0].offset, pc, WaitsFor.UNKNOWN)
+        flow, index = self.flow(code), (pc - code.address) // SIZE
+        here = flow.at(index)
+        way = flow.way_back(index)
+        asks = _asks(flow, way)
+        if here is not None and here.kind in _AT and (asks is None or len(lanes) < len(warp.lanes)):
+            return self._waiting(warp, lanes, flow, index, index, _AT[here.kind])
+        behind = _behind(flow, index)
+        if behind >= 0:
+            return self._waiting(warp, lanes, flow, index, behind, _BEHIND[flow.syncs[behind].kind])  # type: ignore[union-attr]
+        if asks is not None:
+            found = self._waiting(warp, lanes, flow, index, *asks)
+            return replace(found, written=frozenset(flow.code.words[n].rd + k for n in way for k in (0, 1)))
+        return Standing(warp, lanes, code, index * SIZE, pc, WaitsFor.NOTHING)
+
+    def _waiting(
+        self, warp: DumpWarp, lanes: tuple[DumpLane, ...], flow: CodeFlow, index: int, at: int, waits: WaitsFor
+    ) -> Standing:
+        """What the instruction at index ``at`` waits for, with the values that its registers have."""
+        sync = flow.syncs[at]
+        assert sync is not None
+        values = Registers(self._dump, warp, lanes[0])
+        found = Standing(warp, lanes, flow.code, at * SIZE, flow.code.address + index * SIZE, waits)
+        match waits:
+            case WaitsFor.MBARRIER:
+                address, asked = values.address(sync.address), values.register(sync.register)
+                return replace(
+                    found,
+                    address=address & (1 << _WINDOW) - 1 if address >= 0 else -1,
+                    rank=address >> _WINDOW & 0xFF if address >= 0 else -1,
+                    parity=asked >> 31 if asked >= 0 else -1,
+                )
+            case WaitsFor.NAMED:
+                number, count = values.named(sync)
+                return replace(found, number=number, count=count)
+            case WaitsFor.GLOBAL if not _is_rewritten(flow, index, at):
+                return replace(found, address=values.wide_address(sync.address))
+            case WaitsFor.SHARED:
+                return replace(found, address=values.address(sync.address))
+            case _:
+                return replace(found, number=sync.number)
+
+
+def _asks(flow: CodeFlow, way: Sequence[int]) -> tuple[int, WaitsFor] | None:
+    """The instruction by which a loop asks for something, if asking is all that it does."""
+    kinds = {sync.kind: n for n in way if (sync := flow.syncs[n]) is not None}
+    if not (kinds.keys() <= _HARMLESS or (SassSync.SWAP in kinds and kinds.keys() <= _HARMLESS | _TOLD)):
+        return None
+    first = next((kind for kind in _ASKS if kind in kinds), None)
+    return (kinds[first], _ASKS[first]) if first is not None else None
+
+
+def _is_rewritten(flow: CodeFlow, index: int, at: int) -> bool:
+    """Whether the register of an address gets another value on the way from here to the instruction that uses it."""
+    way = flow.way_back(index)
+    word = flow.code.words[at]
+    before = way[: way.index(at)] if at in way else ()
+    return any(flow.code.words[n].rd in (word.ra, word.ra + 1) for n in before)
+
+
+def _behind(flow: CodeFlow, index: int) -> int:
+    """The instruction behind which lanes at ``index`` wait, -1 if there is none.
+
+    ``BAR.SYNC.DEFER_BLOCKING`` lets a warp go on for a few instructions that others do not notice.
+    """
+    for before in range(index - 1, max(index - 1 - _DEFERRED, -1), -1):
+        sync = flow.syncs[before]
+        if sync is not None:
+            near = before == index - 1 or sync.kind is SassSync.BAR_SYNC
+            return before if near and sync.kind in _BEHIND else -1
+    return -1
+
+
+class Registers:
+    """The registers of a lane, and the uniform ones of its warp; -1 for what the dump does not have."""
+
+    def __init__(self, dump: CoreDump, warp: DumpWarp, lane: DumpLane) -> None:
+        self.own = dump.registers(warp, lane)
+        self.uniform = dump.uniform_registers(warp)
+
+    def register(self, number: int) -> int:
+        """A register of the lane."""
+        if number == RZ:
+            return 0
+        return self.own[number] if 0 <= number < len(self.own) else -1
+
+    def uniform_register(self, number: int) -> int:
+        """A uniform register."""
+        if number in (RZ, URZ):
+            return 0
+        return self.uniform[number] if 0 <= number < len(self.uniform) else -1
+
+    def address(self, address: MachineAddress | None) -> int:
+        """An address of 32 bits."""
+        if address is None:
+            return -1
+        parts = [address.offset]
+        if address.register >= 0:
+            parts.append(self.register(address.register))
+        if address.uniform >= 0:
+            parts.append(self.uniform_register(address.uniform))
+        return sum(parts) & 0xFFFFFFFF if all(part >= 0 for part in parts[1:]) else -1
+
+    def wide_address(self, address: MachineAddress | None) -> int:
+        """An address of 64 bits, in two registers."""
+        if address is None or address.register < 0:
+            return -1
+        low, high = self.register(address.register), self.register(address.register + 1)
+        return (low | high << 32) + address.offset if low >= 0 and high >= 0 else -1
+
+    def named(self, sync: SyncInstruction) -> tuple[int, int]:
+        """The number of a named barrier, and its threads: both may be in one register, the threads from bit 16 on."""
+        number, count = sync.number, sync.count
+        if sync.register >= 0:
+            value = self.register(sync.register)
+            number = value & 0xF if value >= 0 else -1
+        if sync.threads >= 0:
+            value = self.register(sync.threads)
+            count = -1 if value < 0 else value >> 16 & 0xFFF if sync.threads == sync.register else value & 0xFFF
+        return number, count

@@ -1,0 +1,188 @@
+"""What each warp did before the kernel stopped, and would do next, found by walks through its machine code.
+
+A walk from the kernel's entry is known to come to where the dump shows the warp by the registers that it has there:
+those that are known are the same. A walk on from there begins with the registers of the dump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesim.answers.autopsy.standing import Standing, WaitsFor
+from pipesim.coredump.cubin import MachineCode
+from pipesim.coredump.dump import LANES, CoreDump, Dim, DumpGrid, DumpWarp
+from pipesim.coredump.sass.integer import CodeInputs
+from pipesim.coredump.sass.lanes import LaneState, Value, of_lane, together
+from pipesim.coredump.sass.sync import SassSync
+from pipesim.coredump.sass.walk import SyncEvent, Walk, WalkEnd, WarpCode, comes_to
+from pipesim.coredump.sass.word import RZ, SIZE
+
+MOST_BEHIND = 12_000  #: instructions of a walk from the entry
+MOST_AHEAD = 4_000
+_WINDOW = 24
+_TID, _CTAID, _LANE, _RANK, _HIGH = (0x21, 0x22, 0x23), (0x25, 0x26, 0x27), 0x00, 0x88, 0x2F
+#: What lanes stand at, as a walk meets it.
+_MET = {
+    WaitsFor.PRIMARY: SassSync.PRIMARY_WAIT,
+    WaitsFor.MBARRIER: SassSync.WAIT, WaitsFor.NAMED: SassSync.BAR_SYNC, WaitsFor.CLUSTER: SassSync.CLUSTER_WAIT,
+    WaitsFor.REGISTERS: SassSync.ASK_REGISTERS, WaitsFor.GROUPS: SassSync.GROUP_WAIT,
+    WaitsFor.WGMMA: SassSync.WGMMA_WAIT,
+}  # fmt: skip
+
+#: Met by loads, which a walk does not stop at otherwise.
+_ASKED = frozenset({WaitsFor.GLOBAL, WaitsFor.SHARED, WaitsFor.SLEEP})
+
+Barrier = tuple[int, int]  #: rank in the cluster, and address in the shared memory of that CTA
+
+
+@dataclass(frozen=True)
+class WarpWalk:
+    """A warp's way: ``behind`` it and ``ahead`` of it.
+
+    ``whole``: the walk from the entry came to where the warp stands, or to its end, without a branch that is not known.
+    ``lost``: it ended elsewhere; else what is behind is all that may have been.
+    """
+
+    behind: tuple[SyncEvent, ...]
+    ahead: tuple[SyncEvent, ...]
+    whole: bool
+    lost: bool
+
+
+class Walks:
+    """Walks of the warps of one launch."""
+
+    def __init__(self, dump: CoreDump, grid: DumpGrid, code: MachineCode, *, wide: bool) -> None:
+        self._dump, self._grid, self._words, self._wide = dump, grid, code.words, wide
+        self._constants: dict[tuple[int, int, int], int | None] = {}
+
+    def of(self, number: int, block: Dim, rank: int, warp: DumpWarp | None, standing: Sequence[Standing]) -> WarpWalk:
+        """The walk of one warp of a CTA; ``warp`` is None for one that has ended."""
+        threads = self._threads(number)
+        special: dict[int, Value] = {_LANE: tuple(range(LANES)), _RANK: rank, _HIGH: 0}
+        special |= {each: together([threads[n][k] for n in range(LANES)]) for k, each in enumerate(_TID)}
+        special |= dict(zip(_CTAID, block, strict=True))
+        code = WarpCode(self._words, CodeInputs(self._constant, special.get, self._memory, self._wide))
+        count = sum(each != (-1, -1, -1) for each in threads.values())
+        behind, whole, lost = self._behind(code, count, warp, standing)
+        return WarpWalk(behind, self._ahead(code, warp, standing) if warp is not None else (), whole, lost)
+
+    def _threads(self, number: int) -> dict[int, Dim]:
+        """The thread of each lane; (-1, -1, -1) for lanes that the block has no threads for."""
+        width, height, depth = self._grid.block
+        found = {}
+        for lane in range(LANES):
+            n = number * LANES + lane
+            inside = n < width * height * depth
+            found[lane] = (n % width, n // width % height, n // (width * height)) if inside else (-1, -1, -1)
+        return found
+
+    def _behind(
+        self, code: WarpCode, threads: int, warp: DumpWarp | None, standing: Sequence[Standing]
+    ) -> tuple[tuple[SyncEvent, ...], bool, bool]:
+        known = {each.lanes[0].lane: (each, self._dump.registers(each.warp, each.lanes[0])) for each in standing}
+
+        def is_here(lanes: LaneState, event: SyncEvent) -> bool:
+            return any(
+                lanes.mask >> lane & 1 and _stands(code, lanes, event, lane, *found) for lane, found in known.items()
+            )
+
+        asked = frozenset(each.offset // SIZE for each in standing if each.waits in _ASKED)
+        walk = Walk(code, [LaneState((1 << threads) - 1, 0)], MOST_BEHIND, is_here, asked)
+        events = tuple(walk.events())
+        came = WalkEnd.STOPPED if warp is not None else WalkEnd.EXIT
+        ended = set(walk.ends)
+        is_lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST})
+        return events, came in ended and not is_lost and all(each.sure for each in events), is_lost
+
+    def _ahead(self, code: WarpCode, warp: DumpWarp | None, standing: Sequence[Standing]) -> tuple[SyncEvent, ...]:
+        assert warp is not None
+        starts = []
+        for each in standing:
+            if each.code is None or each.code.words is not self._words:
+                return ()
+            lanes = LaneState(sum(1 << lane.lane for lane in each.lanes), (each.pc - each.code.address) // SIZE)
+            own = {lane.lane: self._dump.registers(warp, lane) for lane in each.lanes}
+            said = {lane.lane: self._dump.predicates(warp, lane) for lane in each.lanes}
+            for n in range(min((len(values) for values in own.values()), default=0)):
+                lanes.registers[n] = _of_lanes({lane: values[n] for lane, values in own.items()})
+            for n in range(min(7, *(len(values) for values in said.values()))):
+                lanes.predicates[n] = _of_lanes({lane: bool(values[n]) for lane, values in said.items()})
+            for n, value in enumerate(self._dump.uniform_registers(warp)[: RZ if self._wide else 63]):
+                lanes.uniform[n] = value
+            starts.append(lanes)
+        events = tuple(Walk(code, starts, MOST_AHEAD).events())
+        again = [n for n, event in enumerate(events) if n < len(starts) and event.index * SIZE in _places(standing)]
+        return tuple(event for n, event in enumerate(events) if n not in again)
+
+    def _memory(self, address: int, size: int) -> int | None:
+        data = self._dump.memory(address, size)
+        return int.from_bytes(data, "little") if data else None
+
+    def _constant(self, bank: int, offset: int, size: int) -> int | None:
+        key = bank, offset, size
+        if key not in self._constants:
+            self._constants[key] = self._read_constant(*key)
+        return self._constants[key]
+
+    def _read_constant(self, bank: int, offset: int, size: int) -> int | None:
+        grid = self._grid
+        at = offset - grid.parameters_at
+        if bank == 0 and 0 <= at <= len(grid.parameters) - size:
+            return int.from_bytes(grid.parameters[at : at + size], "little")
+        start, length = grid.banks.get(bank, (0, 0))
+        data = self._dump.memory(start + offset, size) if start and offset + size <= length else b""
+        if data:
+            return int.from_bytes(data, "little")
+        sizes = (*grid.block, *grid.grid)  # constant bank 0 begins with these, on sm_90
+        is_size = bank == 0 and size == 4 and offset in range(0, 24, 4) and not self._wide
+        return sizes[offset // 4] if is_size else None
+
+
+def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
+    """The mbarrier of an event; an address without a CTA's rank is of the warp's own."""
+    if event.address is None:
+        return None
+    theirs = event.address >> _WINDOW & 0xFF
+    return (theirs if event.sync.remote or theirs else rank), event.address & (1 << _WINDOW) - 1
+
+
+def _places(standing: Sequence[Standing]) -> set[int]:
+    return {each.offset for each in standing}
+
+
+def _of_lanes(values: Mapping[int, Value]) -> Value:
+    """The values of some lanes; the others have none, and take that of the first."""
+    first = next(iter(values.values()))
+    return together([values.get(n, first) for n in range(LANES)])
+
+
+def _stands(
+    code: WarpCode, lanes: LaneState, event: SyncEvent, lane: int, standing: Standing, own: Sequence[int]
+) -> bool:
+    """Whether a walk is where the dump shows a lane: at such a wait, with the same operands, and on to its place with
+    the same registers.
+    """
+    if standing.code is None:
+        return False
+    target = (standing.pc - standing.code.address) // SIZE
+    unlike: frozenset[int] = frozenset()
+    if standing.waits in _ASKED:
+        if event.index * SIZE != standing.offset:
+            return False
+        target, unlike = event.index, standing.written  # what it asks for changes some of them again and again
+    elif event.sync.kind is not _MET.get(standing.waits):
+        return False
+    elif standing.waits is WaitsFor.MBARRIER:
+        if event.address is None or event.address & (1 << _WINDOW) - 1 != standing.address:
+            return False
+        if event.value is None or event.value >> 31 != standing.parity:
+            return False
+    elif event.index * SIZE != standing.offset:
+        return False
+    here = comes_to(code, lanes, target)
+    if here is None:
+        return False
+    theirs = [of_lane(value, lane) for value in here.registers[: len(own)]]
+    return all(a is None or a == b or n in unlike for n, (a, b) in enumerate(zip(theirs, own, strict=True)))

@@ -1,0 +1,86 @@
+"""What ``autopsy`` answers: of each launch in a core dump, how its CTAs stand, and who waits for whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pipesim.answers.views.conclusion import Conclusion
+from pipesim.conform.diagnose.examination import RebuiltBarrier
+from pipesim.model.finding import Deadlock, Finding
+
+
+class Detail(Enum):
+    """How much is known of the code. The value is a phrase for a report."""
+
+    CODE = "machine code alone"
+    LINES = "machine code with its lines"
+    PTX = "machine code with its lines and its PTX"
+
+
+@dataclass(frozen=True)
+class WarpPlace:
+    """Warps that wait for nothing that other warps of their CTA supply: ``does`` says what, ``line`` where."""
+
+    warps: tuple[str, ...]
+    does: str
+    line: str
+
+
+@dataclass(frozen=True)
+class DumpedCtas:
+    """CTAs, or clusters of CTAs, that stand alike: the first one, all of them, and what it looks like in the first.
+
+    ``others``: warps that no barrier of the CTA holds up: that run, sleep, or wait for global memory.
+    """
+
+    first: str
+    ctas: int
+    numbers: tuple[int, ...]
+    deadlock: Deadlock
+    barriers: tuple[RebuiltBarrier, ...]
+    others: tuple[WarpPlace, ...] = ()
+
+
+@dataclass(frozen=True)
+class DumpedLaunch:
+    """One launch: its kernel and shape, how many of its CTAs had not ended, and how those stand.
+
+    ``started``: CTAs that are in the dump; the others had ended, or had not begun.
+    """
+
+    kernel: str
+    arch: str
+    device: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    detail: Detail
+    started: int
+    groups: tuple[DumpedCtas, ...]
+
+    @property
+    def ctas(self) -> int:
+        """The CTAs of the launch."""
+        x, y, z = self.grid
+        return x * y * z
+
+
+@dataclass(frozen=True)
+class AutopsyReport:
+    """What a core dump says. ``notes``: what is missing of it."""
+
+    dump: str
+    launches: tuple[DumpedLaunch, ...]
+    notes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = field(default=())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The hang of each group of CTAs."""
+        return tuple(each.deadlock for launch in self.launches for each in launch.groups if each.deadlock.blocked)
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """WRONG if warps wait for something that does not come, UNKNOWN if none was found to."""
+        return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN

@@ -1,0 +1,83 @@
+"""The machine code in a dump: its functions, where they are in memory, and what a compiler left beside them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipesim.coredump.elf import ElfFile, parse_elf
+from pipesim.coredump.sass.word import SIZE, Word, words_of
+from pipesim.errors import CoreDumpError
+
+_PROGBITS, _SYMTAB = 1, 2
+_FUNCTION = 2  # STT_FUNC
+_SYMBOL = struct.Struct("<IBBHQQ")
+_TEXT = ".text."
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """The code of one kernel: its name, and its address in memory, 0 if it is not loaded."""
+
+    name: str
+    address: int
+    code: bytes
+    number: int  #: of its section
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """Its instructions."""
+        return tuple(words_of(self.code))
+
+    def word_at(self, offset: int) -> Word | None:
+        """The instruction at an offset, None outside."""
+        return self.words[offset // SIZE] if 0 <= offset < len(self.code) // SIZE * SIZE else None
+
+
+class Cubin:
+    """One module. What is damaged in it is not there."""
+
+    def __init__(self, image: bytes) -> None:
+        self.elf: ElfFile = parse_elf(image, "machine code")
+        self._named = {self.elf.name_of(each): number for number, each in self.elf.sections.items()}
+
+    def section(self, name: str) -> bytes:
+        """What is in the section of this name; nothing if there is none."""
+        number = self._named.get(name)
+        return self.elf.bytes_of(self.elf.sections[number]) if number is not None else b""
+
+    @cached_property
+    def functions(self) -> tuple[MachineCode, ...]:
+        """The code of each kernel, and of functions that have a section of their own."""
+        return tuple(
+            MachineCode(name.removeprefix(_TEXT), each.address, self.elf.bytes_of(each), number)
+            for number, each in self.elf.of_kind(_PROGBITS)
+            if (name := self.elf.name_of(each)).startswith(_TEXT)
+        )
+
+    @cached_property
+    def ptx(self) -> str:
+        """The PTX that it was compiled from, "" if the compiler left none (``-lineinfo`` makes it do so)."""
+        lines = self.section(".nv_debug_ptx_txt").split(b"\0")
+        return "\n".join(line.decode("utf-8", "replace") for line in lines).strip("\n")
+
+    def symbols(self) -> Iterator[tuple[str, int, int, int]]:
+        """Each function's name, section, value and size."""
+        for _, section in self.elf.of_kind(_SYMTAB):
+            table = self.elf.bytes_of(section)
+            names = self.elf.sections.get(section.link)
+            text = self.elf.bytes_of(names) if names is not None else b""
+            for name, info, _, where, value, size in _SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
+                if info & 0xF == _FUNCTION and name < len(text):
+                    yield text[name:].partition(b"\0")[0].decode("utf-8", "replace"), where, value, size
+
+
+def cubins_of(images: Iterator[bytes]) -> Iterator[Cubin]:
+    """The modules of a dump that can be read."""
+    for image in images:
+        try:
+            yield Cubin(image)
+        except CoreDumpError:
+            continue

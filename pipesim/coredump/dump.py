@@ -1,0 +1,296 @@
+"""What a CUDA core dump says: devices, grids, CTAs, warps and lanes, their registers, shared memory, and machine code.
+
+The driver writes a table for each level, and says with each section to which row of which table it belongs: the layout
+is that of NVIDIA's cudacoredump.h. Later drivers append fields to the rows, so a row is read as far as it goes. Rows of
+warps are in the order of the hardware's slots: which threads they have, only the lanes say. What ended has no row.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+
+from pipesim.bounds import MAX_AGENTS, MAX_SMS
+from pipesim.coredump.elf import ElfFile, ElfSection, open_elf
+from pipesim.errors import CoreDumpError
+
+_CORE, _CUDA = 4, 190  # e_type and e_machine
+LANES = 32
+Dim = tuple[int, int, int]
+
+
+class DumpSection(IntEnum):
+    """Types of sections (CudbgSectionHeaderTypes)."""
+
+    MANAGED_MEMORY = 0x80000001
+    GLOBAL_MEMORY = 0x80000002
+    LOCAL_MEMORY = 0x80000003
+    SHARED_MEMORY = 0x80000004
+    REGISTERS = 0x80000005
+    IMAGE = 0x80000006
+    RELOCATED_IMAGE = 0x80000007
+    BACKTRACE = 0x80000008
+    DEVICES = 0x80000009
+    CONTEXTS = 0x8000000A
+    SMS = 0x8000000B
+    GRIDS = 0x8000000C
+    CTAS = 0x8000000D
+    WARPS = 0x8000000E
+    LANES = 0x8000000F
+    MODULES = 0x80000010
+    PREDICATES = 0x80000011
+    PARAMETERS = 0x80000012
+    UNIFORM_REGISTERS = 0x80000013
+    UNIFORM_PREDICATES = 0x80000014
+    CONSTANT_BANKS = 0x80000015
+    META = 0x80000016
+
+
+@dataclass(frozen=True)
+class DumpDevice:
+    """A GPU of the process: its number, and the version of its SMs (9, 0)."""
+
+    number: int
+    major: int
+    minor: int
+    sms: int
+
+    @property
+    def arch(self) -> str:
+        """Its version as compilers name it ("sm_90")."""
+        return f"sm_{self.major}{self.minor}"
+
+
+@dataclass(frozen=True)
+class DumpGrid:
+    """A launch that had not ended. ``code``: the address of its kernel; ``parameters``: the bytes, if they are there;
+    ``banks``: the address and size of each constant bank.
+    """
+
+    device: int
+    number: int
+    code: int
+    parameters_at: int  #: their offset in constant bank 0
+    registers: int
+    grid: Dim
+    block: Dim
+    cluster: Dim
+    parameters: bytes
+    banks: dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class DumpLane:
+    """A thread that had not ended. ``pc``: an address, or 0; ``offset``: from the start of its function."""
+
+    row: int
+    lane: int
+    thread: Dim
+    pc: int
+    offset: int
+    exception: int
+
+
+@dataclass(frozen=True)
+class DumpWarp:
+    """A warp with lanes that had not ended. Its ``slot`` in the SM does not say which of the CTA's warps it is."""
+
+    slot: int
+    active: int
+    valid: int
+    registers: int
+    lanes: tuple[DumpLane, ...]
+    section: int  #: of its lanes' table
+    table: tuple[int, int]  #: the section and the row that hold it
+
+
+@dataclass(frozen=True)
+class DumpCta:
+    """A CTA that had not ended. ``shared``: its shared memory, from the start of the window; empty if it is missing."""
+
+    device: int
+    sm: int
+    grid: int
+    block: Dim
+    cluster: Dim  #: index of its cluster
+    shared: bytes
+    warps: tuple[DumpWarp, ...]
+
+
+class _Rows:
+    """The rows of one table. A field that this version does not have is 0."""
+
+    def __init__(self, data: bytes, entry: int) -> None:
+        self._data, self._entry = data, entry
+        self.count = len(data) // entry if entry >= 8 else 0
+
+    def get(self, row: int, at: int, form: str = "I") -> int:
+        """One field of a row."""
+        if at + struct.calcsize(form) > self._entry:
+            return 0
+        return int(struct.unpack_from("<" + form, self._data, row * self._entry + at)[0])
+
+    def dim(self, row: int, at: int) -> Dim:
+        """Three fields of a row."""
+        return self.get(row, at), self.get(row, at + 4), self.get(row, at + 8)
+
+
+class CoreDump:
+    """A dump that was opened. What is not there, because the file was cut off, is said in ``notes``."""
+
+    def __init__(self, elf: ElfFile, place: str) -> None:
+        if (elf.kind, elf.machine) != (_CORE, _CUDA):
+            cause = "it is machine code" if elf.machine == _CUDA else "it is the dump of a process of the host"
+            raise CoreDumpError("this is not a core dump of a GPU", place=place, cause=cause)
+        self.elf = elf
+        self._of = {(each.kind, each.link, each.info): each for each in elf.sections.values()}
+        self._numbers = {(each.kind, each.link, each.info): number for number, each in elf.sections.items()}
+        self.notes = (*elf.notes, *self._missing())
+        if not any(elf.of_kind(DumpSection.DEVICES)):
+            cause = "; ".join(self.notes) or "it has no table of devices"
+            more = "the process must live until the dump is complete"
+            raise CoreDumpError("nothing can be read of this core dump", place=place, cause=cause, correction=more)
+
+    def _missing(self) -> Iterator[str]:
+        elf = self.elf
+        if elf.expected and not elf.listed:
+            yield f"it was cut off after {elf.length:,} bytes, before the table of its sections, which is at its end"
+        elif not elf.expected:
+            yield "its header names no sections: it was not written to its end"
+        elif elf.listed < elf.expected:
+            lost = elf.expected - elf.listed
+            yield f"{lost:,} of its {elf.expected:,} sections are not in the file, from number {elf.listed:,} on"
+        kinds = {each.kind for each in elf.missing.values()} & set(DumpSection)
+        if elf.missing:
+            words = sorted(DumpSection(kind).name.lower().replace("_", " ") for kind in kinds)
+            yield f"{len(elf.missing):,} of its sections are not in the file: {', '.join(words) or 'of unknown types'}"
+
+    def _rows(self, section: ElfSection | None) -> _Rows:
+        return _Rows(self.elf.bytes_of(section), section.row) if section is not None else _Rows(b"", 8)
+
+    def data(self, kind: DumpSection, link: int, info: int) -> bytes:
+        """What is in the section of this type that belongs to a row of a table; nothing if it is not there."""
+        section = self._of.get((kind, link, info))
+        return self.elf.bytes_of(section) if section is not None else b""
+
+    @cached_property
+    def _device_table(self) -> int:
+        return next(number for number, _ in self.elf.of_kind(DumpSection.DEVICES))
+
+    @cached_property
+    def devices(self) -> tuple[DumpDevice, ...]:
+        """The GPUs that the process saw."""
+        rows = self._rows(self.elf.sections[self._device_table])
+        return tuple(
+            DumpDevice(rows.get(n, 24), rows.get(n, 56), rows.get(n, 60), rows.get(n, 36))
+            for n in range(min(rows.count, MAX_AGENTS))
+        )
+
+    @cached_property
+    def grids(self) -> tuple[DumpGrid, ...]:
+        """The launches that had not ended, of all devices."""
+        return tuple(self._grids())
+
+    def _grids(self) -> Iterator[DumpGrid]:
+        for number, section in self.elf.of_kind(DumpSection.GRIDS):
+            rows = self._rows(section)
+            for n in range(min(rows.count, MAX_AGENTS)):
+                banks = self._rows(self._of.get((DumpSection.CONSTANT_BANKS, number, n)))
+                yield DumpGrid(
+                    device=section.info,
+                    number=rows.get(n, 0, "Q"),
+                    code=rows.get(n, 24, "Q"),
+                    parameters_at=rows.get(n, 48, "Q"),
+                    registers=rows.get(n, 68),
+                    grid=rows.dim(n, 72),
+                    block=rows.dim(n, 84),
+                    cluster=rows.dim(n, 104),
+                    parameters=self.data(DumpSection.PARAMETERS, number, n),
+                    banks={
+                        banks.get(b, 12): (banks.get(b, 0, "Q"), banks.get(b, 8)) for b in range(min(banks.count, 64))
+                    },
+                )
+
+    @cached_property
+    def ctas(self) -> tuple[DumpCta, ...]:
+        """The CTAs that had not ended, in the order of the SMs."""
+        return tuple(self._ctas())
+
+    def _ctas(self) -> Iterator[DumpCta]:
+        for table, section in self.elf.of_kind(DumpSection.SMS):
+            sms = self._rows(section)
+            for sm in range(min(sms.count, MAX_SMS)):
+                number = self._numbers.get((DumpSection.CTAS, table, sm), 0)
+                rows = self._rows(self.elf.sections.get(number) if number else None)
+                for n in range(min(rows.count, MAX_AGENTS)):
+                    yield DumpCta(
+                        device=section.info,
+                        sm=sms.get(sm, 0),
+                        grid=rows.get(n, 0, "Q"),
+                        block=rows.dim(n, 8),
+                        cluster=rows.dim(n, 24),
+                        shared=self.data(DumpSection.SHARED_MEMORY, number, n),
+                        warps=tuple(self._warps(number, n)),
+                    )
+
+    def _warps(self, table: int, row: int) -> Iterator[DumpWarp]:
+        number = self._numbers.get((DumpSection.WARPS, table, row), 0)
+        rows = self._rows(self.elf.sections.get(number) if number else None)
+        for n in range(min(rows.count, MAX_AGENTS)):
+            lane_table = self._numbers.get((DumpSection.LANES, number, n), 0)
+            lanes = tuple(self._lanes(lane_table)) if lane_table else ()
+            yield DumpWarp(
+                slot=rows.get(n, 8),
+                valid=rows.get(n, 12),
+                active=rows.get(n, 16),
+                registers=rows.get(n, 32),
+                lanes=lanes,
+                section=lane_table,
+                table=(number, n),
+            )
+
+    def _lanes(self, table: int) -> Iterator[DumpLane]:
+        rows = self._rows(self.elf.sections[table])
+        for n in range(min(rows.count, LANES)):
+            yield DumpLane(
+                n, rows.get(n, 16), rows.dim(n, 20), rows.get(n, 0, "Q"), rows.get(n, 8, "Q"), rows.get(n, 32)
+            )
+
+    def registers(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
+        """The registers of a lane from R0 on, as far as the dump has them."""
+        return _words(self.data(DumpSection.REGISTERS, warp.section, lane.row))
+
+    def predicates(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
+        """The predicates of a lane, from P0 on."""
+        return _words(self.data(DumpSection.PREDICATES, warp.section, lane.row))
+
+    def uniform_registers(self, warp: DumpWarp) -> tuple[int, ...]:
+        """The uniform registers of a warp, from UR0 on."""
+        return _words(self.data(DumpSection.UNIFORM_REGISTERS, *warp.table))
+
+    def images(self) -> Iterator[bytes]:
+        """The machine code that is loaded, each module once: with the addresses at which it is, where that is there."""
+        for _, section in self.elf.of_kind(DumpSection.RELOCATED_IMAGE):
+            yield self.elf.bytes_of(section)
+
+    def memory(self, address: int, size: int) -> bytes:
+        """Bytes of the device's memory; nothing where the dump does not have all of them."""
+        for kind in (DumpSection.GLOBAL_MEMORY, DumpSection.MANAGED_MEMORY):
+            for _, each in self.elf.of_kind(kind):
+                if each.address <= address and address + size <= each.address + each.size:
+                    return self.elf.read(each.offset + address - each.address, size)
+        return b""
+
+
+def _words(data: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
+
+
+def open_dump(path: Path) -> CoreDump:
+    """A core dump of a GPU, as it is or packed by gzip or xz. CoreDumpError if it is none."""
+    unused = frozenset({DumpSection.LOCAL_MEMORY, DumpSection.BACKTRACE})
+    return CoreDump(open_elf(path, unused), str(path))

@@ -1,0 +1,103 @@
+"""Values of the lanes of a warp: one for all of them, one for each, or unknown; and the registers that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pipesim.coredump.sass.word import PT, RZ, URZ
+
+LANES = 32
+WORD = 0xFFFFFFFF
+Value = Any  #: an int (of a predicate a bool) that all lanes have, a tuple of 32 of them or None, or None: not known
+
+
+def lift(operation: Callable[..., Value], *values: Value) -> Value:
+    """``operation`` on the values of all lanes, or lane by lane; unknown where one of them is."""
+    for value in values:
+        if value is None:
+            return None
+        if type(value) is tuple:
+            return together([_apply(operation, [each[n] if type(each) is tuple else each for each in values])
+                             for n in range(LANES)])  # fmt: skip
+    return operation(*values)
+
+
+def _apply(operation: Callable[..., Value], values: list[Value]) -> Value:
+    return None if None in values else operation(*values)
+
+
+def together(values: list[Value]) -> Value:
+    """Values lane by lane, as one if they are the same."""
+    first = values[0]
+    return first if values.count(first) == LANES else tuple(values)
+
+
+def of_lane(value: Value, lane: int) -> Value:
+    """The value of one lane."""
+    return value[lane] if type(value) is tuple else value
+
+
+class LaneState:
+    """The registers and predicates of lanes that run together: of those in ``mask``, at instruction ``pc``."""
+
+    __slots__ = ("mask", "pc", "predicates", "registers", "uniform", "uniform_predicates")
+
+    def __init__(self, mask: int, pc: int) -> None:
+        self.mask, self.pc = mask, pc
+        self.registers: list[Value] = [None] * RZ + [0]
+        self.uniform: list[Value] = [None] * RZ + [0]
+        self.predicates: list[Value] = [None] * PT + [True]
+        self.uniform_predicates: list[Value] = [None] * PT + [True]
+
+    def with_lanes(self, mask: int, pc: int) -> LaneState:
+        """The same for some of the lanes, at another instruction."""
+        other = LaneState(mask, pc)
+        other.registers, other.uniform = self.registers[:], self.uniform[:]
+        other.predicates, other.uniform_predicates = self.predicates[:], self.uniform_predicates[:]
+        return other
+
+    def join(self, other: LaneState) -> None:
+        """Take other lanes of the warp in, with what they have."""
+        chosen = tuple(bool(other.mask >> n & 1) for n in range(LANES))
+        for mine, theirs in ((self.registers, other.registers), (self.predicates, other.predicates)):
+            for number, value in enumerate(theirs):
+                if value != mine[number]:
+                    self.put(mine, number, value, chosen)
+        for mine, theirs in ((self.uniform, other.uniform), (self.uniform_predicates, other.uniform_predicates)):
+            for number, value in enumerate(theirs):
+                mine[number] = value if value == mine[number] else None
+        self.mask |= other.mask
+
+    def first(self) -> int:
+        """The lowest of the lanes."""
+        return (self.mask & -self.mask).bit_length() - 1
+
+    def put(self, where: list[Value], number: int, value: Value, condition: Value) -> None:
+        """Write a register of the lanes for which a condition holds."""
+        if condition is True:
+            where[number] = value
+        elif condition is not False:
+            before = where[number]
+            where[number] = together(
+                [
+                    of_lane(value, n) if said else None if said is None else of_lane(before, n)
+                    for n in range(LANES)
+                    for said in (of_lane(condition, n),)
+                ]
+            )
+
+    def lanes_where(self, condition: Value) -> tuple[int, int]:
+        """The lanes for which a condition holds, and those of which that is not known."""
+        if condition is None:
+            return 0, self.mask
+        if type(condition) is not tuple:
+            return (self.mask if condition else 0), 0
+        yes = sum(1 << n for n in range(LANES) if condition[n])
+        unknown = sum(1 << n for n in range(LANES) if condition[n] is None)
+        return yes & self.mask, unknown & self.mask
+
+
+def zero_of(number: int, *, wide: bool) -> bool:
+    """Whether a uniform register is the one that is always 0."""
+    return number == (RZ if wide else URZ)

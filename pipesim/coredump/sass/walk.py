@@ -1,0 +1,264 @@
+"""A walk of a warp through its code: what it synchronises on the way, with the addresses and values that it has there.
+
+Every wait is taken to end. Where a branch depends on what is not known, such as a load of global memory, the walk of
+those lanes goes both ways, each once. Lanes that part walk on by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.coredump.sass.integer import CodeInputs, Step, predicate, step_of
+from pipesim.coredump.sass.lanes import LaneState, Value, lift, of_lane
+from pipesim.coredump.sass.sync import MachineAddress, SassSync, SyncInstruction, sync_of
+from pipesim.coredump.sass.word import PT, SIZE, Word, branch_target
+
+_QUIET = frozenset({
+    SassSync.LOAD, SassSync.SHARED_LOAD, SassSync.STORE, SassSync.SHARED_STORE, SassSync.LANES, SassSync.SLEEP,
+})  # fmt: skip
+
+
+_TURNS = frozenset({SassSync.BRANCH, SassSync.EXIT, SassSync.CALL})
+
+
+class WalkEnd(Enum):
+    """Why a walk is over."""
+
+    EXIT = "the lanes end"
+    STEPS = "it took as many steps as it may"
+    LOST = "where the code goes on is not known"
+    STOPPED = "it came where it was to stop"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncEvent:
+    """One instruction that a walk came to: which, for how many lanes, and the values of its operands, None if unknown.
+
+    ``sure``: no branch before it went both ways. ``address``: of its barrier, as the first lane has it; ``addresses``
+    of all lanes, where they differ. ``value``: of its register.
+    """
+
+    index: int
+    sync: SyncInstruction
+    lanes: int
+    address: int | None
+    value: int | None
+    addresses: tuple[int | None, ...]
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    sync: SyncInstruction | None
+    step: Step | None
+    guard: Callable[[LaneState], Value] | None  #: None: always
+
+
+class WarpCode:
+    """The code of a kernel, made ready to walk."""
+
+    def __init__(self, words: Sequence[Word], around: CodeInputs) -> None:
+        self.words, self.around = words, around
+        self._decoded: dict[int, _Decoded] = {}
+
+    def at(self, index: int) -> _Decoded:
+        """One instruction."""
+        found = self._decoded.get(index)
+        if found is None:
+            word = self.words[index]
+            number, inverted = word.guard
+            uniform = word.opcode & 0x1FF in range(0x80, 0xC0)
+            guard = None if number == PT and not inverted else predicate(number | inverted << 3, uniform=uniform)
+            found = _Decoded(sync_of(word, wide=self.around.wide), step_of(word, self.around), guard)
+            self._decoded[index] = found
+        return found
+
+
+def comes_to(code: WarpCode, lanes: LaneState, index: int, most: int = 64) -> LaneState | None:
+    """These lanes when they come from a wait, which does not end, to an instruction; None if they do not, or part."""
+    here = lanes.with_lanes(lanes.mask, lanes.pc)
+    if here.pc == index:
+        return here
+    for _ in range(most):
+        found = code.at(here.pc) if 0 <= here.pc < len(code.words) else None
+        if found is None:
+            return None
+        word, sync = code.words[here.pc], found.sync
+        condition = True if found.guard is None else found.guard(here)
+        here.pc += 1
+        if sync is not None and sync.kind is SassSync.BRANCH and word.opcode in (0x947, 0x547):
+            yes, unknown = here.lanes_where(taken(here, word, condition))
+            if unknown or yes not in (0, here.mask):
+                return None
+            here.pc = branch_target(word, (here.pc - 1) * SIZE) // SIZE if yes else here.pc
+        elif sync is not None and sync.kind is SassSync.WAIT:
+            here.put(here.predicates, word.high >> 17 & 7, False, condition)
+        elif sync is not None and sync.kind is SassSync.ASK_REGISTERS:
+            here.uniform_predicates[word.high >> 17 & 7] = False
+        elif found.step is not None and condition is not False:
+            found.step(here, condition)
+        if here.pc == index:
+            return here
+    return None
+
+
+def taken(lanes: LaneState, word: Word, condition: Value) -> Value:
+    """The condition of a branch: its guard and another predicate. Lanes are not apart where it asks for that."""
+    if word.opcode == 0x547:
+        other = predicate(word.ra & 0xF, uniform=True)(lanes)
+    elif word.low >> 32 & 3 == 2:
+        return False
+    else:
+        other = predicate(word.high >> 23 & 0xF)(lanes)
+    return lift(lambda a, b: a and b, condition, other)
+
+
+class Walk:
+    """A walk of lanes of one warp from where they stand, at one place or at several.
+
+    ``stop``: asked at each event, with the lanes; where it says so, these lanes stay there. ``loads``: instructions
+    that are events as well, although other warps do not notice them.
+    """
+
+    def __init__(
+        self,
+        code: WarpCode,
+        starts: Sequence[LaneState],
+        most: int,
+        stop: Callable[[LaneState, SyncEvent], bool] = lambda _lanes, _event: False,
+        loads: frozenset[int] = frozenset(),
+    ) -> None:
+        self._code, self._most, self._stop, self._loads = code, most, stop, loads
+        self._open = [(start, True) for start in starts]
+        self._parked: list[tuple[LaneState, bool]] = []
+        self._forked: set[tuple[int, int]] = set()
+        self._whole = sum(start.mask for start in starts)  #: the lanes that have not ended
+        self.ends: list[WalkEnd] = []
+        self.steps = 0
+
+    def events(self) -> Iterator[SyncEvent]:
+        """What the lanes synchronise, in their order; of lanes that part, one after the other."""
+        while self._open:
+            lanes, sure = self._open.pop()
+            end = yield from self._follow(lanes, sure=sure)
+            if end is not None:
+                self.ends.append(end)
+                self._whole &= ~lanes.mask
+            stays = WalkEnd.STOPPED in self.ends  # lanes that wait for those that stand there wait on
+            if not self._open and self._parked and end is not WalkEnd.STEPS and not stays:
+                self._open.append(self._met())
+
+    def _met(self) -> tuple[LaneState, bool]:
+        """Lanes that wait for each other at one place go on together."""
+        at = min(lanes.pc for lanes, _ in self._parked)
+        here = [each for each in self._parked if each[0].pc == at]
+        self._parked = [each for each in self._parked if each[0].pc != at]
+        (first, sure), *others = here
+        for other, also in others:
+            first.join(other)
+            sure = sure and also
+        first.pc += 1
+        return first, sure
+
+    def _follow(self, lanes: LaneState, *, sure: bool) -> Generator[SyncEvent, None, WalkEnd | None]:
+        """Until the lanes end, or wait for others of the warp."""
+        code = self._code
+        count = len(code.words)
+        while True:
+            if self.steps >= self._most:
+                self._open.clear()
+                return WalkEnd.STEPS
+            if not 0 <= lanes.pc < count:
+                return WalkEnd.LOST
+            self.steps += 1
+            index = lanes.pc
+            found = code.at(index)
+            condition = True if found.guard is None else found.guard(lanes)
+            sync = found.sync
+            if sync is not None and sync.kind in _TURNS:
+                ended, sure = self._turn(lanes, sync, index, condition, sure=sure)
+                if ended is not None:
+                    return ended
+                continue
+            if sync is not None and sync.kind is SassSync.LANES and lanes.mask != self._whole:
+                self._parked.append((lanes, sure))
+                return None
+            noticed = sync is not None and (sync.kind not in _QUIET or index in self._loads)
+            if sync is not None and noticed and condition is not False:
+                event = self._event(lanes, sync, index, condition, sure=sure)
+                if event.lanes:
+                    yield event
+                    if self._stop(lanes, event):
+                        return WalkEnd.STOPPED
+                self._succeed(lanes, sync, code.words[index], condition)
+            if found.step is not None and condition is not False:
+                found.step(lanes, condition)
+            lanes.pc = index + 1
+
+    def _succeed(self, lanes: LaneState, sync: SyncInstruction, word: Word, condition: Value) -> None:
+        """A wait ends, and registers that are asked for are given; what an atomic operation gives is not known."""
+        if sync.kind is SassSync.WAIT:
+            lanes.put(lanes.predicates, word.high >> 17 & 7, True, condition)
+        elif sync.kind is SassSync.ASK_REGISTERS:
+            lanes.uniform_predicates[word.high >> 17 & 7] = True
+        elif sync.kind in (SassSync.ATOMIC, SassSync.SWAP, SassSync.SHARED_ATOMIC) and word.rd < 255:
+            lanes.put(lanes.registers, word.rd, None, condition)
+
+    def _event(
+        self, lanes: LaneState, sync: SyncInstruction, index: int, condition: Value, *, sure: bool
+    ) -> SyncEvent:  # fmt: skip
+        yes, unknown = lanes.lanes_where(condition)
+        mask = yes or unknown
+        first = (mask & -mask).bit_length() - 1 if mask else 0
+        address = self._address(lanes, sync.address)
+        value = None
+        if sync.register >= 0:
+            where = lanes.uniform if sync.kind in (SassSync.INIT, SassSync.COPY) else lanes.registers
+            value = of_lane(where[sync.register], first)
+        addresses = tuple(address[n] for n in range(32) if mask >> n & 1) if type(address) is tuple else ()
+        return SyncEvent(index, sync, mask, of_lane(address, first), value, addresses, sure and not unknown)
+
+    @staticmethod
+    def _address(lanes: LaneState, address: MachineAddress | None) -> Value:
+        if address is None:
+            return None
+        own = lanes.registers[address.register] if address.register >= 0 else 0
+        shared = lanes.uniform[address.uniform] if address.uniform >= 0 else 0
+        return lift(lambda a, b: a + b + address.offset & 0xFFFFFFFF, own, shared)
+
+    def _turn(
+        self, lanes: LaneState, sync: SyncInstruction, index: int, condition: Value, *, sure: bool
+    ) -> tuple[WalkEnd | None, bool]:  # fmt: skip
+        """A branch or an end: lanes for which it is not taken go on, the others there; unknown ones both ways."""
+        word = self._code.words[index]
+        if sync.kind is SassSync.CALL or word.opcode not in (0x947, 0x547, 0x94D):
+            lanes.pc = index + 1
+            return (WalkEnd.LOST, sure) if condition is True else (None, sure)
+        condition = taken(lanes, word, condition)
+        yes, unknown = lanes.lanes_where(condition)
+        stay = lanes.mask & ~yes & ~unknown
+        target = None if sync.kind is SassSync.EXIT else branch_target(word, index * SIZE) // SIZE
+        if unknown:
+            sure = False
+            if (index, lanes.mask) in self._forked:
+                stay |= unknown if target is not None and target <= index else 0  # a loop is left the second time
+                yes |= 0 if target is not None and target <= index else unknown
+            else:
+                self._forked.add((index, lanes.mask))
+                stay, yes = stay | unknown, yes | unknown
+        if not yes:
+            lanes.pc = index + 1
+            return None, sure
+        if target is None:
+            self._whole &= ~yes
+        if not stay:
+            if target is None:
+                return WalkEnd.EXIT, sure
+            lanes.pc = target
+            return None, sure
+        if target is not None:
+            self._open.append((lanes.with_lanes(yes, target), sure))
+        lanes.mask, lanes.pc = stay, index + 1
+        return None, sure

@@ -1,0 +1,93 @@
+"""``pipesim autopsy``: the launches of a core dump, their CTAs by how they stand, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesim.answers.views.autopsy import AutopsyReport, DumpedCtas, DumpedLaunch
+from pipesim.model.tables import number_runs
+from pipesim.ptx.names.mangled import kernel_name
+from pipesim.report.findings.examination import barrier_lines
+from pipesim.report.findings.finding import deadlock_lines, headline, names_of
+from pipesim.report.text.console import BAD, UNSURE
+from pipesim.report.text.layout import wrap, wrap_parts
+from pipesim.report.text.source import with_source
+from pipesim.report.text.words import count, number
+
+_MOST_GROUPS = 4
+_LONGEST = 30  #: characters of the numbers of CTAs
+
+
+def autopsy_lines(report: AutopsyReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines: list[str] = []
+    for launch in report.launches:
+        lines += [*([""] if lines else []), *_launch_lines(launch, width)]
+    for note in report.notes:
+        lines += ["", *wrap(f"of the dump, {note}", width, f"{UNSURE} ")]
+    return [*lines, "", *_verdict(report, width)]
+
+
+def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:
+    sizes = [
+        f"grid {_shape(launch.grid)} {'CTA' if launch.ctas == 1 else 'CTAs'}",
+        f"block {_shape(launch.block)} threads",
+    ]
+    if launch.cluster != (1, 1, 1):
+        sizes.append(f"cluster {_shape(launch.cluster)}")
+    device = [f"device {launch.device}"] if launch.device else []
+    head = [*sizes, *device, launch.arch, launch.detail.value]
+    lines = wrap_parts(head, width, f"{kernel_name(launch.kernel) or 'an unknown kernel'}   ", "  ")
+    if not launch.groups:
+        return [*lines, "", *wrap("no CTA of it is in the dump: all had ended, or none had begun", width, "  ")]
+    gone = launch.ctas - launch.started
+    if gone:
+        are = "CTA of it is" if gone == 1 else "CTAs of it are"
+        lines += wrap(f"{number(gone)} {are} not in the dump: they had ended, or had not begun", width, "  ")
+    for group in launch.groups[:_MOST_GROUPS]:
+        lines += ["", *_group_lines(launch, group, width)]
+    if len(launch.groups) > _MOST_GROUPS:
+        rest = sum(each.ctas for each in launch.groups[_MOST_GROUPS:])
+        lines += ["", *wrap(f"and {count(rest, 'more CTA')}, which stand otherwise", width, "  ")]
+    return lines
+
+
+def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[str]:
+    lines = wrap(_which(launch, group), width, "  ")
+    if any(each.waiting or each.pending != each.count for each in group.barriers):
+        lines += ["", *barrier_lines(group.barriers, width, "parity")]
+    if group.deadlock.blocked:
+        lines += ["", *headline(group.deadlock, width), "", *deadlock_lines(group.deadlock, width)]
+    for each in group.others:
+        lines += with_source(f"{names_of(each.warps)}: {each.does}", each.line, width, "  ", "      ")
+    return lines
+
+
+def _which(launch: DumpedLaunch, group: DumpedCtas) -> str:
+    """``CTA 37 of 64 stands as follows``."""
+    named = (
+        number_runs(group.numbers)
+        if len(group.numbers) <= 8
+        else f"{number(group.numbers[0])} and {number(group.ctas - 1)} more"
+    )
+    ctas = "CTA" if group.ctas == 1 else "CTAs"
+    stand = "stands" if group.ctas == 1 else "stand"
+    return f"{ctas} {named} of {number(launch.ctas)} {stand} as follows"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    """``8``, ``8 × 4``: without sizes of 1 at the end."""
+    sizes = [number(n) for n in shape]
+    while len(sizes) > 1 and sizes[-1] == "1":
+        sizes.pop()
+    return " × ".join(sizes)
+
+
+def _verdict(report: AutopsyReport, width: int) -> list[str]:
+    hung = [each for each in report.launches if any(group.deadlock.blocked for group in each.groups)]
+    if not hung:
+        waits = any(group.others for launch in report.launches for group in launch.groups)
+        said = "no warp waits for another one of its CTA" if waits else "no warp is in the dump"
+        return wrap(f"unknown: {said}", width, f"{UNSURE} ")
+    names = ", ".join(dict.fromkeys(kernel_name(each.kernel) for each in hung))
+    return wrap(f"hangs: {names}", width, f"{BAD} ")

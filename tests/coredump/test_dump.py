@@ -1,0 +1,92 @@
+"""A core dump of an H200 (driver 580): a ring whose consumer 1 did not give stage 2 back at tile 17."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of
+from pipesim.cli.main import main
+from pipesim.coredump.dump import CoreDump, open_dump
+from pipesim.coredump.elf import parse_elf
+from pipesim.errors import CoreDumpError
+from pipesim.report.pages.autopsy import autopsy_lines
+from tests.coredump.mutations import damaged, outcome
+
+RING = Path(__file__).parent / "dumps" / "ring.elf.xz"
+DATA = lzma.decompress(RING.read_bytes())
+
+
+def test_what_the_tables_say() -> None:
+    dump = open_dump(RING)
+    (device,), (grid,), (cta,) = dump.devices, dump.grids, dump.ctas
+    assert (device.arch, device.sms) == ("sm_90", 132)
+    assert (grid.grid, grid.block, grid.registers, len(grid.parameters)) == ((1, 1, 1), (160, 1, 1), 28, 24)
+    assert [len(warp.lanes) for warp in cta.warps] == [32, 32, 32, 32, 1]
+    assert dump.registers(cta.warps[4], cta.warps[4].lanes[0])[7] == 0x1028  # the address that the producer waits at
+    assert dump.memory(grid.banks[0][0], 4) == (160).to_bytes(4, "little")  # constant bank 0 begins with the block
+
+
+def test_the_barrier_that_lacks_an_arrival_and_who_gave_one_less() -> None:
+    (launch,) = autopsy(RING).launches
+    (group,) = launch.groups
+    words = {each.name: (each.pending, each.count, each.phase) for each in group.barriers}
+    assert words["mbarrier 0x1010"] == (1, 1, 0)
+    assert words["mbarrier 0x1028"] == (1, 4, 1)
+    found = group.deadlock
+    assert [(each.agent, each.barrier, each.parity, each.phase_now) for each in found.blocked] == [
+        *((f"warp/{n}", "mbarrier 0x1010", 0, 6) for n in range(4)),
+        ("warp/4", "mbarrier 0x1028", 1, 5),
+    ]
+    assert found.blocked[4].suppliers[0].agent == "warp/1"
+    assert found.one_sided[0].tallies == ((6, ("warp/0", "warp/2", "warp/3")), (5, ("warp/1",)))
+    assert found.cycle == ("warp/0", "warp/4")
+
+
+def test_a_packed_dump_is_read_as_it_is(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "core", tmp_path / "core.gz"
+    plain.write_bytes(DATA)
+    packed.write_bytes(gzip.compress(DATA, 1))
+    assert autopsy(plain).launches == autopsy(packed).launches == autopsy(RING).launches
+
+
+def test_a_dump_that_was_cut_off_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(CoreDumpError, match=r"nothing can be read.*\n.*\n.*before the table of its sections"):
+        CoreDump(parse_elf(DATA[: len(DATA) // 2]), "core")
+    cut = tmp_path / "core.xz"
+    cut.write_bytes(RING.read_bytes()[:-5_000])
+    with pytest.raises(CoreDumpError, match=r"it cannot be unpacked to its end|before the table"):
+        autopsy(cut)
+
+
+def test_of_a_dump_whose_last_headers_are_missing_the_others_are_used() -> None:
+    (start,) = (int.from_bytes(DATA[40:48], "little"),)
+    report = autopsy_of(CoreDump(parse_elf(DATA[: start + 64 * 690]), "core"), "core")  # warp 4 has lost its lanes
+    assert [each.agent for each in report.findings[0].blocked] == ["warp/0", "warp/1", "warp/2", "warp/3"]  # type: ignore[union-attr]
+    assert report.notes == ("16 of its 706 sections are not in the file, from number 690 on",)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", DATA[:64], b"\0" * 4096, DATA[:16] + b"\x02" + DATA[17:]])
+def test_what_is_no_dump_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "core").write_bytes(data)
+    with pytest.raises(CoreDumpError):
+        autopsy(tmp_path / "core")
+
+
+def test_damage_ends_in_no_traceback() -> None:
+    assert {outcome(damaged(DATA, seed)) for seed in range(4)} <= {"findings", "none", "refused"}
+
+
+@pytest.mark.slow
+def test_more_damage_ends_in_no_traceback() -> None:
+    found = [outcome(damaged(DATA, seed)) for seed in range(200)]
+    assert found.count("findings") > 80
+    assert found.count("refused") > 20
+
+
+def test_the_command_ends_with_the_code_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["autopsy", str(RING)]) == 1
+    assert capsys.readouterr().out.splitlines() == autopsy_lines(autopsy(RING), 80)
