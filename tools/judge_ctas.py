@@ -1,9 +1,9 @@
 """Which CTAs do the same: what the kinds of a launch say, compared with reading every CTA of it.
 
 ``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones, and
-``--contents N`` for random ones with a free array, with all that this may hold. Of a grid with more clusters than
-``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA alone, N
-times in each kernel, and says whether the check names that CTA.
+``--contents N`` for random ones with a free array, or that are handed out tiles: with all of these. Of a grid with more
+clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA
+alone, N times in each kernel, and says whether the check names that CTA.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import random
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
@@ -24,21 +24,21 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.check import check
-from pipesim.answers.every_cta.conditions import Evaluation, covered
+from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit, extract
-from pipesim.ptx.free.forms import Atom
-from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.free.forms import Form
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import ctas_words
 from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
+from tests.support.tile_kernels import random_kernel_of_tiles
 
 _MOST = 64
 
@@ -71,14 +71,16 @@ def by_contents(first: Extraction) -> tuple[int, int, list[str]]:
     every = EveryCta(first)
     shapes = [shape_of_program(each.program) for each in (first, *every)]
     wrong, cases = [], 0
-    if not every.complete:
+    if not (every.complete and every.any_tiles):
         return len(shapes), 0, []
     for cluster in range(every.clusters):
         place = every.places(np.array([cluster]))
-        words = sorted({word for kind in every.kinds for word in _words_of(kind.inputs, place)})
-        values = [v for v in product(*(every.arrays[w[0]].numbers(w[1]) for w in words)) if _fits(every, words, v)]
-        if not values or len(values) > _MOST_CONTENTS:
+        terms = {terms for kind in every.kinds for terms in kind.inputs.conditions}
+        words = sorted({word for each in terms for word in words_of(Form(0, each), Evaluation(place))})
+        numbers = [every.arrays[name].numbers(index) for name, index in words]
+        if prod(map(len, numbers)) > _MOST_CONTENTS:
             continue
+        values = [value for value in product(*numbers) if _fits(every, words, value)]
         contents = {w: np.array([v[n] for v in values]) for n, w in enumerate(words)} or {("", 0): np.zeros(1)}
         holds = [covered(kind.inputs, place, contents) for kind in every.kinds]
         for n, value in enumerate(values):
@@ -91,17 +93,7 @@ def by_contents(first: Extraction) -> tuple[int, int, list[str]]:
     return len(shapes), cases, wrong
 
 
-_MOST_CONTENTS = 400
-
-
-def _words_of(inputs: FreeInputs, place: dict[str, np.ndarray]) -> set[tuple[str, int]]:
-    def of(atom: Atom) -> Iterator[tuple[str, int]]:
-        if atom.in_memory and atom.function is None:
-            yield atom.name, Evaluation(place).number(atom.arguments[0])
-        elif atom.in_memory:
-            yield from (word for each in atom.arguments for inner, _ in each.terms for word in of(inner))
-
-    return {word for terms in inputs.conditions for atom, _ in terms for word in of(atom)}
+_MOST_CONTENTS = 1000
 
 
 def _fits(every: EveryCta, words: Sequence[tuple[str, int]], value: Sequence[int]) -> bool:
@@ -190,10 +182,12 @@ def main() -> int:
         text, launch = random_cta_kernel(seed)
         right.append(_judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), options.most))
     for seed in range(options.first_seed, options.first_seed + options.contents):
-        text, launch = random_free_kernel(seed)
-        kinds, cases, wrong = by_contents(extract(read_module(text, "random.ptx"), launch))
-        right.append(not wrong)
-        print(f"seed {seed}: {kinds} kinds, {cases} cases; {f'WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
+        text, launch = (random_free_kernel, random_kernel_of_tiles)[seed % 2](seed)
+        first = extract(read_module(text, "random.ptx"), launch)
+        for each in (first, *map(first.with_fewer, (fewer for fewer in first.fewer_tiles if fewer.tiles <= 2))):
+            kinds, cases, wrong = by_contents(each)
+            right.append(not wrong)
+            print(f"seed {seed}: {kinds} kinds, {cases} cases{f'; WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
     return 0 if all(right) else 1
 
 

@@ -507,7 +507,7 @@ class SteppedCheck:
         one_size = proved and not (self._ranges and all(each.is_every for each in self._ranges))
         every, policies = proved and self._others.complete, self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
-        return replace(scope, contents=self._others.contents) if proved else scope
+        return replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles) if proved else scope
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""

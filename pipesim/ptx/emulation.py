@@ -101,8 +101,11 @@ def emulate(
     with which the kernel hangs is taken immediately.
     """
     limits = limits or EmulationLimits()
-    if kernel.launch.policies.launch_control is not None or not _asks_launch_control(kernel):
-        return _emulate(kernel, kernel.launch, limits, first, past_hangs=past_hangs)
+    launch, policies = kernel.launch, kernel.launch.policies
+    if policies.launch_control is None and policies.handed_out:
+        launch = launch.with_setting("launch_control", len(policies.handed_out))
+    if launch.policies.launch_control is not None or not _asks_launch_control(kernel):
+        return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent = None, 0, 0
     for given in _HANDED_OUT:
         rest = replace(limits, instructions=limits.instructions - spent)
@@ -124,23 +127,41 @@ _HANDED_OUT = (1, 2, 4, 8)
 
 
 class FewerTiles(NamedTuple):
-    """A policy with which other CTAs leave fewer tiles to the cluster than with the value that was ``used``."""
+    """A policy with which other CTAs leave only so many ``tiles`` to the cluster, instead of the value ``used``."""
 
     policy: str
     value: int
     used: int
+    tiles: int
+    left: tuple[int, int, int] | None = None  #: of a launch (:class:`pipesim.ptx.launch.values.Launch`)
+
+    def of(self, launch: Launch) -> Launch:
+        """The launch with that policy."""
+        return replace(launch.with_setting(self.policy, self.value), left=self.left)
 
 
 def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
-    """The least that other CTAs may leave, where nothing fixes it: no tile beyond the first, and one.
+    """What other CTAs may leave besides, where nothing fixes it: no tile beyond the first, one, and so on.
 
-    By cluster launch control, and by a counter, which then begins at one of the last two answers of the run.
+    By cluster launch control, and by a counter, which then begins at one of the last answers of the run.
     """
     used = cluster.launch.policies
-    handed = range(min(used.launch_control or 0, 2)) if kernel.launch.policies.launch_control is None else ()
-    found = [FewerTiles("launch_control", n, used.launch_control or 0) for n in handed]
-    last = sorted(cluster.globals.last_answers(), reverse=True)
-    return (*found, *(FewerTiles("tile_counter", first, used.tile_counter) for first in last))
+    if used.handed_out:
+        return ()
+    handed = range(used.launch_control or 0) if kernel.launch.policies.launch_control is None else ()
+    found = [FewerTiles("launch_control", n, used.launch_control or 0, n) for n in handed]
+    first = used.tile_counter
+    counters = [] if _waits(cluster) else cluster.globals.last_answers(_MOST_LEFT + 1)
+    for last in counters:
+        for n, value in enumerate(reversed(last)):
+            left = (n, first, last[-1]) if len(counters) == 1 else None
+            if value != first or (left is not None and n <= MOST_ANY):
+                found.append(FewerTiles("tile_counter", value, first, n, left))
+    return tuple(found)
+
+
+_MOST_LEFT = 8  #: tiles of a counter that other CTAs leave
+MOST_ANY = 2  #: tiles that are handed out of which all choices are looked at
 
 
 def _asks_launch_control(kernel: Kernel) -> bool:

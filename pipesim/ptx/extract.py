@@ -32,7 +32,8 @@ _CLOCKS = frozenset(
 class Extraction:
     """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept.
 
-    ``fewer_tiles``: policies with which other CTAs leave the least (:func:`pipesim.ptx.emulation.fewer_tiles`).
+    ``launch_control``: how many tiles launch control has handed out, where it was asked. ``fewer_tiles``: policies with
+    which other CTAs leave less (:func:`pipesim.ptx.emulation.fewer_tiles`).
     """
 
     program: Program
@@ -46,6 +47,7 @@ class Extraction:
     inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
     repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
+    launch_control: int | None = None
 
     @cached_property
     def timed(self) -> Program:
@@ -69,12 +71,25 @@ class Extraction:
 
     def with_setting(self, name: str, value: int) -> Extraction:
         """The same kernel with another policy, or another CTA (:class:`~pipesim.ptx.launch.values.Launch`)."""
-        kernel = self.kernel.with_setting(name, value)
-        return emit(kernel, emulate(kernel))
+        return self._of(self.kernel.launch.with_setting(name, value))
 
     def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> Extraction:
-        """The same kernel in another CTA, with elements of free arrays (array, index, value)."""
-        kernel = replace(self.kernel, launch=replace(self.kernel.launch, cta=cta, contents=contents))
+        """The same kernel in another CTA, with elements of free arrays (array, index, value), and as many tiles."""
+        launch = replace(self.kernel.launch, cta=cta, contents=contents)
+        policies = replace(launch.policies, launch_control=self.launch_control)
+        return self._of(replace(launch, policies=policies))
+
+    def with_fewer(self, tiles: FewerTiles) -> Extraction:
+        """The same kernel where other CTAs leave fewer tiles."""
+        return self._of(tiles.of(self.kernel.launch))
+
+    def with_tiles(self, tiles: tuple[int, ...]) -> Extraction:
+        """The same kernel where it is handed out these tiles."""
+        launch = self.kernel.launch
+        return self._of(replace(launch, policies=replace(launch.policies, handed_out=tiles)))
+
+    def _of(self, launch: Launch) -> Extraction:
+        kernel = replace(self.kernel, launch=launch)
         return emit(kernel, emulate(kernel))
 
 
@@ -131,4 +146,5 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     run, where = emulation.instructions, tuple(by_line.values())
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
     repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
-    return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer, repeats)
+    given = cluster.launch.policies.launch_control
+    return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer, repeats, given)

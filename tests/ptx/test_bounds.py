@@ -11,6 +11,7 @@ from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.memory import Bytes
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown
@@ -24,6 +25,7 @@ from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 SHAPE = (1, 1, 1)
+LAUNCH = Launch("kernel", SHAPE, SHAPE, SHAPE)
 START = SET_UP.format(first=1, count=1)
 
 
@@ -80,7 +82,7 @@ def test_a_word_far_from_the_beginning_of_its_memory_takes_no_memory_between() -
 def test_a_setting_of_a_launch_without_the_kernels_parameters_is_that_error() -> None:
     function = read_module(text_of("", ".param .u32 laps"), "small.ptx").functions[0]
     with pytest.raises(LaunchFileError, match="has 0 parameters, and kernel has 1"):
-        with_settings(Launch("kernel", SHAPE, SHAPE, SHAPE), function, ["0=2"])
+        with_settings(LAUNCH, function, ["0=2"])
 
 
 def test_an_operand_without_parts_is_no_number() -> None:
@@ -99,7 +101,7 @@ def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch
 
 def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:
     function = read_module(text_of(""), "small.ptx").functions[0]
-    memory = GlobalMemory(Image(Launch("kernel", SHAPE, SHAPE, SHAPE), function), Policies(), FreeInputs())
+    memory = GlobalMemory(Image(LAUNCH, function), Policies(), FreeInputs(), HandedOut(LAUNCH, FreeInputs()))
     monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)

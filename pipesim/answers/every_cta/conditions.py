@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipesim.answers.every_cta.words import broken_words
@@ -21,19 +21,20 @@ def covered(
 ) -> np.ndarray:
     """Where all conditions hold. ``values``: of each free input, by its name, an array of integers of one length.
 
-    ``contents``: of elements of free arrays the numbers of the values; then the others are of one cluster. Inputs
-    without values are as in this run.
+    ``contents``: of elements of free arrays the numbers of the values, or one for all. Inputs without values are as in
+    this run.
     """
     import numpy as np
 
-    evaluation = Evaluation(_completed(inputs, values), contents)
-    found = np.ones(len(next(iter((contents or values).values()))), dtype=bool)
+    evaluation = Evaluation(completed(inputs, values), contents)
+    size = max(map(len, (*values.values(), *(contents or {}).values())))
+    found = np.ones(size, dtype=bool)
     for terms, condition in inputs.conditions.items():
         found &= holds(condition, evaluation.sum(Form(0, terms)), Form(0, terms))
     return found
 
 
-def _completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+def completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """With those inputs that are as in this run."""
     import numpy as np
 
@@ -41,9 +42,27 @@ def _completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[
     return {name: np.full(length, now) for name, now in inputs.now.items() if name not in values} | dict(values)
 
 
-def depends_on_contents(inputs: FreeInputs) -> bool:
-    """Whether a condition is about elements of free arrays."""
-    return any(atom.in_memory for terms in inputs.conditions for atom, _ in terms)
+def arrays_of(inputs: FreeInputs) -> set[str]:
+    """The free arrays whose elements conditions are about."""
+
+    def of(atom: Atom) -> Iterator[str]:
+        if atom.in_memory and atom.function is None:
+            yield atom.name
+        elif atom.in_memory:
+            yield from (name for each in atom.arguments for inner, _ in each.terms for name in of(inner))
+
+    return {name for terms in inputs.conditions for atom, _ in terms for name in of(atom)}
+
+
+def words_of(form: Form, evaluation: Evaluation) -> tuple[tuple[str, int], ...]:
+    """The elements of free arrays that an expression depends on, for one cluster: the array and the index."""
+    found: dict[tuple[str, int], None] = {}
+    for atom, _ in form.terms:
+        if atom.in_memory and atom.function is None:
+            found[atom.name, evaluation.number(atom.arguments[0])] = None
+        elif atom.in_memory:
+            found |= dict.fromkeys(word for each in atom.arguments for word in words_of(each, evaluation))
+    return tuple(found)
 
 
 class Broken(NamedTuple):
@@ -57,7 +76,7 @@ def broken(
     inputs: FreeInputs, values: Mapping[str, np.ndarray], contents: Mapping[tuple[str, int], np.ndarray] | None = None
 ) -> Broken | None:
     """The first condition that does not hold for one set of values; None if all do."""
-    evaluation = Evaluation(_completed(inputs, values), contents)
+    evaluation = Evaluation(completed(inputs, values), contents)
     for terms, condition in inputs.conditions.items():
         form = Form(0, terms)
         value = evaluation.sum(form)
@@ -75,7 +94,7 @@ def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.n
     now = inputs.now.get(name)
     if now is None:
         return most
-    evaluation = Evaluation(_completed(inputs, places))
+    evaluation = Evaluation(completed(inputs, places))
     for terms, condition in inputs.conditions.items():
         factor = sum(f for atom, f in terms if atom.function is None and atom.name == name)
         rest = Form(0, tuple((atom, f) for atom, f in terms if atom.function is not None or atom.name != name))
@@ -113,7 +132,7 @@ def _tried_to(
     while at < end:
         tried = np.arange(at + 1, min(at + step, end) + 1, dtype=np.int64)
         values = {each: np.tile(array, len(tried)) for each, array in places.items()}
-        evaluation = Evaluation(_completed(inputs, values | {name: np.repeat(tried, others)}))
+        evaluation = Evaluation(completed(inputs, values | {name: np.repeat(tried, others)}))
         right = np.broadcast_to(holds(condition, evaluation.sum(form), form), len(tried) * others)
         wrong = np.flatnonzero(~right)
         if len(wrong):

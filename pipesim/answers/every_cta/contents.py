@@ -12,9 +12,9 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipesim.answers.every_cta.conditions import Evaluation
+from pipesim.answers.every_cta.conditions import Evaluation, words_of
 from pipesim.ptx.free.arrays import FreeArray
-from pipesim.ptx.free.forms import NO_BOUND, Atom, Form, Forms, Terms, constant
+from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, constant
 from pipesim.ptx.free.varying import Condition, FreeInputs
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ def _instead(terms: Terms, condition: Condition) -> Iterator[Constraint]:
 class OpenContents:
     """The contents of free arrays that no run covers for one cluster, whose place in the grid is ``place``."""
 
-    def __init__(self, place: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]) -> None:
-        self._search = _ContentsSearch(place, arrays)
+    def __init__(self, place: Mapping[str, np.ndarray]) -> None:
+        self.arrays: dict[str, FreeArray] = {}  #: that runs have asked for
+        self._search = _ContentsSearch(place, self.arrays)
         self._cells: list[tuple[tuple[Constraint, ...], int]] = [((), 0)]
         self._asked = 0
 
@@ -123,15 +124,8 @@ class _ContentsSearch:
         """The elements that a sum depends on."""
         found = self._words.get(terms)
         if found is None:
-            found = self._words[terms] = tuple(dict.fromkeys(w for atom, _ in terms for w in self._words_of(atom)))
+            found = self._words[terms] = words_of(Form(0, terms), Evaluation(self._place))
         return found
-
-    def _words_of(self, atom: Atom) -> tuple[Word, ...]:
-        if not atom.in_memory:
-            return ()
-        if atom.function is None:
-            return ((atom.name, Evaluation(self._place).number(atom.arguments[0])),)
-        return tuple(w for each in atom.arguments for w in self.words(each.terms))
 
     def solve(self, constraints: Sequence[Constraint]) -> dict[Word, int] | None:
         """Values with which all hold, by their numbers; None if there are none. Raises UndecidedError."""
@@ -227,10 +221,10 @@ class _ContentsSearch:
 
             parts: dict[Word, Terms] = {}
             for atom, factor in terms:
-                mine = self._words_of(atom)
+                mine = self.words(((atom, factor),))
                 word = mine[0] if mine else _NO_WORD
                 parts[word] = (*parts.get(word, ()), (atom, factor))
-                if len(set(mine)) > 1:
+                if len(mine) > 1:
                     self._shares[terms] = None
                     return None
             every = {w: np.arange(self._arrays[w[0]].most + 1, dtype=np.int64) for w in words}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipesim.answers.every_cta.conditions import Evaluation, broken, covered, depends_on_contents, holds
+from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, broken, completed, covered, holds
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.emit.names import source_of
@@ -19,12 +19,13 @@ from pipesim.ptx.extract import Extraction
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.launch.values import Launch, Shape
+from pipesim.ptx.launch.values import HANDED_OUT, Launch, Shape
 
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
 
 MOST_KINDS = 64
+MOST_TILES_KINDS = 24  #: more of them for other tiles that are handed out
 _MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of all kinds together
 _AT_ONCE = 1 << 20  #: clusters whose conditions are evaluated together
 
@@ -54,14 +55,18 @@ class EveryCta:
 
     Where the launch names a CTA, of its cluster alone. ``looked_at``: the number of clusters, from the first on, that
     all are of one of the kinds. ``undecided``: an element of which it was not found whether other contents are left.
+    ``any_tiles``: whichever tiles are handed out; this is looked at only if it is ``asked``.
     """
 
-    def __init__(self, first: Extraction) -> None:
+    def __init__(self, first: Extraction, *, asked: bool = True) -> None:
         launch = first.kernel.launch
         self._grid, self._cluster = launch.grid, launch.cluster
         self._names = [launch.place_name(axis) for axis in range(3)]
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self._shape: Shape = (x, y, z)
+        self._most, self._asked = MOST_KINDS, asked
+        self._held = True  # the tiles that are handed out are the usual ones
+        self.any_tiles = False
         at = [a // c for a, c in zip(launch.first_cta, launch.cluster, strict=True)]
         alone = launch.cta is not None
         self._start = (at[2] * y + at[1]) * x + at[0] if alone else 0
@@ -79,6 +84,15 @@ class EveryCta:
         return self.looked_at == self.clusters
 
     def __iter__(self) -> Iterator[Extraction]:
+        yield from self._cover()
+        runs = [kind.inputs for kind in self.kinds]
+        self.any_tiles = self.complete and not any(HANDED_OUT in arrays_of(inputs) for inputs in runs)
+        if self.complete and self._asked and not self.any_tiles:
+            self._held, self._most = False, len(self.kinds) + MOST_TILES_KINDS
+            yield from self._cover()
+            self.any_tiles, self.looked_at, self.undecided = self.complete, self.clusters, ""
+
+    def _cover(self) -> Iterator[Extraction]:
         if not self.kinds[0].inputs.conditions:  # it does the same in every place
             self.looked_at = self.clusters
             self.kinds[0] = replace(self.kinds[0], clusters=self.clusters)
@@ -99,7 +113,7 @@ class EveryCta:
                 if found is None:
                     break
                 self.looked_at = int(left[0])
-                if len(self.kinds) == MOST_KINDS or self._spent > _MOST_INSTRUCTIONS:
+                if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
                     return
                 made = self._follow(*found)
                 left = self._take(-1, left)
@@ -114,27 +128,43 @@ class EveryCta:
     def _take(self, number: int, left: np.ndarray) -> np.ndarray:
         """Those of some clusters that are not of this kind, or not with all contents."""
         kind = self.kinds[number]
-        if depends_on_contents(kind.inputs):
+        if self._depends(kind.inputs):
             return left
-        mine = covered(kind.inputs, self.places(left))
-        self.kinds[number] = replace(kind, clusters=kind.clusters + int(mine.sum()))
+        mine = covered(kind.inputs, self.places(left), self._usual)
+        if self._held:
+            self.kinds[number] = replace(kind, clusters=kind.clusters + int(mine.sum()))
         others: np.ndarray = left[~mine]
         return others
+
+    def _depends(self, inputs: FreeInputs) -> bool:
+        """Whether conditions are about elements that are free now."""
+        return bool(arrays_of(inputs) - ({HANDED_OUT} if self._held else set()))
+
+    @property
+    def _usual(self) -> dict[Word, np.ndarray]:
+        """The tiles that are handed out, where these are the usual ones."""
+        import numpy as np
+
+        array = self.arrays.get(HANDED_OUT)
+        tiles = enumerate(array.usual) if array is not None and self._held else ()
+        return {(HANDED_OUT, n): np.array([number]) for n, number in tiles}
 
     def _not_covered(self, left: np.ndarray) -> tuple[int, dict[Word, int]] | None:
         """A cluster, and contents that no run covers there, by the numbers of their values; None if all are covered.
 
         ``left``: those that no run covers whatever the contents. Raises UndecidedError.
         """
-        runs = [kind.inputs for kind in self.kinds if depends_on_contents(kind.inputs)]
+        runs = [kind.inputs for kind in self.kinds if self._depends(kind.inputs)]
         if not runs:
             return int(left[0]), {}
         import numpy as np
 
-        for each in left[_first_of_each(runs, self.places(left), self.arrays)]:
+        arrays = {name: replace(each, held=self._held and name == HANDED_OUT) for name, each in self.arrays.items()}
+        for each in left[_first_of_each(runs, completed(runs[0], self.places(left)), arrays)]:
             cluster = int(each)
             if cluster not in self._open:
-                self._open[cluster] = OpenContents(self.places(np.array([cluster])), self.arrays)
+                self._open[cluster] = OpenContents(completed(runs[0], self.places(np.array([cluster]))))
+            self._open[cluster].arrays.update(arrays)
             found = self._open[cluster].first(runs)
             if found is not None:
                 return cluster, found
@@ -151,6 +181,7 @@ class EveryCta:
         import numpy as np
 
         arrays = self.arrays
+        chosen = {word: number for word, number in chosen.items() if not self._held or word[0] != HANDED_OUT}
         contents: dict[Word, int] = {}  # the numbers of the values of all elements that are not the usual ones
         for name, array in arrays.items():
             mine = {index: number for (of, index), number in chosen.items() if of == name}
@@ -169,7 +200,7 @@ class EveryCta:
         chosen_values = {f"{name}[{n}]": value for name, n, value in values if (name, n) in chosen}
         settings = {arrays[name].setting(n): value for name, n, value in values}
         self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, words, line, chosen_values, settings))
-        self.arrays.update(made.inputs.arrays)
+        self.arrays = made.inputs.arrays | self.arrays
         return made
 
     def all_places(self) -> dict[str, np.ndarray]:

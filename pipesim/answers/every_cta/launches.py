@@ -6,13 +6,17 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from pipesim.answers.every_cta.kinds import EveryCta
+from pipesim.answers.every_cta.tiles import kinds_of_tiles, walks
 from pipesim.answers.views.check import CtaKindVerdict
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import AT, Operation
 from pipesim.model.program import Program
+from pipesim.ptx.emulation import MOST_ANY
 from pipesim.ptx.extract import Extraction
+from pipesim.ptx.launch.values import HANDED_OUT
 from pipesim.targets import Target
 
+_MOST_NUMBERS = 1 << 16  #: of tiles whose kinds are looked at
 Place = tuple[int, int]  #: the number of a choice of policies, and the hash of what CTAs do
 
 
@@ -23,6 +27,7 @@ class _Looked:
     policies: dict[str, int]
     every: EveryCta
     shapes: list[int]
+    tiles: int  #: that are handed out
 
 
 class OtherLaunches:
@@ -45,7 +50,7 @@ class OtherLaunches:
     def begin(self, verdict: Verdict) -> None:
         """The verdict on the target itself, which is of a kernel."""
         assert self._target.kernel is not None
-        self._look_at(self._target.kernel, {})
+        self._look_at(self._target.kernel, {}, self._target.kernel.launch_control or 0)
         self.judge(verdict)
         if verdict is not Verdict.PROVED:
             self.settle()
@@ -54,14 +59,33 @@ class OtherLaunches:
         kernel = self._target.kernel
         assert kernel is not None
         yield from self._other_ctas(self._target)
-        for name, value, used in kernel.fewer_tiles:
-            fewer = self._target.with_setting(name, value)
-            assert fewer.kernel is not None
-            if self._look_at(fewer.kernel, {name: value}):
+        for each in kernel.fewer_tiles:
+            made = kernel.with_fewer(each)
+            fewer = self._target.with_settings({each.policy: each.value}, made)
+            if self._look_at(made, {each.policy: each.value}, each.tiles):
                 yield fewer
             yield from self._other_ctas(fewer)
-            self.policies[name] = tuple(sorted({value, used, *self.policies.get(name, ())}))
+            self.policies[each.policy] = tuple(sorted({each.value, each.used, *self.policies.get(each.policy, ())}))
+        yield from self._all_pairs(kernel)
         self._ended = True
+
+    def _all_pairs(self, kernel: Extraction) -> Iterator[Target]:
+        """The kernel with tiles of which each kind follows each other one, where runs with few tiles show kinds."""
+        found = [each.every for each in self._looked if HANDED_OUT in each.every.arrays]
+        if all(each.any_tiles for each in found):
+            return
+        array, first = found[0].arrays[HANDED_OUT], found[0].kinds[0].cta
+        runs = [kind.inputs for each in found for kind in each.kinds if kind.cta == first]
+        end = array.late[1]  # the number of what a counter gives after all tiles
+        numbers = min(end or array.most + 1, _MOST_NUMBERS)
+        for tiles in walks(kinds_of_tiles(runs, array, found[0].place_of(kernel.kernel.launch), numbers).tolist()):
+            values = [array.low + array.step * number for number in (*tiles, *([end] if end else []))]
+            made = kernel.with_tiles(tuple(values))
+            settings = {f"{HANDED_OUT}:{n}": value for n, value in enumerate(values)}
+            walked = self._target.with_settings(settings, made)
+            if self._look_at(made, settings, len(tiles)):
+                yield walked
+            yield from self._other_ctas(walked)
 
     def judge(self, verdict: Verdict) -> None:
         """The verdict on the last target."""
@@ -98,7 +122,16 @@ class OtherLaunches:
     def contents(self) -> dict[str, tuple[int, int, int]]:
         """The free arrays of which elements were read, with the values that they may have: from, to, in steps of."""
         arrays = {name: array for looked in self._looked for name, array in looked.every.arrays.items()}
-        return {name: (each.low, each.high, each.step) for name, each in arrays.items() if each.most}
+        free = {name: each for name, each in arrays.items() if each.most and name != HANDED_OUT}
+        return {name: (each.low, each.high, each.step) for name, each in free.items()}
+
+    @property
+    def any_tiles(self) -> int | None:
+        """Up to how many tiles are handed out all choices were looked at; -1 for all numbers, None if none are."""
+        asked = [each for each in self._looked if HANDED_OUT in each.every.arrays]
+        if not asked:
+            return None
+        return min((each.tiles - 1 for each in asked if not each.every.any_tiles), default=-1)
 
     @property
     def checked_with(self) -> dict[str, tuple[int, ...]]:
@@ -133,8 +166,8 @@ class OtherLaunches:
         return tuple(first[at] for at in sorted(first))
 
     def kinds(self) -> tuple[CtaKindVerdict, ...]:
-        """The kinds of CTAs that were looked at with the policies of the target that was not proved, else the last."""
-        return self._kinds_of(self._looked[self.about[0]]) if self._looked else ()
+        """The kinds of CTAs with the policies of the target that was not proved, else of the one that was asked."""
+        return self._kinds_of(self._looked[max(self.about[0], 0)]) if self._looked else ()
 
     def _kinds_of(self, looked: _Looked) -> tuple[CtaKindVerdict, ...]:
         if len(looked.every.kinds) == 1:
@@ -148,10 +181,10 @@ class OtherLaunches:
     def _verdict(self, shape: int) -> Verdict:
         return self._verdicts.get(shape, Verdict.UNKNOWN)
 
-    def _look_at(self, kernel: Extraction, policies: dict[str, int]) -> bool:
-        """Whether nothing that does the same was looked at before."""
+    def _look_at(self, kernel: Extraction, policies: dict[str, int], tiles: int) -> bool:
+        """Whether nothing that does the same was looked at before. ``tiles``: that are handed out."""
         shape = hash(shape_of_program(kernel.program))
-        self._looked.append(_Looked(policies, EveryCta(kernel), [shape]))
+        self._looked.append(_Looked(policies, EveryCta(kernel, asked=tiles <= MOST_ANY), [shape], tiles))
         return shape not in self._verdicts
 
     def _other_ctas(self, target: Target) -> Iterator[Target]:

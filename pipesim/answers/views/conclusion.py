@@ -114,7 +114,8 @@ class VerdictScope:
 
     ``assuming``: each assumption place by place, those of a kind together. ``policies``: with which of these values the
     kernel was checked, where other CTAs may leave it fewer tiles. ``contents``: the free arrays, with the values that
-    each element may have: from, to, in steps of.
+    each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to so many of them;
+    -1: in all that were looked at, None: they are not free.
     """
 
     grid: int = 1
@@ -124,6 +125,7 @@ class VerdictScope:
     not_judged: tuple[NotJudged, ...] = ()
     policies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     contents: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    any_tiles: int | None = None
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""

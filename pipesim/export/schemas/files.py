@@ -119,6 +119,7 @@ def launch() -> Schema:
         return {"$ref": "#/$defs/content", **each, "unevaluatedProperties": False}
 
     policies = dict.fromkeys(("tile_counter", "launch_control", "lock_failures"), NATURAL)
+    policies["handed_out"] = rows(NATURAL)
     place: dict[str, Schema] = {"name": TEXT, "offset": NATURAL}
     names = {
         "barriers": rows(record(place | {"stages": POSITIVE, "step": POSITIVE}, optional=("stages", "step"))),

@@ -25,6 +25,7 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
 from pipesim.ptx.emulate.stop import Notes, Status
@@ -138,7 +139,8 @@ class Cluster:
         self.tensor = [Items() for _ in range(self.ctas)]
         self.columns = [TensorAllocations() for _ in range(self.ctas)]
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
-        self.globals = GlobalMemory(image, launch.policies, self.inputs)
+        self.tiles = HandedOut(launch, self.inputs, fixed=bool(image.free_words))  # --any is about numbers of tiles
+        self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
         self._loads: dict[int, Unknown] = {}
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.bounds import MAX_STORED_BYTES
+from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value
 from pipesim.ptx.free.arrays import FreeArray
@@ -34,8 +35,8 @@ class GlobalMemory:
     holds for a counter on which several warps have an atomic. ``policies``: what other CTAs do to words with atomics.
     """
 
-    def __init__(self, image: Image, policies: Policies, inputs: FreeInputs) -> None:
-        self._image, self._inputs = image, inputs
+    def __init__(self, image: Image, policies: Policies, inputs: FreeInputs, tiles: HandedOut) -> None:
+        self._image, self._inputs, self._tiles = image, inputs, tiles
         self._first = policies.tile_counter
         self._failures = policies.lock_failures
         self._placed: dict[Terms, _Placed] = {}  #: what was stored or counted at addresses that vary with free inputs
@@ -167,6 +168,10 @@ class GlobalMemory:
         size = _WORDS.get(kind[1:], 0)
         known = self._given(address, size) if size else None
         owner, value = self._counters.get(address, (agent, self._first if known is None else known))
+        answers = self._answers.get(address, [])
+        step = operands[0] if operands and each.has("add") else 1 if each.has("inc") else 0
+        if known is None and step.__class__ is int and step and address == next(iter(self._answers), address):
+            value = self._tiles.by_counter(len(answers), value, step)
         after = _atomic_result(each, value, operands, size)
         if after != value:
             self._contest(agent, address, size)
@@ -189,9 +194,9 @@ class GlobalMemory:
         self.policies[each.position] = said
         return value
 
-    def last_answers(self) -> set[int]:
-        """The last two that each counter gave, if others came before: what it gives first where others take more."""
-        return {value for answers in self._answers.values() for value in answers[1:][-2:]} - {self._first}
+    def last_answers(self, most: int) -> list[list[int]]:
+        """The last answers of each counter that gave several: what it gives first where others take more."""
+        return [list(map(int.__int__, answers[-most:])) for answers in self._answers.values() if answers[1:]]
 
     def changes(self) -> object:
         """What the warps have changed that they may be given again."""

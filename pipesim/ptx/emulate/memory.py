@@ -40,12 +40,17 @@ class Bytes:
         stored, parts = self._varying.get(address, (0, []))
         if len(parts) == size and all(known.get(address + i) is part for i, part in enumerate(parts)):
             return stored
-        value = 0
-        for i in range(size):
-            byte = known.get(address + i)
-            if byte is None:
-                return Unknown(leaf)
-            value |= byte << 8 * i
+        value, at = 0, 0
+        while at < size:
+            word, parts = self._varying.get(address + at, (0, []))
+            if not 0 < len(parts) <= size - at or any(
+                known.get(address + at + i) is not p for i, p in enumerate(parts)
+            ):
+                word, parts = known.get(address + at), [0]
+                if word is None:
+                    return Unknown(leaf)
+            value |= word << 8 * at
+            at += len(parts)
         return value
 
     def knows_any(self, first: int, end: int) -> bool:

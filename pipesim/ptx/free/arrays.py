@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
 class FreeArray:
     """``count`` elements of ``size`` bytes from ``address`` on, each ``low`` and up to ``most`` times ``step``.
 
+    ``late``: from an index on elements are not below a number of a value. ``held``: they are the usual ones.
     ``rises``: by how many steps an element is greater than the one before, at least and at most; None: by any number.
     ``usual``: what they hold where nothing else is chosen, by the numbers of the values.
     ``place``: of the first element, as ``--set`` has it: a prefix, and the byte after it.
@@ -25,6 +26,8 @@ class FreeArray:
     address: int = 0
     size: int = 4
     place: tuple[str, int] = ("", 0)
+    late: tuple[int, int] = (0, 0)
+    held: bool = False
 
     @property
     def high(self) -> int:
@@ -38,8 +41,20 @@ class FreeArray:
 
     def numbers(self, index: int) -> range:
         """The values of an element that leave values for all others, by their numbers."""
+        if self.held:
+            return range(self.usual[index], self.usual[index] + 1)
         least = self.rises[0] if self.rises is not None else 0
-        return range(least * index, self.most - least * (self.count - 1 - index) + 1)
+        from_index, late = self.late
+        first = late + least * (index - from_index) if index >= from_index else least * index
+        return range(first, self.most - least * (self.count - 1 - index) + 1)
+
+    def rising(self, chosen: Mapping[int, int]) -> FreeArray | None:
+        """The same with each element greater than the one before, with chosen values; None if it has too few values."""
+        if self.most < self.count - 1:
+            return None
+        numbers = {n: (value - self.low) // self.step for n, value in chosen.items()}
+        usual = tuple(numbers.get(n, number) for n, number in enumerate(self.usual))
+        return replace(self, usual=usual, rises=(1, self.most), size=1, place=(f"{self.name}:", 0))
 
     def completed(self, chosen: Mapping[int, int]) -> dict[int, int]:
         """The elements where some are chosen, by the numbers of their values.

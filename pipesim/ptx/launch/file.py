@@ -50,7 +50,7 @@ MOST_FREE = 1 << 20  #: values that a free element may have
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
-_POLICIES = ("tile_counter", "launch_control", "lock_failures")
+_POLICIES = ("tile_counter", "launch_control", "lock_failures", "handed_out")
 _MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels")
 KINDS = {
     "value": ("kind", "type", "value"),
@@ -97,6 +97,7 @@ def _launch(given: Members) -> Launch:
             policies.whole("tile_counter", 0),
             policies.whole("launch_control") if "launch_control" in policies.data else None,
             policies.whole("lock_failures", 0, high=MAX_LOCK_FAILURES),
+            policies.wholes("handed_out", [], most=MOST_VALUES),
         ),
         cta=given.whole("cta", high=MOST_GRID) if "cta" in given.data else None,
         names=_names(Members(given.data.get("names", {}), given.place_of("names"), GivenNames._fields)),
@@ -283,6 +284,8 @@ def launch_json(launch: Launch) -> str:
         data["policies"]["launch_control"] = launch.policies.launch_control
     if launch.policies.lock_failures:
         data["policies"]["lock_failures"] = launch.policies.lock_failures
+    if launch.policies.handed_out:
+        data["policies"]["handed_out"] = list(launch.policies.handed_out)
     if launch.names != GivenNames():
         data["names"] = names_json(launch.names)
     rows = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items() if key != "parameters"]

@@ -8,10 +8,11 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from pipesim.errors import LaunchFileError
+from pipesim.errors import LaunchFileError, ParameterError
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
+HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
 NO_SHAPE: Shape = (0, 0, 0)  #: a size that has not been given yet
@@ -180,12 +181,15 @@ class Policies:
 
     ``launch_control``: how many clusters ``clusterlaunchcontrol.try_cancel`` hands to this one before it fails; None:
     as many as the rings of the kernel need to be gone through again (:func:`pipesim.ptx.emulation.emulate`).
+    ``handed_out``: the tiles that this cluster gets, in their order, instead of the next ones: of launch control the
+    numbers of clusters, x counted first, of a counter its answers.
     ``lock_failures``: how many compare-and-swaps find a word of global memory taken before the first that takes it.
     """
 
     tile_counter: int = 0
     launch_control: int | None = None
     lock_failures: int = 0
+    handed_out: tuple[int, ...] = ()
 
 
 class NamedBarriers(NamedTuple):
@@ -227,7 +231,8 @@ class Launch:
 
     ``cta``: the one that is followed, with the others of its cluster: its number in the grid, x counted first. Without
     it the first one is, and a check is about all (:mod:`pipesim.answers.every_cta.kinds`). ``contents``: what elements
-    of free arrays hold instead of what the arrays say, by the array's name and the index.
+    of free arrays hold instead of what the arrays say, by the array's name and the index. ``left``: how many tiles
+    other CTAs leave of those of a counter, its first answer without others, and its first one after all tiles.
     """
 
     entry: str
@@ -242,12 +247,24 @@ class Launch:
     cta: int | None = None
     names: GivenNames = field(default_factory=GivenNames)
     contents: tuple[tuple[str, int, int], ...] = ()
+    left: tuple[int, int, int] | None = None
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed."""
         if name == "cta":
             return replace(self, cta=value)
-        return replace(self, policies=replace(self.policies, **{name: value}))
+        if name.startswith(f"{HANDED_OUT}:"):
+            index, given = int(name.partition(":")[2]), self.policies.handed_out
+            if index > len(given):
+                raise ParameterError(
+                    f"--set {name}: tiles {len(given)} to {index - 1} that are handed out before are not given",
+                    correction=f"give them in their order, from {HANDED_OUT}:0 on",
+                )
+            return replace(
+                self, policies=replace(self.policies, handed_out=(*given[:index], value, *given[index + 1 :]))
+            )
+        changed: dict[str, Any] = {name: value}
+        return replace(self, policies=replace(self.policies, **changed))
 
     def place_name(self, axis: int) -> str:
         """What the place of a cluster along an axis of the grid is called, of one CTA ``blockIdx.x``."""

@@ -224,9 +224,19 @@ def _contents(scope: VerdictScope) -> list[str]:
 
 
 def _policies(scope: VerdictScope) -> list[str]:
-    """``with launch_control 0, 1 and 8``: what other CTAs decided."""
-    said = [f"{name} {listed(list(map(str, values)))}" for name, values in scope.policies.items()]
-    return [f"with {listed(said)}"] if said else []
+    """``with launch_control 0 to 4, whichever tiles these are``: what other CTAs decided."""
+    said = [f"{name} {_values_of(values)}" for name, values in scope.policies.items()]
+    up_to = f" up to {scope.any_tiles}" if scope.any_tiles is not None and scope.any_tiles > 0 else ""
+    tiles = [f"whichever tiles these are{up_to}"] if scope.any_tiles else []
+    return [f"with {listed(said)}", *tiles] if said else tiles
+
+
+def _values_of(values: Sequence[int]) -> str:
+    """``0, 1 and 4``, ``0 to 4``, ``8 to 72 in steps of 8``."""
+    step = values[1] - values[0] if len(values) > _MOST_NAMED else 0
+    if not step or tuple(values) != tuple(range(values[0], values[-1] + 1, step)):
+        return listed(list(map(str, values)))
+    return f"{values[0]} to {values[-1]}{f' in steps of {step}' if step > 1 else ''}"
 
 
 def _joined(name: str, clauses: Sequence[str]) -> str:

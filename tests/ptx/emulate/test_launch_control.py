@@ -135,7 +135,7 @@ def random_handed_out(seed: int) -> str:
 @pytest.mark.parametrize(
     ("body", "given", "judged"),
     [
-        (RING, Policies(), ("launch_control", 0, 1, 4)),
+        (RING, Policies(), ("launch_control", 0, 1, 2, 3, 4)),
         (RING + LAST, Policies(), ("launch_control", 0)),
         (RING + LAST, Policies(launch_control=1), ()),
         (COUNTED, Policies(tile_counter=8), ("tile_counter", 8, 16, 24)),

@@ -30,23 +30,24 @@ def _try_cancel(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     number = cluster.handed_out
     cluster.handed_out += 1
     given = cluster.launch.policies.launch_control or 0
+    response = _response(cluster, number, given) if number < given else (0, 0, 0, 0)
     cluster.notes.policies[each.position] = f"cluster launch control hands out {given} more tiles"
-    response = _response(cluster, number) if number < given else 0
     for lane in lanes_in(warp.mask):
-        land(cluster, warp, step, lane, 0, 1, RESPONSE_BYTES, mask, ("response", number, response))
+        land(cluster, warp, step, lane, 0, 1, RESPONSE_BYTES, mask, ("response", number))
         cta, offset = shared_place(one_of_lane(step.get(0, warp), lane, "the address of a response"), cluster.ctas)
         for rank in [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]:
-            cluster.bytes[rank].store(offset, RESPONSE_BYTES, response)
+            for n, word in enumerate(response):
+                cluster.bytes[rank].store(offset + 4 * n, 4, word)
 
 
-def _response(cluster: Cluster, number: int) -> int:
-    """Our own form of a successful response: bit 0, then the first CTA's x, y and z from bit 32 on."""
+def _response(cluster: Cluster, number: int, given: int) -> tuple[int, int, int, int]:
+    """Our own form of a successful response: a word that is 1, then the first CTA's x, y and z."""
     gx, gy, _ = cluster.launch.grid
     cx, cy, cz = cluster.launch.cluster
-    at = number + 1
+    at = cluster.tiles.by_launch_control(number, given)
     columns, rows = max(gx // cx, 1), max(gy // cy, 1)
     x, y, z = at % columns * cx, at // columns % rows * cy, at // (columns * rows) * cz
-    return 1 | x << 32 | y << 64 | z << 96
+    return 1, x, y, z
 
 
 def _asked_of(cluster: Cluster, step: DecodedStep, response: Value) -> list[Value]:

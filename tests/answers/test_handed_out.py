@@ -1,0 +1,113 @@
+"""Kernels that are handed out tiles which do not all do the same: kinds against reading each, right and wrong twins."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.every_cta.tiles import MOST_WALKS, kinds_of_tiles, walks
+from pipesim.answers.views.check import CheckReport
+from pipesim.errors import ParameterError
+from pipesim.model.finding import Verdict
+from pipesim.ptx.extract import extract
+from pipesim.ptx.free.arrays import FreeArray
+from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Policies
+from pipesim.ptx.text.read import read_module
+from pipesim.report.sentences.check import check_sentence
+from pipesim.targets import find
+from tests.support.tile_kernels import RIGHT, TAIL, WRONG, kernel_of_tiles, random_kernel_of_tiles
+from tools.judge_ctas import by_contents
+
+
+@pytest.mark.parametrize("seed", [17, 35])
+def test_the_kinds_are_those_of_reading_all_choices_of_tiles(seed: int) -> None:
+    text, launch = random_kernel_of_tiles(seed)
+    _, cases, wrong = by_contents(extract(read_module(text, "random.ptx"), launch))
+    assert (cases > 8, wrong) == (True, []), seed
+
+
+def checked(folder: Path, skip: str, count: str, *settings: str, counter: bool = False) -> CheckReport:
+    text, launch = kernel_of_tiles(skip, count, counter=counter)
+    file = folder / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(launch))
+    return check(find(str(file), sets=settings), {}, quick=True)
+
+
+#: Tile 5 is a tail where it is handed out, and so is a counter's tile 14.
+FIFTH = " setp.eq.u32 %p7, %r20, 5;\n setp.ne.and.u32 %p7, %r10, 0, %p7;"
+LATER = " setp.eq.u32 %p7, %r20, 14;\n setp.eq.u32 %p9, %r43, 10;\n mov.u32 %r43, %r20;"
+#: As ``WRONG``, but only from the fourth tile on; only where tile 14 comes after tile 10.
+LATE = WRONG.replace("setp.ne.u32 %p8, %r41, 0;", "setp.ge.u32 %p8, %r10, 3;\n setp.ne.and.u32 %p8, %r41, 0, %p8;\n")
+LATE = LATE.replace(
+    " @!%p8", " @%p7 selp.b32 %r41, 1, %r41, %p7;\n setp.ge.u32 %p6, %r10, 3;\n @!%p6 mov.pred %p8, %p7;\n @!%p8"
+)
+AFTER = " and.pred %p6, %p7, %p9;\n and.pred %p6, %p6, %p1;\n not.pred %p8, %p6;\n and.pred %p8, %p7, %p8;\n @!%p8"
+
+
+@pytest.mark.parametrize(
+    ("skip", "count", "counter", "wrong"),
+    [
+        (TAIL.format(tail=3), RIGHT, False, {}),
+        (TAIL.format(tail=3), WRONG, False, None),  # with the next tiles as well
+        (FIFTH, RIGHT, False, {}),
+        (FIFTH, WRONG, False, {"handed_out[0]": 5}),  # a full tile after the tail
+        (FIFTH, LATE, False, {"handed_out:2": 5}),
+        (TAIL.format(tail=2), RIGHT, True, {}),
+        (TAIL.format(tail=2), WRONG, True, None),
+        (LATER, RIGHT, True, {}),
+        (LATER, AFTER, True, {"handed_out:0": 10, "handed_out:1": 14}),
+    ],
+)  # fmt: skip
+def test_twins(skip: str, count: str, counter: bool, wrong: dict[str, int] | None, tmp_path: Path) -> None:
+    report = checked(tmp_path, skip, count, counter=counter)
+    if wrong == {}:
+        assert (report.verdict, report.scope.any_tiles) == (Verdict.PROVED, 2)
+        assert "whichever tiles these are up to 2" in check_sentence(report)
+        return
+    assert report.verdict is Verdict.REFUTED
+    for name, value in (wrong or {}).items():
+        assert f"{name} {value}" in check_sentence(report)
+    for found in report.refutations:
+        sets = found.command.split(" --set ")[1:]
+        assert checked(tmp_path, skip, count, *sets, counter=counter).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_kind_of_tile_follows_each_other_one_where_that_can_be(seed: int) -> None:
+    rng = random.Random(seed)
+    kinds = [rng.randrange(rng.randrange(2, 5)) for _ in range(rng.randrange(4, 16))]
+    found = walks(kinds)
+    pairs = {(kinds[a], kinds[b]) for each in found for a, b in pairwise(each)}
+    could = {(kinds[a], kinds[b]) for a, b in product(range(len(kinds)), repeat=2) if a < b}
+    assert pairs == could or len(found) == MOST_WALKS or len(set(kinds)) == 1
+    assert all(list(each) == sorted(set(each)) for each in found)
+    assert {each[0] for each in found} or len(set(kinds)) == 1
+
+
+def test_tiles_are_of_one_kind_where_no_run_tells_them_apart() -> None:
+    inputs = FreeInputs()
+    array = FreeArray("handed_out", 8, 2, 9, 2, (0, 1), (1, 9))
+    tile = inputs.element(array, 1, 10)
+    assert tile < 20
+    assert tile & 2
+    found = kinds_of_tiles([inputs], array, {"blockIdx.x": np.array([0])}, 10)
+    asked = [(8 + 2 * n < 20, (8 + 2 * n) & 2) for n in range(10)]
+    assert all((found[n] == found[m]) == (asked[n] == asked[m]) for n, m in product(range(10), repeat=2))
+
+
+def test_tiles_that_are_handed_out_are_given_in_their_order() -> None:
+    text, launch = kernel_of_tiles(TAIL.format(tail=3), RIGHT, counter=False)
+    given = launch.with_setting("handed_out:0", 3).with_setting("handed_out:1", 6)
+    assert given.policies == Policies(tile_counter=8, handed_out=(3, 6))
+    made = extract(read_module(text, "tiles.ptx"), given)
+    assert (made.launch_control, made.fewer_tiles, made.inputs.arrays) == (2, (), {})
+    with pytest.raises(ParameterError, match="tiles 2 to 3 that are handed out before are not given"):
+        given.with_setting("handed_out:4", 7)
