@@ -207,6 +207,23 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite an existing output file")
 
 
+def add_program(parser: argparse.ArgumentParser, name: str) -> None:
+    """``-- COMMAND ARGUMENT ...``: the program that the command ``name`` runs."""
+    parser.usage = f"pipesim {name} [OPTION ...] -- COMMAND [ARGUMENT ...]"
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
+    )
+
+
+def program_of(options: argparse.Namespace) -> list[str]:
+    """The program and its arguments. UsageError if there is none."""
+    words: list[str] = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        name = options.command
+        raise UsageError(f"{name}: no program is given", correction=f"pipesim {name} -- python train.py")
+    return words
+
+
 def add_tolerance(parser: argparse.ArgumentParser, more: str = "") -> None:
     """``--tolerance``; ``more`` is added to what it says about itself."""
     parser.add_argument(

@@ -7,7 +7,7 @@ import argparse
 from pipesim.cli.arguments import Command, add_output
 from pipesim.cli.output import progress, show_answer
 
-USES = ("check", "compile", "capture", "launches", "triton", "tests")
+USES = ("check", "compile", "capture", "launches", "hang", "triton", "tests")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
+from pipesim.cli.arguments import Command, add_force, add_output, add_program, bytes_of, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
-from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current, signal_of
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ _NOT_PYTHON = "no Python process was observed; --inject observes the others"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "pipesim launches [OPTION ...] -- COMMAND [ARGUMENT ...]"
     parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"the folder to write (default {_OUT})")
     parser.add_argument("--check", action="store_true", help="check every launch file that is written")
     parser.add_argument("--once", action="store_true", help="only the first launch of each kernel")
@@ -57,27 +55,26 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_force(parser)
     add_output(parser)
-    parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
-    )
+    add_program(parser, "launches")
 
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document, launches_exit_code
     from pipesim.launches.checks import check_launches
-    from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
+    from pipesim.launches.command import limits_of, observed_environment, spool_folder
     from pipesim.launches.files.folder import require_folder, write_launches
     from pipesim.launches.files.found_ptx import dumped_ptx
     from pipesim.launches.files.gather import gather
+    from pipesim.process.program import run_program
     from pipesim.report.pages.launches import launches_lines
 
-    words = _words(options)
+    words = program_of(options)
     require_folder(options.out, force=options.force)
     dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
     limits = limits_of(options.kernels, options.max_launches, options.max_bytes, once=options.once)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, inject=options.inject)
-        ran = run_observed(words, environment, to_stderr=options.json)
+        ran = run_program(words, environment, to_stderr=options.json)
         current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was launched"):
             report, texts = gather(
@@ -86,22 +83,13 @@ def _carry_out(options: argparse.Namespace) -> int:
             if not (report.kernels or report.notes or report.devices or options.inject):
                 report = replace(report, notes=(_NOT_PYTHON,))
             write_launches(report, texts, options.out, force=options.force)
-    ending = next((number for number in ran.signals if number != signal.SIGINT), None)
-    if options.check and ending is None:  # a Ctrl-C was the program's; another one ends the checks
+    if options.check and ran.ending is None:  # a Ctrl-C was the program's; another one ends the checks
         report = check_launches(report, options.out, _Verdicts(options))
     made = document("launches", launches_exit_code(report), report=report)
     code = show_answer(options, made, lambda width: launches_lines(report, width))
-    if ending is not None and not ran.status:
-        raise SignalError(ending)
+    if ran.ending is not None and not ran.status:
+        raise SignalError(ran.ending)
     return code
-
-
-def _words(options: argparse.Namespace) -> list[str]:
-    """The command and its arguments. UsageError if there is none."""
-    words: list[str] = options.words[1:] if options.words[:1] == ["--"] else options.words
-    if not words:
-        raise UsageError("launches: no program is given", correction="pipesim launches -- python train.py")
-    return words
 
 
 class _Verdicts:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, bytes_of
+from pipesim.cli.arguments import Command, add_force, add_output, add_program, bytes_of, program_of
 from pipesim.cli.output import progress, show_answer
-from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current
 
 _OUT = Path("recording")
@@ -18,7 +16,6 @@ _NOT_PYTHON = "no Python process was recorded; a program in C++ records with pip
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "pipesim record [OPTION ...] -- COMMAND [ARGUMENT ...]"
     parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"the folder to write (default {_OUT})")
     parser.add_argument(
         "--kernels",
@@ -57,29 +54,26 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_force(parser)
     add_output(parser)
-    parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
-    )
+    add_program(parser, "record")
 
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document, record_exit_code
-    from pipesim.launches.command import limits_of, observed_environment, run_observed, spool_folder
+    from pipesim.launches.command import limits_of, observed_environment, spool_folder
     from pipesim.launches.files.folder import require_folder
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.options import RecordOptions
     from pipesim.launches.record.session import MOST_DISTINCT
+    from pipesim.process.program import run_program
     from pipesim.report.pages.launches import recording_lines
 
-    words = options.words[1:] if options.words[:1] == ["--"] else options.words
-    if not words:
-        raise UsageError("record: no program is given", correction="pipesim record -- python train.py")
+    words = program_of(options)
     require_folder(options.out, force=options.force)
     limits = limits_of(options.kernels, MOST_DISTINCT, options.max_bytes, once=False)
     chosen = RecordOptions(options.launches, options.skip, options.deadline, options.waits_only, options.cta)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, more=chosen.to_environment())
-        ran = run_observed(words, environment, to_stderr=options.json)
+        ran = run_program(words, environment, to_stderr=options.json)
         current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was recorded"):
             report, files = gather_recording(
@@ -95,9 +89,8 @@ def _carry_out(options: argparse.Namespace) -> int:
             files.write(options.out, force=options.force)
     made = document("record", record_exit_code(report), report=report)
     code = show_answer(options, made, lambda width: recording_lines(report, width))
-    ending = next((number for number in ran.signals if number != signal.SIGINT), None)
-    if ending is not None and not ran.status:
-        raise SignalError(ending)
+    if ran.ending is not None and not ran.status:
+        raise SignalError(ran.ending)
     return code
 
 

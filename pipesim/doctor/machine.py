@@ -15,7 +15,8 @@ from pipesim.answers.views.doctor import MachinePart, Purpose
 from pipesim.errors import EvidenceError, MissingExtraError
 
 GPU_EXTRA = "pip install 'pipesim[gpu]'"
-OF_DRIVER = (Purpose.CAPTURE, Purpose.LAUNCHES)
+OF_DRIVER = (Purpose.CAPTURE, Purpose.LAUNCHES, Purpose.HANG)
+OF_PACKAGES = (Purpose.CAPTURE, Purpose.LAUNCHES)  #: those that use the CUDA packages
 _HOPPER = 9
 _LEAST_PYTHON = (3, 11)
 _CUDA = (13, 0)  #: what the packages of the extra are of
@@ -74,7 +75,7 @@ def driver_part(found: DriverPresent) -> MachinePart:
     said = f"{found.module} ({cuda})" if found.module else cuda
     if found.cuda < _CUDA:
         problem = f"{said}: the CUDA packages need a driver for CUDA {_CUDA[0]}.{_CUDA[1]}"
-        return MachinePart("driver", "", problem, f"install a driver of branch {_BRANCH} or newer", OF_DRIVER)
+        return MachinePart("driver", "", problem, f"install a driver of branch {_BRANCH} or newer", OF_PACKAGES)
     return MachinePart("driver", said, needed=OF_DRIVER)
 
 

@@ -10,11 +10,13 @@ from pipesim.errors import InternalError
 from pipesim.version import version
 
 if TYPE_CHECKING:  # a command has the reports that it makes, and imports no other
+    from pipesim.answers.views.hang import HangReport
     from pipesim.answers.views.launches import LaunchesReport
     from pipesim.answers.views.recording import RecordReport
     from pipesim.explain.anatomy.parts import Anatomy
 
 ANSWERS = 1  #: the version of these documents
+DUMPED = 124  #: the exit code of a program that hung and was dumped
 #: The schema of each report, by the name of its class.
 _SCHEMAS = {
     "CheckReport": "check",
@@ -78,6 +80,16 @@ def launches_exit_code(report: LaunchesReport) -> int:
     if not report.checked:
         return report.status or code
     return code or (_CODES[Conclusion.UNKNOWN] if report.status else 0)
+
+
+def hang_exit_code(report: HangReport) -> int:
+    """The code of a command that ran a program: 124, as of timeout(1), where it was dumped; else the program's status.
+
+    3: it was ended, but not every dump is there and complete.
+    """
+    if report.cause is None:
+        return report.status or 0
+    return DUMPED if report.dumps and report.complete == report.dumps else _CODES[Conclusion.UNKNOWN]
 
 
 def record_exit_code(report: RecordReport) -> int:

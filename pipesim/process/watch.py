@@ -148,12 +148,18 @@ class Watch:
         self._more, self._over_memory, self.raised = 0, False, None
 
     @contextmanager
-    def given_to(self, handler: Callable[[int], None]) -> Iterator[None]:
-        """While the block waits for a child, its signals are the child's: ``handler`` gets each, and none is raised."""
+    def given_to(self, handler: Callable[[int], None], *more: signal.Signals) -> Iterator[None]:
+        """While the block waits for a child, its signals are the child's: ``handler`` gets each, and none is raised.
+
+        ``more``: signals that are not raised otherwise, and go to ``handler`` as well.
+        """
         self._given_to = handler
+        before = {number: signal.signal(number, self._handle) for number in more if not self._inert}
         try:
             yield
         finally:
+            for number, usual in before.items():
+                signal.signal(number, usual)
             self._given_to = None
 
     @property

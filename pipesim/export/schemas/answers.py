@@ -11,6 +11,7 @@ from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
+from pipesim.answers.views.hang import HangReport
 from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.answers.views.recording import RecordReport
@@ -65,6 +66,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "new": ("pipesim new FILE", {"file": str, "function": str, "next": _NAMES}),
     "names": ("pipesim names KERNEL.ptx", {"file": str, "text": str}),
     "launches": ("pipesim launches -- COMMAND", {"exit_code": _STATUS, "report": LaunchesReport}),
+    "hang": ("pipesim hang -- COMMAND", {"exit_code": _STATUS, "report": HangReport}),
     "record": ("pipesim record -- COMMAND", {"exit_code": _STATUS, "report": RecordReport}),
     "instrument": (
         "pipesim instrument KERNEL.ptx",

@@ -1,0 +1,105 @@
+"""``pipesim hang``: run a program, and when it hangs on the GPU, take a core dump of each of its processes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_output, add_program, program_of, seconds_of
+from pipesim.cli.output import remark, show_answer
+from pipesim.errors import UsageError
+from pipesim.process.watch import SignalError, current
+
+_KEEP = Path("hang")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--after",
+        type=seconds_of,
+        metavar="SECONDS",
+        help="dump the program when none of its processes has read or written a byte for so long, begun or ended; "
+        "longer than it ever is silent (default: only when asked)",
+    )
+    parser.add_argument(
+        "--now", type=int, metavar="PID", help="dump a program that runs: this is its process, or that of pipesim hang"
+    )
+    parser.add_argument(
+        "--keep", type=Path, default=_KEEP, metavar="DIR", help=f"the folder of dumps (default {_KEEP})"
+    )
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="with global and local memory, for flags and locks there: as large as what the program has allocated",
+    )
+    add_output(parser)
+    add_program(parser, "hang")
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.answers.views.hang import HangCause, HangReport
+    from pipesim.export.documents import document, hang_exit_code
+    from pipesim.hang.coredump_variables import dump_environment, require_dump_folder
+    from pipesim.hang.watch import HangWatch, dump_now
+    from pipesim.process.program import run_program
+    from pipesim.report.pages.hang import hang_lines
+
+    ending = None
+    if options.now is not None:
+        if options.words:
+            raise UsageError("hang: --now is for a program that runs", correction="leave out the command, or --now")
+        dumps = dump_now(options.now)
+        if dumps is None:
+            remark(f"the pipesim hang that watches process {options.now} makes the dump")
+            return 0
+        report = HangReport((), None, HangCause.ASKED, None, dumps)
+    else:
+        words = program_of(options)
+        require_dump_folder(options.keep)
+        _warn_without_driver()
+        watch = HangWatch(options.after, remark)
+        remark(f"when it hangs: Ctrl-\\ here, or in another terminal `pipesim hang --now {os.getpid()}`")
+        ran = run_program(
+            words,
+            dump_environment(options.keep, memory=options.memory),
+            to_stderr=options.json,
+            look=watch.look,
+            ask=watch.ask,
+        )
+        current().start(None)
+        status, ending = ran.status if watch.cause is None else None, ran.ending
+        report = HangReport(tuple(words), status, watch.cause, options.after, watch.dumps)
+    code = show_answer(
+        options, document("hang", hang_exit_code(report), report=report), lambda width: hang_lines(report, width)
+    )
+    if ending is not None and not code:
+        raise SignalError(ending)
+    return code
+
+
+def _warn_without_driver() -> None:
+    """Say before the program starts that nothing can be dumped."""
+    from hwkernels.device.presence import driver_present
+
+    current().allow_reserving()
+    found = driver_present()
+    if found.problem or not found.gpus:
+        remark(f"no dump can be made on this machine: {found.problem or 'the driver sees no GPU'} (pipesim doctor)")
+
+
+COMMAND = Command(
+    "hang",
+    "run a program, and take a core dump of its GPU kernels when it hangs",
+    "Run a program on a machine with a GPU, and when it hangs (nothing moves for --after seconds, or a person asks), "
+    "have the driver write a core dump of each of its processes, which pipesim autopsy reads. The program is not "
+    "changed, its kernels take no longer, and it has no limits. Exit code 124: it was dumped and ended.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim hang --after 60 -- python train.py", "dump it when no process has read or written for a minute"),
+        ("pipesim hang -- torchrun --nproc-per-node 8 train.py", "dump all ranks with Ctrl-\\ on its terminal"),
+        ("pipesim hang --now 4711", "dump a program that runs: process 4711 and those that it started"),
+    ),
+    in_steps=True,
+)

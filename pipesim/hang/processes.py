@@ -1,0 +1,67 @@
+"""The processes of a program, as Linux shows them in /proc: which there are, and what has moved in them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PARENT, _STATE = 1, 0  #: of the fields of /proc/PID/stat that follow the name
+_MOVED = ("rchar", "wchar")  #: bytes that were read and written, also by calls that reached no disk
+
+
+def tree_of(process: int) -> tuple[int, ...]:
+    """The process and those that it started, directly or not, parents first. Those that have ended are left out."""
+    children: dict[int, list[int]] = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
+            children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
+    found = [process]
+    for each in found:
+        found += sorted(children.get(each, ()))
+    return tuple(each for each in found if is_alive(each))
+
+
+def is_alive(process: int) -> bool:
+    """False for one that has ended, also where its parent has not asked yet how."""
+    fields = _fields(process)
+    return bool(fields) and fields[_STATE] not in "ZX"
+
+
+def environment_of(process: int) -> dict[str, str]:
+    """What the process was started with; empty if it has ended, or is another user's."""
+    try:
+        text = (_PROC / str(process) / "environ").read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return {}
+    return dict(each.split("=", 1) for each in text.split("\0") if "=" in each)
+
+
+def moved(processes: Iterable[int]) -> dict[int, int]:
+    """The bytes that each has read and written since it began; 0 where Linux does not say."""
+    return {each: _moved_bytes(each) for each in processes}
+
+
+def send(processes: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to each that is still there and may be sent one."""
+    for each in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(each, number)
+
+
+def _fields(process: int) -> list[str]:
+    try:
+        return (_PROC / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _moved_bytes(process: int) -> int:
+    try:
+        lines = (_PROC / str(process) / "io").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(value) for name, _, value in (line.partition(": ") for line in lines) if name in _MOVED)

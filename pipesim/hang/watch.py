@@ -1,0 +1,86 @@
+"""When a program is dumped: a person asks, or nothing has moved in it for a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from time import monotonic
+
+from pipesim.answers.views.hang import HangCause, ProcessDump
+from pipesim.errors import UsageError
+from pipesim.hang.coredump_variables import ENABLE, WATCHER
+from pipesim.hang.dumps import take_dumps, targets_of
+from pipesim.hang.processes import environment_of, moved, tree_of
+
+_EVERY_S = 1.0  #: between two looks at what has moved
+
+
+class HangWatch:
+    """Looks at a program while it runs, and has it dumped once.
+
+    ``after``: seconds in which none of its processes has read or written a byte, begun or ended; None: as long as a
+    person likes. What a GPU does cannot be seen from outside, so a program that computes for so long without a word
+    counts as one that stands still. ``tell`` gets what a person is to know while the program runs.
+    """
+
+    def __init__(
+        self, after: float | None, tell: Callable[[str], None], clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.cause: HangCause | None = None
+        self.dumps: tuple[ProcessDump, ...] = ()
+        self._after = after
+        self._tell, self._clock = tell, clock
+        self._looked = self._since = clock()
+        self._moved: dict[int, int] = {}
+        self._asked = False
+
+    def ask(self) -> None:
+        """A person wants the dump now."""
+        self._asked = True
+
+    def look(self, program: int) -> None:
+        """Dump the program if it is time to, which ends it."""
+        cause = self._due(program) if self.cause is None else None
+        if cause is not None and targets_of(tree_of(program)):
+            self.cause, self.dumps = cause, take_dumps(program)
+        elif cause is not None:
+            self._asked, self._since = False, self._clock()
+            if cause is HangCause.ASKED:
+                self._tell("no process of the program has a CUDA context that can be dumped: it goes on")
+
+    def _due(self, program: int) -> HangCause | None:
+        if self._asked:
+            return HangCause.ASKED
+        now = self._clock()
+        if self._after is None or now - self._looked < min(_EVERY_S, self._after):
+            return None
+        self._looked, before = now, self._moved
+        self._moved = moved(tree_of(program))
+        if self._moved != before:
+            self._since = now
+        return HangCause.STOOD_STILL if now - self._since >= self._after else None
+
+
+def dump_now(process: int) -> tuple[ProcessDump, ...] | None:
+    """Have a program dumped by another terminal's wish.
+
+    None where ``pipesim hang`` watches it: that process is told to, and says what it found. Otherwise the program was
+    started with the driver's variables, and this process does it. UsageError if neither is so.
+    """
+    everyone = tree_of(process)
+    if not everyone:
+        raise UsageError(f"there is no process {process}", correction="name the program, or the pipesim that runs it")
+    for each in everyone:
+        watcher = environment_of(each).get(WATCHER, "")
+        if watcher.isdecimal() and each in tree_of(int(watcher)):
+            os.kill(int(watcher), signal.SIGQUIT)
+            return None
+    if not targets_of(everyone):
+        raise UsageError(
+            f"process {process} cannot be dumped",
+            cause=f"neither it nor one that it started has a CUDA context and was started with {ENABLE}=1, and with "
+            "CUDA_COREDUMP_PIPE and CUDA_COREDUMP_FILE; or they are another user's",
+            correction="start it with: pipesim hang -- COMMAND",
+        )
+    return take_dumps(process)

@@ -1,0 +1,177 @@
+"""A program that hangs is dumped, whatever its launcher does meanwhile, and no other is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.views.hang import DumpEnd, HangCause, HangReport, ProcessDump
+from pipesim.errors import UsageError
+from pipesim.hang import coredump_variables, watch
+from pipesim.hang.coredump_variables import WATCHER, dump_environment, require_dump_folder
+from pipesim.hang.dumps import is_complete, take_dumps, targets_of
+from pipesim.hang.processes import is_alive, moved, tree_of
+from pipesim.hang.watch import HangWatch, dump_now
+from pipesim.process.program import ProgramEnd, run_program
+from pipesim.process.watch import Watch
+from pipesim.report.pages.hang import hang_lines
+from tests.support import fake_dumping_driver as fake
+
+FAKE = (sys.executable, "-S", fake.__file__)
+COMPLETE, TRUNCATED, MISSING = DumpEnd.COMPLETE, DumpEnd.TRUNCATED, DumpEnd.MISSING
+
+
+@contextmanager
+def hanging(folder: Path, manner: str = "", environment: Mapping[str, str] | None = None) -> Iterator[int]:
+    """The process of a program that hangs, all of whose processes wait by now."""
+    words = [*FAKE, manner] if manner else FAKE
+    given = dump_environment(folder, memory=False) if environment is None else environment
+    with subprocess.Popen(words, env=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+        assert program.stdout is not None
+        for _ in range(2 if manner == "ranks" else 1):
+            assert program.stdout.readline() == b"hangs\n"
+        everyone = tree_of(program.pid)
+        try:
+            yield program.pid
+        finally:
+            for each in everyone:
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("manner", "expected"),
+    [
+        ("", [("", COMPLETE)]),
+        ("early", [("", TRUNCATED)]),
+        ("mute", [("", MISSING)]),
+        ("ranks", [("0", COMPLETE), ("1", COMPLETE)]),  # although the launcher would kill the second after the first
+        ("deaf", []),
+    ],
+)
+def test_each_process_with_a_context_is_dumped(tmp_path: Path, manner: str, expected: Sequence[object]) -> None:
+    with hanging(tmp_path, manner) as program:
+        everyone = tree_of(program)
+        dumps = take_dumps(program)
+        assert [(each.rank, each.end) for each in dumps] == expected
+        assert not any(map(is_alive, everyone))
+        for each in dumps:
+            assert is_complete(Path(each.file)) == (each.end is COMPLETE)
+            assert Path(each.file).name == f"core.{os.uname().nodename}.{each.process}"
+
+
+def test_a_file_is_complete_with_its_last_section_header(tmp_path: Path) -> None:
+    before, table = fake.elf(b"content")
+    whole, file = before + table, tmp_path / "core"
+    more = bytearray(whole)  # as a dump of many CTAs: the count of its sections is in the first of their headers
+    more[60:62], more[len(before) + 32 : len(before) + 40] = bytes(2), fake.SECTIONS.to_bytes(8, "little")
+    for text in (whole, bytes(more)):
+        for length in (0, 10, 63, 64, len(before), len(before) + 39, len(text) - 1, len(text)):
+            file.write_bytes(text[:length])
+            assert is_complete(file) == (length == len(text)), length
+    file.write_bytes(bytes(1000))
+    assert not is_complete(file)
+    assert not is_complete(tmp_path / "none")
+
+
+def test_what_moves_is_seen(tmp_path: Path) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
+        assert cat.stdin is not None
+        assert cat.stdout is not None
+        cat.stdin.write(b"1\n")
+        cat.stdin.flush()
+        cat.stdout.readline()
+        first = moved([cat.pid])
+        cat.stdin.write(b"23\n")
+        cat.stdin.flush()
+        cat.stdout.readline()
+        assert moved([cat.pid])[cat.pid] - first[cat.pid] == 6
+        cat.stdin.close()
+
+
+def test_a_program_stands_still_after_a_time_without_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, read, told = [0.0], [{1: 0}], list[str]()
+    dump = ProcessDump(1, "", "core", 1, COMPLETE)
+    monkeypatch.setattr(watch, "tree_of", lambda program: (program,))
+    monkeypatch.setattr(watch, "moved", lambda _: dict(read[0]))
+    monkeypatch.setattr(watch, "take_dumps", lambda _: (dump,))
+    targets = [False]
+    monkeypatch.setattr(watch, "targets_of", lambda _: targets[0])
+    watched, patient = (HangWatch(after, told.append, lambda: seconds[0]) for after in (5.0, None))
+
+    def at(second: float, bytes_read: int) -> HangCause | None:
+        seconds[0], read[0] = second, {1: bytes_read}
+        watched.look(1)
+        patient.look(1)
+        return watched.cause
+
+    assert [at(1, 10), at(5, 10), at(5.9, 11)] == [None, None, None]  # the byte was read within the time
+    assert [at(6, 12), at(11, 12)] == [None, None]  # nothing can be dumped: it goes on
+    targets[0] = True
+    assert [at(14.9, 12), at(16, 12)] == [None, HangCause.STOOD_STILL]
+    assert (watched.dumps, patient.cause, told) == ((dump,), None, [])
+    targets[0] = False
+    patient.ask()
+    patient.look(1)
+    assert (patient.cause, len(told)) == (None, 1)
+    targets[0] = True
+    patient.look(1)
+    assert patient.cause is None  # what was asked for before it could be done is not done later
+    patient.ask()
+    patient.look(1)
+    assert patient.cause is HangCause.ASKED
+
+
+def test_control_backslash_is_for_pipesim_alone(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    words = ["sh", "-c", f"until test -e {asked}; do kill -QUIT $$; kill -QUIT $PPID; done; exit 7"]
+    with Watch():
+        assert run_program(words, os.environ, ask=asked.touch) == ProgramEnd(7)
+    assert signal.getsignal(signal.SIGQUIT) is signal.SIG_DFL
+    assert run_program(["sh", "-c", "kill -QUIT $$"], os.environ).status == 128 + signal.SIGQUIT
+
+
+def test_another_terminal_asks_the_process_that_watches(tmp_path: Path) -> None:
+    got: list[int] = []
+    before = signal.signal(signal.SIGQUIT, lambda number, _: got.append(number))
+    try:
+        with hanging(tmp_path) as program:
+            assert dump_now(program) is None
+            assert is_alive(program)
+        environment = {**dump_environment(tmp_path, memory=True), WATCHER: str(program)}  # which has ended
+        with hanging(tmp_path, environment=environment) as program:
+            assert [each.process for each in targets_of(tree_of(program))] == [program]
+            assert [each.end for each in dump_now(program) or ()] == [COMPLETE]
+        with pytest.raises(UsageError, match="there is no process"):
+            dump_now(program)
+        with hanging(tmp_path, "deaf", {}) as program, pytest.raises(UsageError, match="cannot be dumped"):
+            dump_now(program)
+    finally:
+        signal.signal(signal.SIGQUIT, before)
+    assert got == [signal.SIGQUIT]
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coredump_variables, "LEAST_BYTES", 1 << 62)
+    with pytest.raises(UsageError, match="the disk has"):
+        require_dump_folder(tmp_path / "new" / "folder")
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+
+
+def test_the_report_of_two_ranks() -> None:
+    dumps = (ProcessDump(7, "0", "hang/core.h.7", 400_000, COMPLETE), ProcessDump(8, "1", "hang/core.h.8", 0, MISSING))
+    assert hang_lines(HangReport(("x",), None, HangCause.STOOD_STILL, 60.0, dumps), 80) == [
+        "✗ the program hung, and was ended (nothing was read or written by it for 60 s):",
+        "  1 of 2 core dumps",
+        "  process 7, rank 0: 0.4 MB, complete",
+        "  process 8, rank 1: 0.0 MB, missing: the driver wrote nothing",
+        "",
+        "  pipesim autopsy hang/core.h.7",
+    ]
