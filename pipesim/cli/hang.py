@@ -41,6 +41,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.hang import HangCause, HangReport
     from pipesim.export.documents import document, hang_exit_code
     from pipesim.hang.coredump_variables import dump_environment, require_dump_folder
+    from pipesim.hang.dumps import remove_pipes
     from pipesim.hang.watch import HangWatch, dump_now
     from pipesim.process.program import run_program
     from pipesim.report.pages.hang import hang_lines
@@ -67,6 +68,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             look=watch.look,
             ask=watch.ask,
         )
+        remove_pipes(options.keep)
         current().start(None)
         status, ending = ran.status if watch.cause is None else None, ran.ending
         report = HangReport(tuple(words), status, watch.cause, options.after, watch.dumps)

@@ -6,7 +6,6 @@ import os
 import signal
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -65,6 +64,14 @@ def take_dumps(program: int, wait: Callable[[float], None] = sleep) -> tuple[Pro
     return tuple(_dump_of(each, ends.get(each, DumpEnd.MISSING)) for each in targets)
 
 
+def remove_pipes(folder: Path) -> None:
+    """Remove the pipes of processes of this host that have ended: the driver removes only those that it was asked at."""
+    for pipe in folder.glob(f"pipe.{os.uname().nodename}.*"):
+        number = pipe.suffix[1:]
+        if pipe.is_fifo() and number.isdecimal() and not is_alive(int(number)):
+            pipe.unlink(missing_ok=True)
+
+
 def is_complete(path: Path) -> bool:
     """True if a file is an ELF file to its last section header; the driver writes the table of these last."""
     try:
@@ -120,8 +127,6 @@ def _kill(processes: Collection[int], wait: Callable[[float], None]) -> None:
 
 
 def _dump_of(target: DumpTarget, end: DumpEnd) -> ProcessDump:
-    with suppress(OSError):
-        target.pipe.unlink(missing_ok=True)  # of a driver that did not come to it
     return ProcessDump(target.process, target.rank, str(target.file), _size(target.file), end)
 
 

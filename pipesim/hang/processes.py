@@ -33,11 +33,7 @@ def is_alive(process: int) -> bool:
 
 def environment_of(process: int) -> dict[str, str]:
     """What the process was started with; empty if it has ended, or is another user's."""
-    try:
-        text = (_PROC / str(process) / "environ").read_bytes().decode(errors="surrogateescape")
-    except OSError:
-        return {}
-    return dict(each.split("=", 1) for each in text.split("\0") if "=" in each)
+    return dict(each.split("=", 1) for each in _read(process, "environ").split("\0") if "=" in each)
 
 
 def moved(processes: Iterable[int]) -> dict[int, int]:
@@ -53,15 +49,17 @@ def send(processes: Iterable[int], number: signal.Signals) -> None:
 
 
 def _fields(process: int) -> list[str]:
-    try:
-        return (_PROC / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return []
+    return _read(process, "stat").rpartition(")")[2].split()
 
 
 def _moved_bytes(process: int) -> int:
-    try:
-        lines = (_PROC / str(process) / "io").read_text().splitlines()
-    except OSError:
-        return 0
+    lines = _read(process, "io").splitlines()
     return sum(int(value) for name, _, value in (line.partition(": ") for line in lines) if name in _MOVED)
+
+
+def _read(process: int, name: str) -> str:
+    """A file of a process in /proc; empty if it has ended, or is another user's."""
+    try:
+        return (_PROC / str(process) / name).read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return ""

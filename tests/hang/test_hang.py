@@ -16,7 +16,7 @@ from pipesim.answers.views.hang import DumpEnd, HangCause, HangReport, ProcessDu
 from pipesim.errors import UsageError
 from pipesim.hang import coredump_variables, watch
 from pipesim.hang.coredump_variables import WATCHER, dump_environment, require_dump_folder
-from pipesim.hang.dumps import is_complete, take_dumps, targets_of
+from pipesim.hang.dumps import is_complete, remove_pipes, take_dumps, targets_of
 from pipesim.hang.processes import is_alive, moved, tree_of
 from pipesim.hang.watch import HangWatch, dump_now
 from pipesim.process.program import ProgramEnd, run_program
@@ -62,6 +62,8 @@ def test_each_process_with_a_context_is_dumped(tmp_path: Path, manner: str, expe
         dumps = take_dumps(program)
         assert [(each.rank, each.end) for each in dumps] == expected
         assert not any(map(is_alive, everyone))
+        remove_pipes(tmp_path)
+        assert len(list(tmp_path.iterdir())) == sum(each.end is not MISSING for each in dumps)
         for each in dumps:
             assert is_complete(Path(each.file)) == (each.end is COMPLETE)
             assert Path(each.file).name == f"core.{os.uname().nodename}.{each.process}"
