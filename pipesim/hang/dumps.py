@@ -65,7 +65,7 @@ def take_dumps(program: int, wait: Callable[[float], None] = sleep) -> tuple[Pro
 
 
 def remove_pipes(folder: Path) -> None:
-    """Remove the pipes of processes of this host that have ended: the driver removes only those that it was asked at."""
+    """Remove the pipes of processes of this host that have ended, which the driver leaves unless it was asked there."""
     for pipe in folder.glob(f"pipe.{os.uname().nodename}.*"):
         number = pipe.suffix[1:]
         if pipe.is_fifo() and number.isdecimal() and not is_alive(int(number)):
