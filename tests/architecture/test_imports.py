@@ -18,9 +18,17 @@ def module_of(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(tree: ast.AST, known: frozenset[str], here: str, *, package: bool) -> Iterator[str]:
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every statement below a node: a twentieth of what ``ast.walk`` goes through."""
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for node in getattr(tree, part, ()):
+            yield node
+            yield from statements(node)
+
+
+def imported(tree: ast.Module, known: frozenset[str], here: str, *, package: bool) -> Iterator[str]:
     """The modules of ``known`` that a file imports anywhere."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         names: list[str] = []
         match node:
             case ast.Import():

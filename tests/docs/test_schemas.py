@@ -127,7 +127,7 @@ def test_every_answer_has_a_command_that_is_tried() -> None:
     assert {name for name, _ in COMMANDS} | by_hand == set(ANSWER_MEMBERS)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 8)
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_every_flat_program(name: str) -> None:
     document = json.loads(dumps(find(name).build()))

@@ -40,13 +40,15 @@ from pipesim.trace.library import trace_name
 from pipesim.trace.schema import Device, TraceMeta
 from pipesim.trace.sites import site_table
 from tests.support.hostile_names import HOSTILE, MARK, hostile
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.mistakes.ring import right_ring
 from tests.support.promela_examples import cluster, matrix, ring
 from tools import judge_spin, trace_index
 
 FAST = [HOSTILE[kind] for kind in ("nested", "markup", "github", "escape sequences")]
-pytestmark = pytest.mark.parametrize("name", slow_but(FAST, HOSTILE.values()), ids=list(HOSTILE))
+BOTH = [*FAST, *(HOSTILE[kind] for kind in ("promela", "C header", "shell", "option"))]
+LANES = long_but(BOTH, slow_but(FAST, HOSTILE.values()))
+pytestmark = pytest.mark.parametrize("name", LANES, ids=list(HOSTILE))
 needs_spin = pytest.mark.skipif(bool(judge_spin.available()), reason=judge_spin.available() or "it is here")
 
 COMMANDS = ("##[", "##vso[", "##teamcity[")

@@ -22,12 +22,10 @@ from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
 from pipesim.targets import target_of
 from pipesim.timed.profile import load_profile
-from tests.export.test_hostile_names import wrong_ring
+from tests.export.test_hostile_names import LANES, wrong_ring
 from tests.support.hostile_names import HOSTILE, hostile
-from tests.support.lanes import slow_but
 
-FAST = [HOSTILE[kind] for kind in ("nested", "markup", "github", "escape sequences")]
-pytestmark = pytest.mark.parametrize("name", slow_but(FAST, HOSTILE.values()), ids=list(HOSTILE))
+pytestmark = pytest.mark.parametrize("name", LANES, ids=list(HOSTILE))
 
 
 def scene(name: str) -> Scene:

@@ -29,8 +29,8 @@ def test_every_kind_of_divergence_has_an_example() -> None:
     assert {f"divergence_{kind.name.lower()}" for kind in DivergenceKind} <= set(NAMES)
 
 
-@pytest.mark.sampled(12)
-@pytest.mark.parametrize("width", long_but([60, 79, 160], slow_but([79], [60, 61, 79, 80, 97, 120, 160, 233])))
+@pytest.mark.sampled(12, 60)
+@pytest.mark.parametrize("width", long_but([60, 79], slow_but([79], [60, 61, 79, 80, 97, 120, 160, 233])))
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
     lines = render(name, width).splitlines()
@@ -43,16 +43,16 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[A-Za-z_]{4,}", text))
 
 
-@pytest.mark.parametrize("width", long_but([60, 79, 233], slow_but([79], [60, 79, 97, 120, 233])))
+@pytest.mark.parametrize("width", long_but([60, 79], slow_but([79], [60, 79, 97, 120, 233])))
 def test_no_word_is_lost_at_another_width(width: int) -> None:
     """But where a name is cut, which is marked, and where a timeline or a column of a table needs the room."""
     compared = 0
-    for name in NAMES:
+    for name in NAMES if width != 79 else NAMES[::3]:
         here, wide = render(name, width), render(name, 160)
         if "…" not in here and "timeline" not in wide and not name.startswith("summary"):
             compared += 1
             assert words(here) >= words(wide), name
-    assert compared > 25
+    assert compared > 10
 
 
 def test_a_wide_console_does_use_its_width() -> None:
@@ -65,7 +65,7 @@ def test_nothing_but_printable_text_reaches_a_file(name: str) -> None:
     assert all(c == "\n" or c.isprintable() for c in render(name, 80))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(12, 40)
 @pytest.mark.parametrize("encoding", slow_but(["cp437"], ["ascii", "latin-1", "cp437"]))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: str, encoding: str) -> None:

@@ -33,7 +33,7 @@ def end(program: Program, profile: Profile, *, traced: bool = False) -> int | No
     return times.end if run.finished and not run.faults and not times.laps.disagreements else None
 
 
-@pytest.mark.sampled(10, 60)
+@pytest.mark.sampled(5, 30)
 @pytest.mark.parametrize("first", slow_but([0], range(0, 400, 20)))
 @pytest.mark.parametrize("family", TIMED_FAMILIES)
 def test_no_random_program_is_faster(family: str, first: int) -> None:

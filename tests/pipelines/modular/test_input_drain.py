@@ -88,7 +88,7 @@ def test_no_schedule_lets_it_return_early(stages: int, run: Any) -> None:
     assert min(consumed_when_it_returned(3 * stages, drain=False)) < 3 * stages, "without it, the warp is off early"
 
 
-@pytest.mark.parametrize("stages", range(1, 8))
+@pytest.mark.parametrize("stages", [1, 2, 5])
 @pytest.mark.parametrize("what", ["a second drain", "an acquire", "a wait"])
 def test_after_a_drain_the_handle_is_dead(stages: int, what: str) -> None:
     after: dict[str, After] = {

@@ -206,7 +206,7 @@ def ahead(side: str, again: str = "after the step") -> Loop:
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
-@pytest.mark.parametrize("items", [0, 1, 2, 3, 4, 7, 10])
+@pytest.mark.parametrize("items", [0, 1, 3, 7])
 def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: int, outcomes: Any) -> None:
     trying, blocking = gemm(stages, items, ahead("producer"), ahead("consumer")), gemm(stages, items)
     assert outcomes(trying, schedules=12) == {"finished"}
