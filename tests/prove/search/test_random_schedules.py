@@ -35,7 +35,7 @@ def test_commits_in_another_order_overwrite_factors_that_are_not_read() -> None:
 
 @pytest.mark.parametrize("right", [attention(the_same, Assumption.COMMITS), attention(WITHOUT)])
 def test_nothing_is_shown_where_the_wait_is_there_or_the_commits_are_in_order(right: Program) -> None:
-    assert random_refutation(right, 2_000, one_memory=False) is None
+    assert random_refutation(right, 600, one_memory=False) is None
 
 
 def test_faults_of_memory_order_end_the_schedule_that_shows_them() -> None:

@@ -129,7 +129,7 @@ over:
 def test_a_loop_that_either_of_two_answers_ends_is_a_wait_for_none_of_them() -> None:
     arrive = " @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
     start = SET_UP.format(first=1, count=1)
-    assert not check(program_of(start + EITHER.format("", arrive))).refutations
+    assert not check(program_of(start + EITHER.format("", arrive)), 2_000).refutations
     wrong = check(program_of(start + EITHER.format(arrive, "")))
     assert wrong.verdict is Verdict.REFUTED
     assert FaultKind.RACE in {shown.kind for shown in wrong.refutations}
@@ -140,5 +140,5 @@ def test_a_loop_that_any_of_two_collected_answers_ends_is_not_read_and_says_so()
     body = body.replace(" @!%p7 bra", " or.pred %p7, %p9, %p8;\n @!%p7 bra")
     text = SET_UP.format(first=1, count=1) + body
     program = extraction_of(text, limits=EmulationLimits(operations=500)).program
-    assert check(program).verdict is Verdict.UNKNOWN
+    assert check(program, 2_000).verdict is Verdict.UNKNOWN
     assert any("in a loop of tries that is not a wait for each" in each for each in program.coverage.stopped)
