@@ -142,8 +142,9 @@ def _alike(program: Program, siblings: Siblings) -> Iterator[Ranked]:
     for rank, repair in _possible(program):
         yield rank, repair
         every = siblings.together(repair)
-        if every is not None:
-            yield rank, every
+        for each in (every, siblings.of_line(repair), siblings.of_line(every) if every is not None else None):
+            if each is not None:
+                yield rank, each
 
 
 def _possible(program: Program) -> Iterator[Ranked]:

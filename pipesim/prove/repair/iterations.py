@@ -14,6 +14,7 @@ from pipesim.prove.repair.kinds import MOVING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.places import in_slot, tile_of
 from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 
+K = RepairKind
 _MOST_TRIPS = 2  #: iterations that a loop may have too few or too many
 
 
@@ -36,7 +37,7 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
                     missing = often[past] - often[at]
                     if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and 0 < missing <= often[at]:
                         rank = 3 if missing == 1 else 4
-                        found[Repair(RepairKind.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
+                        found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
         yield from ((rank, repair) for repair, rank in found.items())
 
 
@@ -106,10 +107,11 @@ def _of_trips(program: Program) -> Iterator[Ranked]:
             if begin[0] == Op.LOOP_BEGIN and (name := program.loops[operand(begin, "loop")]):
                 trips.setdefault(name, {})[role] = operand(begin, "trips")
     for name, by_role in trips.items():
-        for role, mine in by_role.items():
-            others = {other for each, other in by_role.items() if each != role}
-            if len(others) == 1 and 0 < abs(more := others.pop() - mine) <= _MOST_TRIPS:
-                yield 3 if len(by_role) > 2 else 4, Repair(RepairKind.TRIPS, role, name, more)
+        for was in dict.fromkeys(by_role.values()):
+            roles = [role for role, mine in by_role.items() if mine == was]
+            for more in sorted({other - was for other in by_role.values()} - {0}):
+                if abs(more) <= _MOST_TRIPS:
+                    yield 3 if 2 * len(roles) < len(by_role) else 4, Repair(K.TRIPS, ",".join(roles), name, more)
 
 
 def of_another_length(program: Program, agent: int, repair: Repair) -> Listing:

@@ -260,7 +260,7 @@ def phases_of_writes(program: Program, group: str) -> dict[tuple[int, int], tupl
         written: list[tuple[int, int]] = []
         for op in code:
             barrier = operand(op, "barrier") if op[0] in SIGNALS | COMMITS | {int(Op.TMA_LOAD)} else -1
-            if op[0] in WRITES_MEMORY:
+            if op[0] in WRITES_MEMORY and (op[0] != Op.TMA_LOAD or barrier in mine):
                 written += [(cell, operand(op, "item")) for cell in range(*program.cells[operand(op, "access")])]
             if barrier in mine:
                 phase = barrier, max(given[barrier] - (op[0] == Op.TMA_LOAD), 0)

@@ -191,6 +191,8 @@ def _is_stuck(program: Program, role: str, site: SourceInstruction, name: Operan
     used = [[operand(op, name) for op, here in code if here == site] for code in codes]
     if name == "barrier":  # also of other CTAs
         used = [[program.barriers[barrier].stage for barrier in each] for each in used]
+    elif name == "access":  # or parts of the same slot
+        used = [[program.slot_of(access) for access in each] for each in used]
     return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
 
 
@@ -275,6 +277,7 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
             for site in uses.get("gives back", {}).get(group, ()):
                 if site.op == Op.ARRIVE:
                     yield from ((rank, Repair(K.OTHER_CTA, role, group, to, at=site)) for to in ranks)
+                    yield 2, Repair(K.OTHER_CTA, role, group, -1, at=site)
             copies = uses.get("copies", {}).get(group, ())
             if copies and len(ranks) < program.ctas:  # all of them: often two tiles by two instructions
                 every = NOWHERE._replace(op=int(Op.TMA_LOAD), about=group)

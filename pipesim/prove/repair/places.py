@@ -32,13 +32,17 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
-    """The arrive, or the copies, on the barrier at the same place in the CTA of rank ``value``."""
+    """The arrive, or the copies, on the barrier at the same place in the CTA of rank ``value``; with -1 each of several
+    in a row on that of another CTA.
+    """
     before = listing(program, agent)
     found: dict[int, Operation] = {}
+    rank = 0
     for pc, site in enumerate(program.instructions[agent]):
         if is_at(site, repair.at):
+            rank = rank + 1 if pc and before.code[pc] == before.code[pc - 1] else 0
             at = operand(before.code[pc], "barrier")
-            there = program.counterpart(at, repair.value)
+            there = program.counterpart(at, rank if repair.value < 0 else repair.value)
             found[pc] = with_operand(before.code[pc], "barrier", at if there is None else there)
     return replace_operations(before, found)
 
@@ -98,16 +102,24 @@ def tile_of(program: Program, access: Access) -> Tile | None:
 
 
 def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
-    """The instruction on the slot that is this many further in its tile."""
+    """The instruction on the slot that is this many further in its tile; or (STAGES) on that of the stage that the
+    agent has waited for, or expects bytes on, in a ring of as many; without one on one slot after the other.
+    """
     before = listing(program, agent)
     found: dict[int, Operation] = {}
+    stage: dict[int, int] = {}  # by the number of stages
+    sizes = Counter((barrier.name, barrier.cta) for barrier in program.barriers)
     for pc, site in enumerate(program.instructions[agent]):
+        op = before.code[pc]
+        if op[0] in PARITY_WAITS or (op[0] == Op.ARRIVE and operand(op, "expect")):
+            at = program.barriers[operand(op, "barrier")]
+            stage[sizes[at.name, at.cta]] = at.stage
         if site == repair.at:
-            op = before.code[pc]
             tile = tile_of(program, program.accesses[operand(op, "access")])
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
-                to = slot + repair.value if repair.kind is RepairKind.SHIFT else len(found)
+                in_turn = stage.get(tile.slots, len(found))
+                to = slot + repair.value if repair.kind is RepairKind.SHIFT else in_turn
                 found[pc] = in_slot(program, op, slot, to % tile.slots)
     return replace_operations(before, found)
 
@@ -170,14 +182,18 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
 def _turns_of_reads(program: Program, agent: int, group: str, order: list[int]) -> dict[int, int]:
     """Of each wait for the group the turn in which the next item that the agent reads is signalled there."""
     turns: dict[int, set[int]] = {}  # by item
-    for (_, item), (barrier, lap) in phases_of_writes(program, group).items():
+    cells: set[int] = set()  # elsewhere items have the same numbers
+    for (cell, item), (barrier, lap) in phases_of_writes(program, group).items():
+        cells.add(cell)
         turns.setdefault(item, set()).add(lap * len(order) + order.index(program.barriers[barrier].stage))
     found: dict[int, int] = {}
     read: set[int] = set()
     for pc, op in reversed(list(enumerate(program.code[agent]))):
-        if op[0] in READS_MEMORY and operand(op, "item") in turns:
+        if op[0] not in READS_MEMORY:
+            pass
+        elif operand(op, "item") in turns and program.cells[operand(op, "access")][0] in cells:
             read = turns[operand(op, "item")]
-        elif op[0] in BY_PARITY and site_of(program, agent, pc).about == group and len(read) == 1:
+        if op[0] in BY_PARITY and site_of(program, agent, pc).about == group and len(read) == 1:
             found[pc] = min(read)
     return found
 

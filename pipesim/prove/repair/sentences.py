@@ -330,7 +330,11 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     ),
     RepairKind.OTHER_GROUP: _other_group,
     RepairKind.SWAP: _swap,
-    RepairKind.OTHER_CTA: "{role}: {at} is meant for the barrier of CTA {value}",
+    RepairKind.OTHER_CTA: lambda r: (
+        f"{r.role}: {instruction(r.at)} is meant for the barrier of CTA {r.value}"
+        if r.value >= 0
+        else f"{r.role} arrives on {r.group} of every CTA of the cluster, not several times on that of one"
+    ),
     RepairKind.ONE_WARP: lambda r: (
         f"{r.role}: only one warp executes {_with_line(r.at)}, inside a condition: all {r.value} warps do so"
         if r.at.op

@@ -12,10 +12,12 @@ from dataclasses import replace
 
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import Repair
+from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import families, members
 
 _NUMBER = re.compile(r"\d+")
+_OF_A_LINE = frozenset({RepairKind.SHIFT, RepairKind.STAGES, RepairKind.ONE_WARP})
+_MOST_ABOUTS = 4  #: tiles or groups that one line of a source is about
 _Renaming = Callable[[str], str]
 
 
@@ -29,13 +31,37 @@ class Siblings:
         self._groups: dict[str, list[str]] = {}
         for name in dict.fromkeys(barrier.name for barrier in program.barriers):
             self._groups.setdefault(_NUMBER.sub("#", name), []).append(name)
+        self._sharing: dict[SourceInstruction, list[str]] = {}  # who executes a line, where these are several roles
+        for role in dict.fromkeys(each.role for each in program.agents):
+            sites = (site for agent in members(program, role) for site in program.instructions[agent] if site.line)
+            for site in dict.fromkeys(sites):
+                self._sharing.setdefault(site, []).append(role)
+        self._lines: dict[tuple[str, int, str], list[SourceInstruction]] = {}
+        for site, roles in self._sharing.items():
+            for role in roles:
+                self._lines.setdefault((role, site.op, site.line), []).append(site)
         self._told: dict[tuple[str, str], dict[str, str]] = {}
 
+    def of_line(self, repair: Repair) -> Repair | None:
+        """The correction at all such instructions of its line, on other tiles or barriers; None for all but the first,
+        and where a line is many instructions.
+        """
+        if repair.kind not in _OF_A_LINE or not repair.at.line:
+            return None
+        line = self._lines.get((repair.role.partition(",")[0], repair.at.op, repair.at.line), [])
+        if not 1 < len(line) <= _MOST_ABOUTS or repair.at != line[0]:
+            return None
+        others = (replace(repair, at=site, group=site.about) for site in line[1:])
+        return replace(repair, also=tuple(others)) if repair.group == repair.at.about else None
+
     def together(self, repair: Repair) -> Repair | None:
-        """The correction in all siblings of its role, each on its own barriers; of a role without siblings on all
-        groups that are named alike. None if there is no other, and for all but the first of them.
+        """The correction in all siblings of its role, each on its own barriers; of a role without siblings in all that
+        execute the line, or on all groups that are named alike. None if there is no other, and for all but the first.
         """
         roles = self._roles.get(repair.role, "").split(",")
+        sharing = self._sharing.get(repair.at, [])
+        if roles == [""] and repair.role in sharing[:1] and len(sharing) > 1:
+            return replace(repair, role=",".join(sharing))
         if roles != [""]:
             if repair.role != roles[0]:
                 return None
