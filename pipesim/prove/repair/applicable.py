@@ -35,6 +35,7 @@ from pipesim.prove.repair.sites import (
     begin_of,
     engines_of,
     executes,
+    executes_everywhere,
     families,
     members,
     roles_of,
@@ -221,11 +222,7 @@ def _of_places(program: Program) -> Iterator[Ranked]:
         sites = list(sites_of(program, role))
         apart = any(len(warp_of(program, agent)) > 1 for agent in mine)
         for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
-            if (
-                site.op != Op.CLUSTER_WAIT
-                and len(mine) > 1
-                and sum(executes(program, agent, site) for agent in mine) < len(mine)
-            ):
+            if site.op != Op.CLUSTER_WAIT and len(mine) > 1 and not executes_everywhere(program, role, site):
                 rank = 1 if site.op in CLUSTER else 2 if site.op in SIGNALLING else 5
                 rank = 4 if rank == 2 and _by_cta(program, mine, site) else rank
                 yield rank, Repair(K.EVERY_WARP, role, site.about, at=site)
@@ -322,6 +319,8 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
             if one.op == Op.BAR_SYNC and nearest[one] != {other}:
                 rank = 6
+            if one.op in SIGNALS and other.op == Op.BAR_SYNC and not executes_everywhere(program, role, one):
+                rank = 4  # the warps meet before one of them signals for all
             yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)
     for one, other in earlier:
         found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)

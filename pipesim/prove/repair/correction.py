@@ -88,7 +88,8 @@ def corrections(
             break
         if large is None:
             continue
-        proved = rank, Correction(repair, sentence(repair), place_of(program, repair), _only_line(asked, large))
+        line = place_of(program, repair) or place_of(asked, repair)
+        proved = rank, Correction(repair, sentence(repair), line, _only_line(asked, large))
         if repair.serialises and not found:
             held = proved
             continue

@@ -15,6 +15,7 @@ from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
     arrived_at,
     executes,
+    executes_everywhere,
     families,
     members,
     numbers_of,
@@ -44,7 +45,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             rank = 2 if _is_crossed(program, role, site) else 6
             yield from _other_numbers(program, role, site, at)
             yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
-        common = [site for site in sites if all(executes(program, agent, site) for agent in mine)]
+        common = [site for site in sites if executes_everywhere(program, role, site)]
         if any(len(warp_of(program, agent)) > 1 for agent in mine):
             yield from _of_lanes(program, role)
             continue

@@ -159,6 +159,11 @@ def arrived_at(program: Program, role: str) -> list[int]:
     return list(found)
 
 
+def executes_everywhere(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if all agents of a role execute this instruction."""
+    return all(executes(program, agent, site) for agent in members(program, role))
+
+
 def executes(program: Program, agent: int, site: SourceInstruction) -> bool:
     """True if the agent executes this instruction, however often."""
     return any(site_of(program, agent, pc) == site for pc in range(len(program.code[agent])))

@@ -25,7 +25,7 @@ from tests.support.offered import offered_for
 K = RepairKind
 FULL, EMPTY = "full", "empty"
 #: Tried, and never the likeliest for a mistake here.
-NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES, RepairKind.ONCE}
+NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES}
 #: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py).
 IN_READY_MADE = {RepairKind.PEERS}
 #: Offered for kernels only (tests/answers/test_led_past.py, test_kernel_corrections.py).

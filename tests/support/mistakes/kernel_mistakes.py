@@ -16,10 +16,12 @@ from tests.support.mistakes.ring import right_ring
 from tests.support.mistakes.ring_mistakes import (
     ACQUIRE,
     AWAIT,
+    COMMITS,
     EXPECT,
     LOAD,
     PRODUCER,
     PRODUCER_ROLE,
+    PRODUCER_TOGGLES,
     READ,
     READABLE,
     RELEASE,
@@ -69,6 +71,25 @@ ALL_AT_ONCE = {
     LOAD: "if i == tiles - 1: late[0].arrive()",
     AWAIT: "if i == 0: late[0].wait(0)",
     RELEASE: "pass",
+}
+#: A scheduler says when a tile may be begun; both roles count iterations; a tile is multiplied in two parts.
+THROTTLED = {
+    PRODUCER_ROLE: f"""go, back = r.p.mbarriers("go", 1, 1), r.p.mbarriers("back", 1, 1)
+
+@r.role("scheduler")
+def scheduler(w: Warp) -> None:
+    for i in range(tiles):
+        go[0].wait(i & 1)
+        back[0].arrive()
+
+{PRODUCER_ROLE}""",
+    ACQUIRE: f"back[0].wait(i & 1 ^ 1)\ngo[0].arrive()\n{ACQUIRE}",
+}
+COUNTED = {**SEVEN, "in range(tiles)": 'in w.loop(tiles, "tiles")', "in range(r.tiles)": 'in w.loop(r.tiles, "tiles")'}
+IN_PARTS = {
+    **FIVE,
+    READ: "for half in range(0, TILE, TILE // 2):\n    " + COMMITS[READ].replace("(i)]", "(i)].part(half, TILE // 2)"),
+    RELEASE: COMMITS[RELEASE],
 }
 #: Of two rings, the slot of the first is given back before the wait for the second.
 RELEASE_B = " empty[a.slot(i)].arrive()"
@@ -294,6 +315,37 @@ _KERNELS = [
         right_ring, "exchanges_both", "DEADLOCK", {AWAIT: AWAIT.replace("full", "empty"),
          RELEASE: RELEASE.replace("empty", "full")}, "consumer: exchange empty and full where it uses them",
         base=TWO_CONSUME,
+    ),
+    _in(
+        kernels.split_named, "not_freed_again", "DEADLOCK", {"w.bar_arrive(empty + i % STAGES, 96)": "pass"},
+        "reader arrives at named barriers 3 and 4 (96 threads) after the read of tile, once for each meeting there",
+    ),
+    _in(
+        kernels.split_named, "syncs_twice", "DEADLOCK",
+        {"w.bar_sync(full + i % STAGES, 96)": "for _ in range(2): w.bar_sync(full + i % STAGES, 96)"},
+        "reader executes the bar_sync once, not twice in a row",
+    ),
+    _in(
+        right_ring, "an_iteration_short", "DEADLOCK", {"w.loop(tiles,": "w.loop(tiles - 1,"},
+        "producer executes 1 iteration more of its loop over tiles: as many as other roles",
+        "consumer executes 1 iteration fewer of its loop over tiles: as many as other roles", base=COUNTED,
+    ),
+    _in(
+        right_ring, "not_throttled", "DEADLOCK", {"back[0].wait(i & 1 ^ 1)": "pass", "go[0].arrive()": "pass"},
+        "producer waits for back and arrives on go before the wait for empty: no role does", base=THROTTLED,
+    ),
+    _in(
+        right_ring, "a_commit_for_each_part", "RACE",
+        {RELEASE: "pass", READ: f"{IN_PARTS[READ]}\n    {COMMITS[RELEASE]}"},
+        "consumer commits to empty once for each stage, after its last use of it, not after each", base=IN_PARTS,
+    ),
+    _in(
+        right_ring, "first_phase", "DEADLOCK", {ACQUIRE: ACQUIRE.replace(" ^ 1", "")},
+        PRODUCER_TOGGLES, "consumer arrives once on every stage of empty before it begins",
+    ),
+    _in(
+        small.multicast, "to_its_own_cta", "DEADLOCK", {", cta_mask=0b11": ""},
+        "loader multicasts on full to the CTAs of mask 0b11 instead of copying to its own alone, at the copy to full",
     ),
 ]  # fmt: skip
 KERNEL_MISTAKES = {each.name: each for each in _KERNELS}
