@@ -71,7 +71,7 @@ class Extraction:
 
     def with_setting(self, name: str, value: int) -> Extraction:
         """The same kernel with another policy, or another CTA (:class:`~pipesim.ptx.launch.values.Launch`)."""
-        return self._of(self.kernel.launch.with_setting(name, value))
+        return self._of(self.kernel.with_setting(name, value).launch)
 
     def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> Extraction:
         """The same kernel in another CTA, with elements of free arrays (array, index, value), and as many tiles."""
