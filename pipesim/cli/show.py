@@ -18,6 +18,8 @@ from pipesim.cli.arguments import (
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import UsageError
 
+_MOST_DRAWN = 2  #: kinds of CTAs with other parts than the first
+
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
@@ -39,7 +41,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             )
         require_output(options.svg, force=options.force)
 
-    from pipesim.explain.anatomy.read import anatomy
+    from pipesim.answers.every_cta.drawn import anatomies
     from pipesim.export.documents import anatomy_document
     from pipesim.report.pages.show import show_lines
     from pipesim.report.pictures.svg import show_svg
@@ -48,10 +50,15 @@ def _carry_out(options: argparse.Namespace) -> int:
     with progress(f"flattening {options.protocol}"):
         target = target_of(options, options.protocol)
         program = target.build(params_of(options), grid=options.ctas)
-    found = anatomy(program, options.rank)
+        found, *others = anatomies(target, program, options.rank)
     if options.svg is not None:
         write_whole(options.svg, show_svg(found).encode(), force=options.force)
-    return show_answer(options, anatomy_document(found), lambda width: show_lines(found, width, target.description))
+
+    def lines(width: int) -> list[str]:
+        more = [line for each in others[:_MOST_DRAWN] for line in ["", *show_lines(each, width)]]
+        return [*show_lines(found, width, target.description), *more]
+
+    return show_answer(options, anatomy_document(found), lines)
 
 
 COMMAND = Command(

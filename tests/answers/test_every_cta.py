@@ -16,6 +16,7 @@ from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
 from pipesim.findings.identity import place_of
+from pipesim.launches.checks import check_launch
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
@@ -99,6 +100,8 @@ def test_the_kernel_of_the_front_page_hangs_in_its_last_cta() -> None:
     report = check(find(kernel), {}, quick=True)
     assert (report.verdict, ctas_words(report.scope)) == (Verdict.REFUTED, "CTA 9 of 10")
     assert kinds_words(report) == ["9 like CTA 0 proved", "CTA 9 refuted (blockIdx.x > 8 at scale_tail.cu:41)"]
+    verdict = check_launch(Path(kernel), Path(kernel).with_suffix(".json"))  # that of launches --check
+    assert verdict == (Verdict.REFUTED, "refuted: scale_tail: deadlock: 1 of 2 agents waits indefinitely in CTA 9")
     whole = check(find(kernel, sets=("20=5120",)), {}, quick=True)
     assert (whole.verdict, ctas_words(whole.scope), whole.kinds) == (Verdict.PROVED, "every CTA", ())
 
@@ -161,6 +164,20 @@ def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:
         assert main([*asked, "-o", str(file)]) == 0
         told.append(file.read_text().partition('"story":')[2].partition("again")[0])
     assert told[0] == told[1] != ""
+
+
+def test_the_diagram_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last CTA of 4 has no tile, and so uses no barrier: it is drawn for itself."""
+    few = " mov.u32 %r30, 0;\n setp.lt.u32 %p9, %r20, 3;\n @%p9 add.u32 %r30, %r20, 1;"
+    checked(tmp_path, *ring_of_cta(few, (4, 1, 1), trips=30, other=30), quick=True)
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "ring.ptx")]) == 0
+    shown = capsys.readouterr().out
+    assert "CTA 1 ((blockIdx.x < 3 ? blockIdx.x + 1 : 0) % 4 > 1" in shown
+    assert shown.count("totals of a CTA") == 3, "the stage that CTA 0 does not use, and none in CTA 3"
+    assert main(["show", str(tmp_path / "ring.ptx"), "--json"]) == 0
+    kinds = json.loads(capsys.readouterr().out)["kinds"]
+    assert [(each["cta"], bool(each["other"])) for each in kinds] == [(0, False), (1, True), (2, True), (3, True)]
 
 
 def test_a_million_ctas_that_do_the_same_are_read_once() -> None:

@@ -165,6 +165,14 @@ class TestKernels:
         assert "row_max.cu:49: refuted: row_max: deadlock: 3 of 3 agents wait indefinitely" in found.outlines
 
     @pytest.mark.slow
+    def test_one_that_hangs_in_its_last_cta_names_it(self, pytester: pytest.Pytester) -> None:
+        for name in ("scale_tail.ptx", "scale_tail.json"):
+            shutil.copy(KERNELS / name, pytester.path / name)
+        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim")
+        assert "refuted: scale_tail: deadlock: 1 of 2 agents waits indefinitely in CTA 9" in found.outlines
+        found.stdout.fnmatch_lines(["*10 CTAs of 2 kinds*9 like CTA 0 proved*"])
+
+    @pytest.mark.slow
     def test_a_launch_file_that_is_missing_is_asked_for(self, pytester: pytest.Pytester) -> None:
         shutil.copy(KERNELS / "row_max.ptx", pytester.path / "k.ptx")
         found = pytester.runpytest_inprocess(*PLUGIN, "k.ptx")

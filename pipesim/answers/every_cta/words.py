@@ -79,7 +79,8 @@ def _sum(form: Form, *, grouped: bool = False) -> str:
     less = [f"{-factor:,} * {_atom(atom)}" if factor < -1 else _atom(atom) for atom, factor in form.terms if factor < 0]
     less += number if form.constant < 0 else []
     said = " - ".join((" + ".join(added), *less)).lstrip()
-    return f"({said})" if grouped and " " in said else said
+    alone = len(form.terms) == 1 and not form.constant and said.startswith("(")
+    return f"({said})" if grouped and " " in said and not alone else said
 
 
 def _atom(atom: Atom) -> str:

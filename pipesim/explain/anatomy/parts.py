@@ -183,8 +183,23 @@ class Other:
 
 
 @dataclass(frozen=True)
+class CtaKindParts:
+    """CTAs of a kernel's launch that do the same, the first of them, and what is so there, and not before.
+
+    ``contents``: of free arrays, where they do. ``other``: the roles, barriers and tiles that are not those of CTA 0.
+    """
+
+    cta: int
+    ctas: int
+    differs: str
+    line: str
+    contents: Mapping[str, int]
+    other: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Anatomy:
-    """One CTA of a program, and how the others of its cluster differ from it."""
+    """One CTA of a program, how the others of its cluster differ from it, and the kinds of CTAs of the launch."""
 
     name: str
     params: Mapping[str, int]
@@ -197,3 +212,4 @@ class Anatomy:
     meetings: tuple[Meeting, ...]
     totals: Totals
     others: tuple[Other, ...]
+    kinds: tuple[CtaKindParts, ...] = ()

@@ -149,6 +149,11 @@ def _other(shown: Anatomy, other: Anatomy) -> Other:
     return Other(other.cta, min(found, key=len))
 
 
+def differences(one: Anatomy, two: Anatomy) -> tuple[str, ...]:
+    """The names of what is not the same in two CTAs of one rank."""
+    return _differences(_named_parts(one, int), _named_parts(two, int))
+
+
 def _differences(one: dict[str, list[object]], two: dict[str, list[object]]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys([*one, *two]) if one.get(name) != two.get(name))
 

@@ -24,5 +24,6 @@ def in_one_line(report: CheckReport) -> str:
         return f"{verdict}: {name}: {check_sentence(report).removeprefix(verdict).lstrip(':, ')}"
     first, *others = shown
     sizes = f" (smallest: {', '.join(parameters(first.at, ()))})" if first.at else ""
+    sizes = f" in CTA {number(first.kinds[0].cta)}" if first.kinds else sizes
     more = f"; and {number(len(others))} more" if others else ""
     return f"{verdict}: {name}: {in_short(first.finding)}{sizes}{more}"

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts
 from pipesim.report.pictures import show_words as words
 from pipesim.report.pictures.lanes import Lane, LaneRow, Lanes, group_label, lanes_of, tile_label
+from pipesim.report.sentences.check import kind_words
 from pipesim.report.text.layout import middle, pad, wrap, wrap_parts
-from pipesim.report.text.words import parameters
+from pipesim.report.text.words import listed, parameters
 
 LEAST_LANE = 6  #: cells of the narrowest lane that still shows its marks
 WIDEST_LANE = 18
@@ -156,15 +157,21 @@ def _parts(anatomy: Anatomy, width: int) -> list[list[str]]:
     meetings = [(words.meeting_label(m), [words.meeting_parts(m, roles, cta)]) for m in anatomy.meetings]
     named = [(role.name, [words.role_parts(role)]) for role in roles]
     others = [("other CTAs", [[part] for part in words.other_parts(anatomy.others)])] if anatomy.others else []
+    kinds = [("kinds", [[_kind_words(each)] for each in anatomy.kinds])] if anatomy.kinds else []
     totals = [("totals", [words.total_parts(anatomy.totals)])]
     tables = [
         ("roles", named),
         ("mbarriers · arrivals and bytes per phase → who waits", barriers),
         ("tiles", tiles),
     ]
-    tables += [("thread barriers", meetings), ("totals of a CTA", [*totals, *others])]
+    tables += [("thread barriers", meetings), ("totals of a CTA", [*totals, *others]), ("CTAs of the grid", kinds)]
     label = min(_LABEL, max(cell_len(name) for _, rows in tables for name, _ in rows))
     return [_table(title, rows, label, width) for title, rows in tables if rows]
+
+
+def _kind_words(each: CtaKindParts) -> str:
+    """``16 like CTA 4 (blockIdx.x > 3 at gemm.py:31): other full and barrier 1``."""
+    return f"{kind_words(each)}{f': other {listed(each.other)}' if each.other else ''}"
 
 
 def _table(title: str, rows: Iterable[tuple[str, Sequence[Sequence[str]]]], label: int, width: int) -> list[str]:

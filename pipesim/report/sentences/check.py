@@ -19,6 +19,7 @@ from pipesim.answers.views.check import (
 )
 from pipesim.answers.views.conclusion import AssumptionCount, Conclusion, VerdictScope
 from pipesim.answers.views.redundant import CutStep
+from pipesim.explain.anatomy.parts import CtaKindParts
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.coverage import Assumed, Assumption, NotJudged
 from pipesim.model.finding import Deadlock, Verdict
@@ -127,7 +128,7 @@ def kinds_words(report: CheckReport) -> list[str]:
     return [kind_words(each, each.verdict.value) for each in report.kinds]
 
 
-def kind_words(each: CtaKindVerdict, verdict: str = "") -> str:
+def kind_words(each: CtaKindVerdict | CtaKindParts, verdict: str = "") -> str:
     """``63 like CTA 0 proved``, ``CTA 63 refuted (blockIdx.x > 62 at kernel.cu:55)``."""
     who = f"CTA {number(each.cta)}" if each.ctas <= 1 else f"{number(each.ctas)} like CTA {number(each.cta)}"
     who += f" with {values_words(each.contents)}" if each.contents else ""
