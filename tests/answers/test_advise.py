@@ -9,13 +9,11 @@ from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, Ch
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric, Outcome
 from pipesim.conform.steady import Bottleneck, LimitKind
-from pipesim.errors import ParameterError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.advise import advise_lines
 from pipesim.targets import find, target_of
-from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from tests.answers.test_sweep import ring
 
@@ -156,16 +154,3 @@ def test_a_change_without_a_period_is_compared_by_its_run() -> None:
         assert each.value == 1000 * each.times.cycles
         assert each.gain_permille == round(1000 * (report.times.cycles - each.times.cycles) / report.times.cycles)
         assert any(f"run {each.times.cycles:,}" in line for line in advise_lines(report, 100))
-
-
-@pytest.mark.parametrize("percent", [0, 91, -5])
-def test_a_percentage_that_makes_no_sense(percent: int) -> None:
-    with pytest.raises(ParameterError, match="a change of"):
-        advise(target_of(ring), {}, H200, percent=percent)
-
-
-def test_nothing_is_changed_by_asking() -> None:
-    program = find("producer_consumer").build({"tiles": 24})
-    before = simulate(program, H200).cycles
-    advice("producer_consumer", tiles=24)
-    assert simulate(program, H200).cycles == before

@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.answers.sweep import configuration
 from pipesim.answers.sweep import sweep as module
-from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out, digest_of
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out
 from pipesim.answers.sweep.rank import METRIC, comparable, rank, smallest
 from pipesim.answers.sweep.space import axes_of, configurations
 from pipesim.answers.sweep.sweep import OnDone, Sweep, Where, sweep
@@ -37,7 +37,6 @@ from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
 
 H200 = load_profile("h200")
-OPTIONS = {"fine": 0, "deadlock": 1, "raises": 2}
 
 
 def ring(stages: int = 2, how: int = 0, tiles: int = 12) -> Protocol:
@@ -153,10 +152,6 @@ class TestAnswers:
     def test_processes_give_the_same(self) -> None:
         asked = Sweep(find("producer_consumer"), {"stages": range(1, 4), "tiles": (8, 40)}, {"work": 100}, H200)
         assert sweep(asked, Where(jobs=2)) == sweep(asked, Where(jobs=1))
-
-    def test_a_part_is_carried_out_in_another_process_as_here(self) -> None:
-        here = sweep(of_ring(stages=[2, 3])).configurations[0]
-        assert carry_out(SweepPart((("stages", 2),), ring(2).flatten()), Question(H200)).configuration == here
 
 
 class TestAnEndBeforeTheLast:
@@ -291,13 +286,6 @@ class TestResultsFile:
             assert (kept.configurations, kept.reused, kept.changed) == (alone.configurations, 7, 1)
         assert (kept.conclusion, sweep(change, where).changed) == (Conclusion.WRONG, 0)
 
-    def test_where_its_text_is_does_not_matter(self, tmp_path: Path) -> None:
-        program = ring(2).flatten()
-        moved = replace(program, sources=tuple(f"elsewhere/{each}" for each in program.sources))
-        assert digest_of(moved) == digest_of(program)
-        assert digest_of(replace(program, smem_bytes=program.smem_bytes + 8)) != digest_of(program)
-        assert digest_of(program.with_strictness(Strictness({Assumption.PROXIES}))) != digest_of(program)
-
     def test_what_is_new_is_computed_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A sweep whose time is up again and again has more answers each time."""
         where = Where(results=tmp_path / "ring.jsonl")
@@ -377,10 +365,6 @@ class TestRank:
     def names(self, found: Sequence[Configuration], metric: Metric) -> list[tuple[int, int | None]]:
         return [(each.configuration.params["n"], each.off_permille) for each in rank(found, metric)]
 
-    def test_lower_is_better_and_of_equals_the_smaller_is(self) -> None:
-        found = [self.made(n, *cycles) for n, cycles in enumerate([(200, 9), (100, 9), (100, 8), (101, 1)])]
-        assert self.names(found, Metric.RUN) == [(2, 0), (1, 0), (3, 10), (0, 1000)]
-
     def test_the_smallest_is_within_the_bound_and_no_further(self) -> None:
         found = [self.made(0, 1000, 9), self.made(1, 1010, 5), self.made(2, 1011, 1)]
         order = rank(found, Metric.RUN)
@@ -391,17 +375,6 @@ class TestRank:
     def test_throughput_is_better_where_more_is_done(self) -> None:
         found = [self.made(0, 100), self.made(1, 150, work=300)]
         assert self.names(found, Metric.THROUGHPUT) == [(1, 0), (0, 1000)]
-
-    def test_of_nothing_no_ratio_is_made(self) -> None:
-        found = [self.made(0, 100), self.made(1, 100, work=0)]
-        assert self.names(found, Metric.THROUGHPUT) == [(0, 0), (1, None)]
-        assert smallest(rank(found, Metric.THROUGHPUT), 10**6) == rank(found, Metric.THROUGHPUT)[0]
-        assert self.names([self.made(0, 100), self.made(1, 0)], Metric.RUN) == [(1, 0), (0, None)]
-        assert self.names([self.made(0, 100, work=0), self.made(1, 50, work=0)], Metric.THROUGHPUT) == [(0, 0), (1, 0)]
-
-    def test_periods_exist_only_where_there_is_one(self) -> None:
-        found = [self.made(0, 100, period_millicycles=5), self.made(1, 50)]
-        assert self.names(found, Metric.PERIOD) == [(0, 0)]
 
     def test_the_metric_is_one_that_can_be_compared(self) -> None:
         steady = self.made(0, 100, period_millicycles=5, iterations=8)
@@ -456,11 +429,6 @@ class TestCommand:
         assert self.command(target=strict) == f"{words} --strict-proxies --strict-tensor-memory"
         given = self.command(profile_given="my profiles/h200.json")
         assert given == words.replace("h200", "'my profiles/h200.json'")
-
-    def test_what_no_command_line_names_has_none(self) -> None:
-        mine = replace(H200, values=H200.values | {"wait.issue": 99})
-        assert self.command(profile=mine) == ""
-        assert sweep(replace(of_ring(stages=[1]), target=replace(target_of(ring), spelling=""))).command == ""
 
 
 def test_a_launch_that_does_not_exist_is_one_error() -> None:

@@ -68,21 +68,6 @@ def test_files_are_named_after_what_is_special_in_them(call: Call, gpu: list[Cap
         assert Path(USUAL.replace("-g1", f"-g1-{end}")).exists()
 
 
-@pytest.mark.parametrize(("words", "name"), [((), USUAL), (("-o", "mine.parquet"), "mine.parquet")])
-def test_nothing_is_overwritten_and_nothing_recorded_before_that_is_known(
-    call: Call, gpu: list[CaptureRequest], words: tuple[str, ...], name: str
-) -> None:
-    Path(name).write_text("precious", encoding="utf-8")
-    answer = call("capture", PC, *words)
-    assert answer.code == 2
-    assert answer.err == f"pipesim: {name} exists already\n  try: choose another name, or add --force to overwrite\n"
-    assert gpu == []
-    assert Path(name).read_text(encoding="utf-8") == "precious"
-    assert call("capture", PC, *words, "--force").code == 0
-    assert len(gpu) == 1
-    assert read_trace(name).meta.protocol == PC
-
-
 def test_an_encoding_that_cannot_be_had_is_a_usage_error(call: Call, gpu: list[CaptureRequest]) -> None:
     answer = call("capture", PC, "--encoding", "positional", "--window", "3..9")
     assert answer.code == 2

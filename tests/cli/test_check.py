@@ -108,15 +108,6 @@ def test_annotations_for_github(call: Call) -> None:
     assert "\n  again: pipesim check mine.py:consumer_never_arrives -p tiles=5" in text
 
 
-def test_an_annotation_escapes_what_github_asks_for() -> None:
-    from pipesim.report.pages.annotations import _command
-
-    assert _command("error", "a,b:c%.py:7", "50%, or: less", "1%\r\n2: a, b") == (
-        "::error file=a%2Cb%3Ac%25.py,line=7,title=50%25%2C or%3A less::1%25%0D%0A2: a, b"
-    )
-    assert _command("warning", "", "t", "m") == "::warning title=t::m"
-
-
 def test_what_is_unknown_is_a_warning(call: Call) -> None:
     twice = "mine.py:consumer_arrives_twice"
     found = call("check", twice, "-p", "stages=3", "-p", "tiles=3", "--max-states", "5", "--format", "github")
@@ -184,17 +175,6 @@ class TestSteps:
         assert "✗ refuted: nine_warps fails in the schedule above; stopped by the user: a shorter schedule, " in said
         assert "smallest · tiles 1 · k steps 2" in said
         assert "a shorter schedule: interrupted · likely corrections: interrupted" in said
-
-    def test_of_the_other_protocols_only_the_verdict_is_then_looked_for(
-        self, call: Call, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.interrupt_at(CheckStep.LEFTOVERS, monkeypatch)
-        answer = call("check", "producer_consumer", "cluster_multicast", "-p", "tiles=2", "--json")
-        assert answer.code == answer.json["exit_code"] == 130
-        why = {
-            name: {each["why"] for each in one["report"]["left_out"]} for name, one in answer.json["protocols"].items()
-        }
-        assert why == {"producer_consumer": {"interrupted"}, "cluster_multicast": {"not_asked"}}
 
     def test_before_a_verdict_it_is_unknown_and_the_others_are_not_checked(
         self, call: Call, monkeypatch: pytest.MonkeyPatch

@@ -20,12 +20,6 @@ Call = Callable[..., Any]
 PC = "producer_consumer"
 
 
-def test_or_written_into_a_file(call: Call) -> None:
-    answer = call("export", PC, "--to", "promela", "-p", "tiles=1", "-o", "ring.pml")
-    assert answer.out == "wrote ring.pml: its first lines explain how to run SPIN on it\n"
-    assert Path("ring.pml").read_text(encoding="utf-8") == to_promela(find(PC).build({"tiles": 1}))
-
-
 def test_as_json(call: Call) -> None:
     printed = call("export", PC, "--to", "promela", "-p", "tiles=1", "--json").json
     text = to_promela(find(PC).build({"tiles": 1}))

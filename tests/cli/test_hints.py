@@ -110,14 +110,6 @@ def test_in_the_function_of_the_protocol(call: Call, expression: str, said: str)
     assert said in correction(call, protocol=expression)
 
 
-@pytest.mark.parametrize("name", ["tiles", "stage", "lane", "kernel"])
-def test_a_variable_that_was_forgotten_is_not_taken_for_another_language(call: Call, name: str) -> None:
-    Path("mine.py").write_text(FILE.format(role=f"{name} + 1", protocol="pass"), encoding="utf-8")
-    answer = call("check", "mine.py:ring")
-    assert answer.error[0] == f"pipesim: mma raised NameError: name '{name}' is not defined"
-    assert not any(line.startswith("  try: ") for line in answer.error)
-
-
 class TestTable:
     """Each sentence names what there is; each name is one that there is not."""
 

@@ -94,15 +94,6 @@ def test_an_unexpected_exception(
     assert answer.err.replace("\n", "").isprintable()
 
 
-def test_it_is_a_document_too(call: Call, raising: Callable[[BaseException], None]) -> None:
-    """Valid by its schema, as the fixture checks."""
-    raising(Mute())
-    found = call("run", PC, "--json").json
-    assert (found["exit_code"], found["error"]["kind"]) == (70, "InternalError")
-    assert found["error"]["fact"] == "an internal error of pipesim: Mute: (its text cannot be read)"
-    assert call("check", PC, "--format", "json").json == found
-
-
 def test_the_traceback_is_there_if_it_is_asked_for(
     call: Call, raising: Callable[[BaseException], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,14 +105,6 @@ def test_the_traceback_is_there_if_it_is_asked_for(
     assert "ValueError: ?[31m::error::\npipesim: an internal error" in answer.err
     monkeypatch.setenv("PIPESIM_TRACEBACK", "")
     assert "Traceback" not in call("run", PC).err
-
-
-def test_a_lack_of_memory_is_unknown(call: Call, raising: Callable[[BaseException], None]) -> None:
-    raising(MemoryError())
-    answer = call("check", PC, "--json")
-    assert (answer.code, answer.json["exit_code"]) == (3, 3)
-    assert answer.json["error"]["kind"] == "LimitError"
-    assert answer.err.startswith("pipesim: unknown: the memory limit of ")
 
 
 def test_an_error_of_the_operating_system_is_a_document(call: Call, raising: Callable[[BaseException], None]) -> None:

@@ -80,17 +80,6 @@ class TestWhatIsWritten:
         assert not Path("ran").exists()
         assert call("launches", "--force", *sh(COPY)).code == 0
 
-    def test_a_dump_of_ptx_is_joined_by_name(self, call: Call, prepared: Path) -> None:
-        text = (prepared / "7.jsonl").read_text().replace('"code": "i.ptx"', '"code": ""')
-        (prepared / "7.jsonl").write_text(text)
-        assert call("launches", "--out", "without", *sh(COPY)).code == 3
-        Path("dump").mkdir()
-        (prepared / "i.ptx").rename("dump/scale.ptx")
-        answer = call("launches", "--ptx", "dump", *sh(COPY))
-        assert (answer.code, "Triton, scale.ptx" in answer.out) == (0, True)
-        assert call("launches", "--ptx", "nowhere", *sh("touch ran")).code == 2
-        assert not Path("ran").exists()
-
 
 class TestVerdicts:
     def test_a_refuted_one_is_a_finding_and_is_named(self, call: Call, prepared: Path) -> None:

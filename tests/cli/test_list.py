@@ -58,11 +58,3 @@ def test_as_json_the_list_has_what_one_has(call: Call) -> None:
     one = call("list", "gemm_sm90", "--json").json
     assert list(one) == ["schema", "pipesim", "exit_code", "findings", "report"]
     assert one["report"] == rows["gemm_sm90"]
-
-
-def test_a_file_of_the_users(call: Call, ring: str) -> None:
-    answer = call("list", ring.partition(":")[0])
-    assert answer.code == 0
-    assert answer.out.startswith(
-        "ring.py:ring\n  A ring whose consumer hands back the first ``arrivals`` tiles only.\n"
-    )

@@ -55,23 +55,6 @@ def test_a_verdict_is_kept(call: Call, monkeypatch: pytest.MonkeyPatch, number: 
     assert "what is left at the end: interrupted · other sizes: interrupted" in " ".join(answer.out.split())
 
 
-def test_after_the_first_verdict_the_next_signal_ends_the_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SteppedCheck, "_look_for_leftovers", sends(signal.SIGINT))
-    verdict, begun = SteppedCheck.verdict, []
-
-    def second(self: SteppedCheck) -> Any:
-        begun.append(self)
-        if len(begun) == 2:
-            signal.raise_signal(signal.SIGTERM)
-        return verdict(self)
-
-    monkeypatch.setattr(SteppedCheck, "verdict", second)
-    answer = call("check", PC, "cluster_multicast", *FEW)
-    assert (answer.code, answer.err) == (143, "")
-    assert "\n? unknown: stopped by the user before there was a verdict on cluster_multicast" in answer.out
-    assert answer.out.startswith(PC)  # the first report was written when it was known
-
-
 @pytest.mark.parametrize(("number", "code", "said"), ENDS)
 def test_one_in_a_write_leaves_nothing(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals, code: int, said: str

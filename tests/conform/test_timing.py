@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipesim.conform.compare import compare
-from pipesim.conform.result import Figure, Share, SiteTiming, Spread
+from pipesim.conform.result import Figure, Spread
 from pipesim.conform.steady import read
 from pipesim.conform.timing import PeriodPair, compare_timing, time_spent
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
-from pipesim.trace.window import cut, lose
+from pipesim.trace.window import cut
 from tests.support.report_examples import SITES
 
 Make = Callable[..., Any]
@@ -98,18 +97,6 @@ def test_two_traces_in_figures() -> None:
     assert Figure("none", None, 5, None).error_permille is None
 
 
-def test_two_traces_site_by_site_and_share_by_share() -> None:
-    timing = compare_timing(by_hand(late=40), by_hand(), NOTHING, WARPS)
-    assert timing is not None
-    assert len(timing.sites) == 8
-    assert timing.sites[4] == SiteTiming("mma", "wait_return", "full", Spread(10, 10), Spread(10, 10))
-    assert [(s.agent, s.what) for s in timing.shares] == [
-        ("load", "waiting for empty"), ("mma", "waiting for full"), ("mma", "work"),
-        ("load", "everything else"), ("mma", "everything else"),
-    ]  # fmt: skip
-    assert timing.shares[2] == Share("mma", "work", 408, 408)
-
-
 @pytest.mark.parametrize(
     ("late", "slow", "bias", "spread"),
     [
@@ -162,26 +149,6 @@ def test_the_default_configuration_is_simulated_to_five_percent(stored: Make, fo
 
 
 # a part of a run
-
-
-def part_of(trace: Trace, first: int, end: int, lost: dict[int, int] | None = None) -> Trace:
-    part = cut(trace, first, end)
-    return lose(part, lost) if lost else part
-
-
-def test_the_period_of_a_window_is_taken_from_the_steady_part_of_the_run() -> None:
-    """Ten tiles, 2 to 8 are steady. Late returns, of tile 3 by 5 and of tile 4 by 4, move what begins or ends there."""
-    whole = by_hand()
-    cycles = whole.events.cycle.copy()
-    cycles[np.flatnonzero((whole.events.agent == 1) & (whole.events.site == 4))[4]] += 4
-    late = Trace(whole.meta, replace(whole.events, cycle=cycles))
-    for window, period in (
-        ((0, 10), 100_000), ((2, 9), 100_000), ((4, 9), 99_000), ((3, 10), 98_750), ((0, 5), 102_000), ((4, 6), None),
-        ((0, 4), None), ((7, 10), None),
-    ):  # fmt: skip
-        reading = read(part_of(late, *window))
-        assert reading is not None
-        assert reading.period_millicycles == period, window
 
 
 def test_tries_of_a_window_give_no_period(simulated: Make) -> None:

@@ -84,25 +84,6 @@ def test_a_pair_of_ctas() -> None:
     assert [(u.role, u.ctas, u.to) for u in tile.writers] == [("load", (1,), (0, 1)), ("load", (0,), (0, 1))]
 
 
-def test_arrivals_of_every_other_kind() -> None:
-    found = of("odds")
-    assert [(g.name, g.stages, g.size) for g in found.groups] == [
-        ("own", (0,), 1), ("polled", (0,), 2), ("polled", (1,), 2), ("raw", (0,), 3), ("raw", (1,), 3),
-        ("raw", (2,), 3), ("spare", (0, 1), 2),
-    ]  # fmt: skip
-    assert [s.means for s in found.groups[3].signals] == [
-        Means.ARRIVE, Means.ARRIVE_DROP, Means.ARRIVE_NO_COMPLETE, Means.EXPECT, Means.COMPLETE,
-    ]  # fmt: skip
-    assert {s.each_phase for s in found.groups[3].signals} == {None}  # a drop-out changes how many make a phase
-    assert [(w.role, w.agents, w.blocks) for w in found.groups[1].waits] == [("poller", 3, False)]
-    fill = next(g for g in of("pair_gemm").groups if g.name == "clc")
-    assert [(s.means, s.agents, s.arrivals.high) for s in fill.signals] == [
-        (Means.CP_ASYNC, 1, 32),
-        (Means.CP_ASYNC_NOINC, 1, 32),
-    ]
-    assert fill.count is None
-
-
 def test_who_waits_a_lap_after_another_does_not_pass_at_once() -> None:
     """Ping-pong: with as many subtiles as stages, the second group's first wait for C is for the second phase."""
     found = anatomy(cutlass_sm90_pingpong(residual=1).flatten())

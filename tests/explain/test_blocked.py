@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pipesim.explain.blocked_agents import explain
 from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
@@ -41,34 +39,6 @@ def test_a_consumer_that_never_arrives(ring: Any, where: Any) -> None:
         finished=(),
         cycle=(),
     )  # fmt: skip
-
-
-def crossed(length: int, *, arrive_first: bool) -> Protocol:
-    """Each role waits for the one before it, and arrives for the one after it: before or after its own wait."""
-    p = Protocol("crossed")
-    bars = p.mbarriers("b", length, count=32)
-
-    def body(w: Warp, me: int) -> None:
-        if arrive_first:
-            bars[me].arrive()
-        bars[(me - 1) % length].wait(0)
-        if not arrive_first:
-            bars[me].arrive()
-
-    for me in range(length):
-        p.role(f"r{me}")(lambda w, me=me: body(w, me))  # type: ignore[misc]
-    return p
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 5])
-def test_crossed_waits_are_named_as_a_ring(length: int) -> None:
-    found = stuck(crossed(length, arrive_first=False))
-    ring = [f"r{me}" for me in range(length)]
-    assert found.cycle == (ring[0], *reversed(ring[1:])), "each waits for the next one named"
-    assert [b.barrier for b in found.blocked] == [f"b[{(me - 1) % length}]" for me in range(length)]
-    program = crossed(length, arrive_first=True).flatten()
-    assert run_canonically(program).finished
-    assert explain(program, run_canonically(program).state) is None
 
 
 def named(*joins: int) -> Protocol:

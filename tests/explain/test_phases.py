@@ -9,7 +9,6 @@ import pytest
 from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, run_canonically
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.ops import Op
-from tests.support.small_programs import build
 
 LOAD, MMA = 0, 1
 
@@ -42,16 +41,6 @@ def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
     )
     assert (seen.faults, seen.finished, seen.exhausted, seen.state.flights) == ((), True, False, ())
     assert seen.state.pcs == (15, 10)
-
-
-def test_every_kind_of_contribution_is_told() -> None:
-    code = """INIT count=40; ARRIVE count=3; ARRIVE_DROP count=2; ARRIVE_NO_COMPLETE; EXPECT_TX bytes=96;
-    COMPLETE_TX bytes=32; ARRIVE; CP_ASYNC_ARRIVE lanes=1 noinc=1; COMPLETE_TX bytes=64; ARRIVE count=32"""
-    contributions = run_canonically(build(code)).phases[0][0].contributions
-    assert [(c.arrivals, c.tx, c.landed) for c in contributions] == [
-        (3, 0, False), (2, 0, False), (1, 0, False), (0, 96, False), (0, -32, False), (1, 0, False), (0, -64, False),
-        (32, 0, False), (1, 0, True),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 4])

@@ -31,7 +31,7 @@ from pipesim.inputs import quoted_name
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
-from pipesim.report.pages.annotations import github_lines, junit_text
+from pipesim.report.pages.annotations import github_lines
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.console import make_console, paint, text_of
 from pipesim.report.text.printable import inert_text
@@ -161,16 +161,6 @@ class Tags(HTMLParser):
 def test_html_has_the_elements_of_a_result(name: str) -> None:
     for result in (pipesim.show(hostile(name)), pipesim.simulate(hostile(name)), pipesim.check(hostile(name))):
         assert Tags(result._repr_html_()).found <= {"div", "pre", "style", "p", "img", "alt", "src"}
-
-
-def test_junit_has_a_case_for_each_program(name: str) -> None:
-    text = junit_text({name: refuted(name)}, {f"{name}2": UsageError(name, place=name, cause=name)})
-    root = ET.fromstring(text)
-    tags = [each.tag for each in root.iter()]
-    properties = ["properties", "property", "property", "property"]
-    assert tags == ["testsuites", "testsuite", "testcase", *properties, "failure", "testcase", "error"]
-    assert text.isascii()
-    assert is_inert(text)
 
 
 # CI systems and terminals

@@ -188,17 +188,6 @@ def test_lanes_that_never_meet_are_named() -> None:
     assert [each.barrier for each in deadlock.blocked] == ["bars[0]", "the lanes of warp 0", "the lanes of warp 0"]
 
 
-def test_sync_threads_counts_the_lanes_of_each_agent() -> None:
-    def body(w: Warp, tile: TileArray, _: BarrierStorage) -> None:
-        w.write(tile[0], 1)
-        w.sync_threads()
-        w.read(tile[0], 1)
-
-    program = one_role(body, cluster=2)
-    assert [code[-2] for code in program.code] == [(Op.BAR_SYNC, i // 3, 32, (1, 1, 30)[i % 3]) for i in range(6)]
-    assert check(program).verdict.value == "proved"
-
-
 def _use_elsewhere(w: Warp, _: TileArray, bars: BarrierStorage) -> None:
     with w.elect_one():
         state = bars[0].arrive()

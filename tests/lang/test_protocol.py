@@ -34,19 +34,6 @@ def small(body: Callable[[Warp], object]) -> Protocol:
     return p
 
 
-def test_memory_is_laid_out_in_the_order_of_asking_with_tiles_aligned() -> None:
-    p = Protocol("layout")
-    one = p.smem("one", slots=3, nbytes=100)
-    bars = p.mbarriers("bars", 3)
-    two = p.smem("two", slots=1, nbytes=16)
-    assert [(t.offset, t.nbytes, t.slots) for t in (one, two)] == [(0, 100, 3), (384, 16, 1)]
-    assert (len(one), len(bars), bars.first, p.smem_bytes) == (3, 3, 0, 400)
-    assert [one[s].offset for s in range(3)] == [0, 100, 200]
-    assert (one[1].part(40, 60).offset, one[1].part(40, 60).nbytes) == (140, 60)
-    assert p.mbarriers("more", 2).first == 3
-    assert p.smem_bytes == 416
-
-
 def test_the_whole_of_a_small_program() -> None:
     p = Protocol("pair")
     tile = p.smem("tile", slots=1, nbytes=64)

@@ -32,20 +32,6 @@ def recorded(body: Callable[[SharedMemBarrier], Any], cluster: int = 2) -> list[
     return list(p.flatten().code[0][prologue:])
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 32])
-def test_every_executing_lane_initialises(lanes: int) -> None:
-    p = Protocol("init")
-    bars = p.mbarriers("bars", 2)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.lanes(lanes):
-            bars[1].init()
-            bars[0].init(7)
-
-    assert p.flatten().code[0] == (*[(Op.INIT, 1, 1)] * lanes, *[(Op.INIT, 0, 7)] * lanes)
-
-
 CALLS: dict[str, tuple[Callable[[SharedMemBarrier], Any], Operation]] = {
     "inval": (lambda b: b.inval(), (Op.INVAL, 1)),
     "arrive": (lambda b: b.arrive(), (Op.ARRIVE, 1, 2, 0, -1, 0)),

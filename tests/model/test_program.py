@@ -14,19 +14,6 @@ from pipesim.model.tables import Access, Agent, Barrier, Tile
 from pipesim.model.validation import _all_right, _limits, _wrong_operation
 
 
-def test_names(build: Any) -> None:
-    program = build(
-        "", "", "",
-        agents=(Agent(0, 0, 1, "load", 0), Agent(0, 1, 1, "mma", 0), Agent(0, 2, 1, "mma", 1)),
-        accesses=(Access(Space.SHARED, 0, 64, 64), Access(Space.SHARED, 0, 16, 8), Access(Space.GLOBAL, 0, 64, 64)),
-        slots=2,
-    )  # fmt: skip
-    assert [program.agent_name(a) for a in range(3)] == ["load", "mma/0", "mma/1"]
-    assert program.barrier_name(0) == "b[0]"
-    assert [program.access_name(a) for a in range(3)] == ["tile[1]", "tile[0] bytes 16 to 23", "global bytes 64 to 127"]
-    assert [program.slot_of(a) for a in range(3)] == [1, 0, -1]
-
-
 def test_cells_cut_each_memory_at_every_bound(build: Any) -> None:
     accesses = (
         Access(Space.GLOBAL, 0, 0, 8), Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 0, 32, 64),

@@ -351,21 +351,6 @@ def test_an_exception_inside_a_stage_is_not_hidden(name: str) -> None:
 # copies, and other roles
 
 
-def test_a_copy_has_counters_of_its_own_over_the_same_barriers() -> None:
-    def body(p: Pipes) -> None:
-        p.ring.producer_step()
-        twin = p.ring.copy()
-        assert twin.full == p.ring.full
-        twin.producer_step()
-        p.ring.consumer_step()
-        assert (twin.producer_stage(), p.ring.producer_stage()) == (2, 1)
-        assert (twin.consumer_stage(), p.ring.consumer_stage()) == (0, 1)
-        with twin.produce() as one, p.ring.produce() as two:
-            assert (one.index(), two.index()) == (2, 1)
-
-    assert [op[:2] for op in recorded(body)] == [(Op.WAIT, 5), (Op.WAIT, 4)]
-
-
 @pytest.mark.parametrize(
     ("make", "use"),
     [

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
-from pipesim.errors import LaunchFileError, PtxError
+from pipesim.errors import PtxError
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
@@ -19,7 +19,6 @@ from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow import graph
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Policies
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import SET_UP, program_of, text_of
@@ -77,16 +76,6 @@ def test_a_word_far_from_the_beginning_of_its_memory_takes_no_memory_between() -
     assert at is not None
     read = [image.load(at + offset, size) for offset, size in ((0, 4), (0, 8), (254, 4), (254, 5), (far, 1), (far, 2))]
     assert read == [7, None, 0x01020304, None, 9, None]
-
-
-def test_a_setting_of_a_launch_without_the_kernels_parameters_is_that_error() -> None:
-    function = read_module(text_of("", ".param .u32 laps"), "small.ptx").functions[0]
-    with pytest.raises(LaunchFileError, match="has 0 parameters, and kernel has 1"):
-        with_settings(LAUNCH, function, ["0=2"])
-
-
-def test_an_operand_without_parts_is_no_number() -> None:
-    assert program_of(START + " mov.b64 %rd1, {};\n bar.sync 0;\n").agents
 
 
 def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,27 +63,6 @@ def test_without_its_source_a_place_stands_alone(tmp_path: Path) -> None:
     assert text_of("row_max.cu:49") == ""
 
 
-def test_where_the_compiler_read_it_comes_before_what_lies_beside_the_ptx(tmp_path: Path) -> None:
-    build = tmp_path / "build"
-    (build / "src").mkdir(parents=True)
-    (build / "src" / "k.cu").write_text("the right one\n")
-    (build / "k.cu").write_text("another\n")
-    for named in ("src/k.cu", str(build / "src" / "k.cu")):
-        enter_sources(build / "k.ptx", [named])
-        assert text_of("k.cu:1") == "the right one"
-
-
-def test_two_files_of_one_name_have_no_text_and_the_next_kernel_forgets_the_last(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "k.cu").write_text(f"of {folder}\n")
-    enter_sources(tmp_path / "k.ptx", ["a/k.cu"])
-    assert text_of("k.cu:1") == "of a"
-    both = enter_sources(tmp_path / "k.ptx", ["a/k.cu", "b/k.cu"])
-    assert text_of("k.cu:1") == ""
-    assert [both.lines(f"{folder}/k.cu") for folder in ("a", "b")] == [("of a",), ("of b",)]  # by the name in the PTX
-
-
 def test_a_ptx_names_no_file_that_is_not_code(tmp_path: Path) -> None:
     (tmp_path / "secrets.txt").write_text("word\n")
     (tmp_path / "folder.cu").mkdir()

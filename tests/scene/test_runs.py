@@ -126,15 +126,6 @@ def test_phases_and_arrows_are_those_of_the_machines_own_log(protocol: str) -> N
             assert drawn_to[name] == expected, name
 
 
-def test_a_hang_has_open_waits_and_says_so() -> None:
-    run = drawn("producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-missing_arrive-at-7")
-    waits = [each for each in run.slices if each.end == OPEN and each.kind.waits]
-    assert {run.tracks[each.track].name for each in waits} >= {"producer"}
-    assert any("did not finish" in note for note in run.notes)
-    finished = drawn("producer_consumer-al1-cw2-s3-tb8192-t64-w2000-g1")
-    assert [each for each in finished.slices if each.end == OPEN] == []
-
-
 def test_after_a_divergence_there_are_no_arrows_and_the_picture_says_where() -> None:
     run = drawn("producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-wrong_parity-at-7")
     assert any(note.startswith("CTA 0 does not follow the protocol") for note in run.notes)

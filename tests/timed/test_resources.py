@@ -56,17 +56,6 @@ def test_two_works_share_the_slots_of_a_quarter(warps: tuple[int, int], cost: Co
     assert ends(shared(*warps), {0: (0, cost), 1: (0, cost)}) == {0: end, 1: end}
 
 
-def test_a_tensor_core_slows_a_work_only_while_it_works() -> None:
-    """200 cycles before it, 500 beside it at 1 of 1.25 cycles, the other 400 after it."""
-    slots = shared(0, 4)
-    slots.multiplies(1, 200, 700)
-    assert ends(slots, {0: (0, MOST)}) == {0: 200 + 500 + 400}
-    other = shared(0, 5)
-    other.multiplies(1, 200, 700)
-    assert ends(other, {0: (0, MOST)}) == {0: 1000}, "the tensor core of another quarter"
-    assert ends(shared(0, 4), {0: (0, HALF)}) == {0: 1000}
-
-
 def test_a_work_slows_a_wait_that_passes() -> None:
     """The wait's phase is complete before it begins, so that it takes what its instructions take.
 

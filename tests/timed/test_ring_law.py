@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
-from pipesim.model.ops import Engine, Op
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
-from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.bounds.earliest import ring_law
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, load_profile
+from pipesim.timed.profile import Profile
 
 Make = Callable[..., Any]
 
@@ -143,47 +141,3 @@ def test_it_is_silent_about_other_programs(ring: Make, toy: Make) -> None:
     ):
         assert ring_law(program, toy()) is None, program.name
     assert ring_law(one_copy, toy()) is not None
-
-
-def handing_on(what: str, tiles: int = 48) -> Program:
-    """A ring of four stages whose consumer does ``what`` with each tile."""
-    p = Protocol("handing on")
-    tile, other, storage = p.smem("tile", 4, 16_384), p.smem("other", 1, 64), p.mbarriers("pipe", 8)
-    p.init(lambda: ProducerConsumerPipeline(storage, 4).init_mbars(1, 1))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 4)
-        with w.elect_one():
-            for i in w.loop(tiles, "tiles"):
-                with pipe.produce() as stage:
-                    stage.mbar().expect_bytes(16_384)
-                    w.tma_load(tile[stage.index()], stage.mbar(), i)
-
-    @p.role("use")
-    def use(w: Warp) -> None:
-        pipe = ProducerConsumerPipeline(storage, 4)
-        for i in w.loop(tiles, "tiles"):
-            with pipe.consume_explicit() as stage, w.elect_one():
-                if what == "stores":
-                    w.async_read(Engine.BULK, tile[stage.index()], i)
-                    w.commit(Engine.BULK)
-                    w.wait_group(Engine.BULK)
-                stage.arrive()
-                if what == "loads":
-                    w.tma_load(other[0], storage[0], i)
-            if what == "meets":
-                w.bar_sync(1, 32)
-
-    return p.flatten({})
-
-
-def test_it_is_silent_about_rings_that_use_an_engine_or_wait_otherwise() -> None:
-    """A store takes the copy engine in turn with the loads, and its group is waited for: that sets the period."""
-    h200 = load_profile("h200")
-    assert ring_law(handing_on("stores"), h200) is None
-    found = least_period(handing_on("stores"), h200)
-    assert found is not None
-    assert found.by == "the critical cycle use's store → its own transfers"
-    run = simulate(handing_on("stores"), h200)
-    assert 0.8 * run.cycles < found.period_millicycles * 48 // 1000 < run.cycles

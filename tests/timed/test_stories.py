@@ -53,25 +53,6 @@ def test_a_try_before_the_arrive_can_be_seen_fails(toy: Make) -> None:
     assert times(late, "taker", EventKind.WAIT_RETURN) == []  # seen at 15: the test succeeds, the wait is left out
 
 
-def test_threads_meet_at_a_named_barrier(toy: Make) -> None:
-    """Three warps with 5, 50 and 500 cycles of work go on together, 10 cycles after the last has come; twice."""
-    p = Protocol("meet")
-    p.mbarriers("b", 1, count=1)
-
-    @p.role("warp", warps=3)
-    def warp(w: Any) -> None:
-        for _ in range(2):
-            w.work(5 * 10**w.index)
-            w.bar_sync(1, 96)
-
-    result = simulate(p.flatten(), toy(work_issue=0))
-    assert result.outcome is Ending.FINISHED
-    for n in range(3):
-        begun = times(result, f"warp/{n}", EventKind.WORK_BEGIN)
-        assert begun == [12, 12 + 500 + 10]
-    assert result.ends == (1032, 1032, 1032)
-
-
 @pytest.mark.parametrize("latency", [0, 90])
 def test_a_commit_arrives_when_its_transfers_are_done(toy: Make, latency: int) -> None:
     p = Protocol("mma")

@@ -11,7 +11,6 @@ from pipesim.targets import find
 from tools.corpus.modular_pairs import PAIRS
 from tools.corpus.operation_order import Comparison, compared, names_by_address, names_of_protocol
 
-GROUPS = [("full", 4), ("empty", 4)]
 Code = list[Operation]
 
 
@@ -63,12 +62,6 @@ def test_a_stage_tried_before_its_wait_is_a_wait() -> None:
     assert beside(tried, ring()).differences == ()
 
 
-def test_another_barrier_in_the_place_of_a_stage_is_seen() -> None:
-    kernel = ring()
-    swapped = [(cta, {"full": "empty", "empty": "full"}[name], at) for cta, name, at in names_of_protocol(kernel)]
-    assert compared(kernel, swapped, kernel).differences
-
-
 def dropped(kind: Op) -> Callable[[Code], Code]:
     """The code without its last operation of a kind."""
     return lambda code: code[: places(code, kind)[-1]] + code[places(code, kind)[-1] + 1 :]
@@ -114,17 +107,6 @@ def test_waits_for_two_barriers_in_another_order_are_told_though_each_barrier_se
     assert line == (
         "warp 5 of CTA 0, order among barriers: kernel WAIT parity 0 on full[1]; protocol WAIT parity 0 on full[0]"
     )
-
-
-def test_copies_of_boxes_are_summed_only_if_asked() -> None:
-    def halves(code: Code) -> Code:
-        at = places(code, Op.TMA_LOAD)[0]
-        half = with_operand(code[at], "bytes", operand(code[at], "bytes") // 2)
-        return [*code[:at], half, half, *code[at + 1 :]]
-
-    boxes = with_code(ring(), 0, halves)
-    assert beside(boxes, ring()).lines
-    assert compared(boxes, names_of_protocol(boxes), ring(), summed=True).lines == []
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipesim import bounds
-from pipesim.bounds import MAX_ROWS
 from pipesim.errors import PipesimError, TraceFormatError, UsageError
 from pipesim.trace import files
-from pipesim.trace.files import METADATA_KEY, _encode, read_meta, read_trace, write_trace
-from pipesim.trace.metadata import _seal
+from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace
 
 
@@ -57,20 +53,6 @@ def test_more_rows_than_any_trace_has_are_not_unpacked(
     monkeypatch.setattr(bounds, "MAX_ROWS", 95)
     error = refused(path)
     assert error.fact == "the trace has 96 records; at most 95 are read"
-    assert unpacked == []
-
-
-def test_a_document_that_promises_more_rows_than_any_trace_has(
-    ring: Trace, tmp_path: Path, unpacked: list[str]
-) -> None:
-    path = tmp_path / "long.parquet"
-    path.write_bytes(_encode(ring, "x"))
-    table = pq.read_table(path)
-    document = json.loads(table.schema.metadata[METADATA_KEY])
-    document["columns"]["rows"] = MAX_ROWS + 1
-    document["sha256"] = _seal(document)
-    pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(document)}), path)
-    assert refused(path).fact == "the trace has 1,048,577 records; at most 1,048,576 are read"
     assert unpacked == []
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,23 +125,6 @@ def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_f
     assert {getattr(back.events, f.name).dtype for f in fields(Events)} == {np.dtype(np.int64)}
     assert read_meta(path) == trace.meta
     assert _encode(back, "again") == path.read_bytes()
-
-
-def test_the_file_is_plain_parquet_of_narrow_columns(ring: Trace, tmp_path: Path) -> None:
-    write_trace(ring, tmp_path / "ring.parquet")
-    schema = pq.read_schema(tmp_path / "ring.parquet")
-    assert {name: str(schema.field(name).type) for name in schema.names} == {
-        "cta": "int8", "agent": "int8", "site": "int8", "stage": "int8", "parity": "int8", "iteration": "int8",
-        "value": "int16", "cycle": "int16", "time_ps": "int32", "error_ps": "int16", "globaltimer_ns": "int16",
-    }  # fmt: skip
-    assert list(schema.metadata) == [b"pipesim"]
-    text = schema.metadata[b"pipesim"].decode("ascii")
-    document = json.loads(text)
-    assert text == json.dumps(document, sort_keys=True, separators=(",", ":"))
-    assert document["columns"]["rows"] == len(ring.events)
-    assert document["sites"][0] == {
-        "name": "load.wait", "role": "load", "kind": "WAIT_RETURN", "barrier": "empty", "awaited": "",
-    }  # fmt: skip
 
 
 def test_a_file_is_replaced_only_when_forced(ring: Trace, ring_trace: Callable[..., Trace], tmp_path: Path) -> None:

@@ -16,29 +16,6 @@ def columns(events: Events) -> dict[str, list[int]]:
     return {name: getattr(events, name).tolist() for name in COLUMNS}
 
 
-def test_rows_are_sorted_by_agent_and_keep_their_order_within() -> None:
-    buffer = EventBuffer()
-    buffer.append(1, 0, 0, 0, 1, 0, 0, 10)
-    buffer.append(0, 1, 2, 1, -1, 0, 32, 30)
-    buffer.append(0, 0, 1, 1, -1, 0, 16384, 30)
-    buffer.append(0, 1, 3, 1, 0, 0, 0, 20)  # stays behind the one before, although its cycle is smaller
-    buffer.append(1, 0, 0, 1, 1, 1, 0, 40)
-    assert len(buffer) == 5
-    assert columns(buffer.events(sm_khz=2_000_000)) == {
-        "cta": [0, 0, 0, 1, 1],
-        "agent": [0, 1, 1, 0, 0],
-        "site": [1, 2, 3, 0, 0],
-        "stage": [1, 1, 1, 0, 1],
-        "parity": [-1, -1, 0, 1, 1],
-        "iteration": [0, 0, 0, 0, 1],
-        "value": [16384, 32, 0, 0, 0],
-        "cycle": [30, 30, 20, 10, 40],
-        "time_ps": [15000, 15000, 10000, 5000, 20000],
-        "error_ps": [0] * 5,
-        "globaltimer_ns": [-1] * 5,
-    }
-
-
 def test_an_empty_buffer_is_an_empty_table() -> None:
     buffer = EventBuffer()
     assert len(buffer) == 0

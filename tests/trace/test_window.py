@@ -75,18 +75,6 @@ def test_what_is_not_whole_cannot_be_cut() -> None:
             cut(trace, 0, 2)
 
 
-def test_whole_iterations_are_lost_at_the_end_and_counted() -> None:
-    part = lose(cut(whole(), 1, 5), {0: 2})
-    assert kept(part) == [
-        (0, 0, 0, 1), (0, 0, 1, 1), (0, 0, 2, 1), (0, 0, 0, 2), (0, 0, 1, 2), (0, 0, 2, 2),
-        (0, 1, 3, 1), (0, 1, 3, 2), (0, 1, 3, 3),
-    ]  # fmt: skip
-    assert part.meta.ctas == (CtaInfo(0, 0, written=(6, 3), dropped=(6, 0), passes=(6, 4)),)
-    again = lose(part, {1: 9})
-    assert again.meta.ctas == (CtaInfo(0, 0, written=(6, 0), dropped=(6, 3), passes=(6, 4)),)
-    check_trace(again, "here")
-
-
 def test_nobody_loses_what_has_no_header() -> None:
     for trace, agents in ((whole(), {0: 1}), (cut(whole(), 0, 3), {2: 1})):
         with pytest.raises(ParameterError, match="has no headers, or not all of the agents"):

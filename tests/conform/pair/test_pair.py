@@ -68,13 +68,6 @@ def test_one_value_among_others_is_no_matter_of_parameters(stored: Make) -> None
     assert (difference.agent, difference.iteration) == ("producer", 0)  # nothing explains the others any more
 
 
-def test_fewer_tiles_are_compared_as_far_as_they_go(stored: Make) -> None:
-    five = stored("h100/" + USUAL.replace("-t64-", "-t5-"))
-    found = compare_traces(stored(f"h100/{USUAL}").trace, five.trace).behaviour
-    assert (found.verdict, found.matched) == (TraceVerdict.AGREES, 70)
-    assert found.notes == ("compared are the first 5 iterations: tiles is 64 in A, 5 in B",)
-
-
 def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference(simulated: Make) -> None:
     whole = simulated(tiles=12)
     short = whole.ordered([r for r in range(len(whole.trace.events)) if whole.trace.events.iteration[r] < 11])

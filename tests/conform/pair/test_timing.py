@@ -127,20 +127,6 @@ def test_noise_decides_what_a_difference_is_worth() -> None:
     assert PairFigure("period", 0, 200).permille is None
 
 
-def test_other_numbers_of_tiles_are_not_compared_as_whole_runs(stored: Make) -> None:
-    five = stored(USUAL.replace("-t64-", "-t5-")).trace
-    timing = timing_of(stored(USUAL).trace, five)
-    assert [f.name for f in timing.figures if f.difference is not None] == [
-        "compared part, traced",
-        "prologue, traced",
-    ]
-    assert timing.primary == "compared part, traced"
-    critical = timing.ledgers[0]
-    assert (critical.iterations, critical.steady_tiles) == (5, 0)
-    assert figure(timing, "compared part, traced").difference == 1000 * (critical.b - critical.a)
-    adds_up(timing)
-
-
 def test_the_cost_of_recording_is_compared_with_its_like(stored: Make, run: Make) -> None:
     case = stored(USUAL)
     simulated = run(case.program).trace

@@ -21,7 +21,6 @@ from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.conform.timing import median_period
 from pipesim.errors import (
-    ConfigurationError,
     HardwareError,
     KernelHangError,
     KernelTrapError,
@@ -421,18 +420,3 @@ def test_a_value_of_the_table_is_given_once_for_kernel_table_and_protocol(reques
     assert isinstance(given.subject, SourceSubject)
     assert [group.stages for group in given.subject.table_of(given.params).barriers] == [3, 3]
     assert "-DSTAGES=3" in compile_builds(given)["plain"].options
-
-
-def test_records_are_limited_to_what_memory_there_is(request_):
-    assert (plan(request_).capacity, plan(request_).memory) == (1 << 14, "device")
-    many = changed(request_, grid=(4096,))
-    assert plan(many).capacity == (1 << 30) // (4096 * 5 * 8)
-    assert plan(replace(many, memory="host")).capacity == (1 << 28) // (4096 * 5 * 8)
-    with pytest.raises(ConfigurationError, match="there is no room for records in host memory") as caught:
-        plan(changed(request_, grid=(1_000_000,), memory="host"))
-    assert caught.value.cause == "6 fit for each of 5 warps of 1,000,000 CTAs, but 34 are needed"
-
-
-def test_whole_clusters_are_kept(request_):
-    assert plan(changed(request_, grid=(32,), cluster=16)).record_ctas == 16
-    assert plan(changed(request_, grid=(32,), cluster=2)).record_ctas == 8

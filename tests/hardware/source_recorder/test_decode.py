@@ -96,17 +96,6 @@ def test_a_clock_that_runs_backwards_is_refused(encoder, table):
     assert caught.value.place == "CTA 0, agent 0, record 1"
 
 
-def test_a_lost_record_is_seen(encoder, table):
-    e = encoder(table)
-    e.anchor(0, 1_000_000)
-    for i in (0, 1, 3):
-        e.record(0, 0, WAIT, e.cycle(1_000_100 + i), iteration=i)
-    e.anchor(1, 1_032_000)
-    with pytest.raises(TraceFormatError, match=r"has iteration 3 \(low bits\)") as caught:
-        _decode(e)
-    assert caught.value.place == "CTA 0, agent 0, record 2"
-
-
 @pytest.mark.parametrize("site", [TAKE, 9, 63])
 def test_a_site_of_another_role_is_seen(encoder, table, site):
     e = encoder(table)

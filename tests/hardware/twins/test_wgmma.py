@@ -61,17 +61,3 @@ def test_a_k_major_descriptor_names_the_rows_and_16_columns(n, k):
     start, stride = k * K_STEP // 16, STRIDE // 16
     pieces = [[start + 8 * (row % 8) + stride * (row // 8) + half for half in (0, 1)] for row in range(n)]
     assert (gathered(shared, pieces) == tile[:, 16 * k : 16 * k + 16]).all()
-
-
-@pytest.mark.parametrize("n", [64, 128, 256])
-@pytest.mark.parametrize("k", range(4))
-def test_an_mn_major_descriptor_names_16_rows_and_the_columns(n, k):
-    tile = np.random.default_rng(n + k).integers(0, 1 << 16, (64, n), dtype=np.uint16)
-    shared = expected_shared(tile, n // 64)
-    start = k * MN_STEP // 16
-    leading, stride = MN_LEADING // 16, STRIDE // 16
-    pieces = [
-        [start + 8 * (row % 8) + stride * (row // 8) + leading * (piece // 8) + piece % 8 for piece in range(n // 8)]
-        for row in range(16)
-    ]
-    assert (gathered(shared, pieces) == tile[16 * k : 16 * k + 16]).all()

@@ -39,23 +39,6 @@ def test_launches_at_other_addresses_are_one_with_the_alignment_of_all(tmp_path:
     assert read_launch(texts["k.json"], "x").parameters[0].content == Pointer(16)
 
 
-def test_what_two_processes_record_alike_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight ranks of a program launch the same, each at addresses of its own."""
-    described: list[LaunchRecord] = []
-
-    def noted(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
-        described.append(record)
-        return launch_file.describe_launch(record, kernel)
-
-    monkeypatch.setattr(gathering, "describe_launch", noted)
-    for rank in range(8):
-        mine = record(n=3)
-        mine["parameters"][0]["bytes"] = (0x7F00_0000_0100 + (rank << 12)).to_bytes(8, "little").hex()
-        write_spool(tmp_path / "spool", [mine, record(n=4)], name=str(rank), i=ptx_of("k"))
-    report, _ = gather(tmp_path / "spool")
-    assert len(described) == len(report.written) == 2
-
-
 def test_a_mistake_of_ours_in_one_kernel_does_not_lose_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,13 +120,6 @@ def test_a_launch_that_cannot_be_described_has_a_reason_beside_those_that_can(tm
     assert [(each.file, each.reason) for each in kernel.caught] == [
         ("k.json", ""), ("", "the launch has 1 parameters, and its PTX 2"),
     ]  # fmt: skip
-
-
-def test_of_kernels_that_were_not_asked_for_only_the_number_is_said(tmp_path: Path) -> None:
-    spool = write_spool(tmp_path / "spool", [record(), count(), count("elementwise"), count("gemm")], i=ptx_of("k"))
-    report, _ = gather(spool, patterns=("k", "g*"))
-    assert [each.name for each in report.kernels] == ["k", "gemm"]
-    assert report.notes == ("kernels that match no pattern: 1",)
 
 
 class TestDump:

@@ -82,16 +82,6 @@ class TestTriton:
         module = module_of(CompiledKernel=CompiledKernel)
         return module, [CompiledKernel(each) for each in functions], launched
 
-    def test_a_dry_run_has_no_hooks_and_the_launch_another_function(self, changed: Any) -> None:
-        module, (kernel,), launched = self.compiler(1)
-        launches = changed(triton__compiler__compiler=module)
-        kernel.run(4, 2, 1, 7, kernel.function, "packed", "metadata", "enter", "exit", "x", 5)
-        assert launched == [
-            (4, 2, 1, BESIDE, 1, "packed", "metadata", None, None, "x", 5),
-            (4, 2, 1, 7, INSTRUMENTED, "packed", "metadata", "enter", "exit", "x", 5),
-        ]
-        assert launches.asked == [(1, 7, Assembler())]
-
     def test_the_assembler_has_the_options_of_the_kernel(self, changed: Any) -> None:
         module, (kernel,), _ = self.compiler(1, enable_fp_fusion=False, ptx_options="--opt-level 2")
         launches = changed(triton__compiler__compiler=module)

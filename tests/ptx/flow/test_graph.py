@@ -13,12 +13,6 @@ def graph(body: str) -> Graph:
     return graph_of(kernel(body))
 
 
-def test_one_block():
-    made = graph("mov.u32 %r1, 0;\nret;")
-    assert [(each.first, each.end, each.successors) for each in made.blocks] == [(0, 2, (1,))]
-    assert (made.exit, made.block_of, made.post_dominators, made.loops) == (1, (0, 0), (1,), ())
-
-
 def test_an_empty_body():
     made = graph("")
     assert (made.blocks, made.post_dominators, made.dominators, made.loops) == ((), (), (), ())
@@ -35,11 +29,6 @@ def test_a_choice_meets_after_it():
     assert made.meeting_point(4) == 5  # after the last instruction
 
 
-def test_labels_of_debug_information_begin_no_block():
-    made = graph("$L__func_begin0:\nmov.u32 %r1, 0;\n$L__tmp0:\nmov.u32 %r1, 1;\n$L__tmp1: ret;\n$L__func_end0:")
-    assert len(made.blocks) == 1
-
-
 @pytest.mark.parametrize("end", ["trap;", "trap;\nexit;", "trap;\nbra.uni OK;", "mov.u32 %r2, 0;\ntrap;"])
 def test_a_trap_does_not_move_the_meeting_point(end):
     body = f"@%p1 bra BAD;\nmov.u32 %r1, 0;\n@%p2 bra BAD;\nbra.uni OK;\nBAD: {end}\nOK: ret;"
@@ -50,33 +39,9 @@ def test_a_trap_does_not_move_the_meeting_point(end):
     assert made.meeting_point(0) == 1
 
 
-def test_a_trap_with_a_guard_is_passed():
-    made = graph("@%p1 trap;\nret;")
-    assert [each.successors for each in made.blocks] == [(1,), (2,)]
-    assert made.traps == set()
-
-
-def test_an_exit_with_a_guard_leaves_there():
-    made = graph("@%p1 exit;\nmov.u32 %r1, 0;\nret;")
-    assert [each.successors for each in made.blocks] == [(2, 1), (2,)]
-    assert made.post_dominators == (2, 2)
-
-
 def test_loops_inside_each_other():
     made = graph("A: mov.u32 %r1, 0;\nB: @%p1 bra B;\n@%p2 bra A;\n@%p3 bra B;\nret;")
     assert made.loops == (Loop(0, frozenset({0, 1, 2, 3}), (2,)), Loop(1, frozenset({1, 2, 3}), (1, 3)))
-
-
-def test_two_ways_back_are_one_loop():
-    made = graph("A: @%p1 bra A;\n@%p2 bra A;\nret;")
-    assert made.loops == (Loop(0, frozenset({0, 1}), (0, 1)),)
-
-
-def test_a_block_that_nothing_leads_to_is_in_no_loop():
-    made = graph("bra END;\nDEAD: bra DEAD;\nEND: ret;")
-    assert made.reachable == {0, 2}
-    assert made.loops == ()
-    assert made.dominators == (None, None, 0)
 
 
 def test_an_endless_loop_has_a_meeting_point_inside():

@@ -51,14 +51,6 @@ def test_two_calls_have_registers_labels_and_parameters_of_their_own():
     assert len(graph_of(function).blocks) == 7
 
 
-def test_a_call_with_a_guard_is_jumped_over():
-    before = ".func f()\n{ .reg .b32 %r<2>; mov.u32 %r1, 0; ret; }\n"
-    function = made("@%p1 call f, ();\nret;", before)
-    assert [each.mnemonic for each in function.body] == ["bra", "mov.u32", "bra", "ret"]
-    assert function.body[0].guard == Guard("%p1", negated=True)
-    assert function.labels == {"f$skip1": 3, "f$end1": 3}
-
-
 def test_parameters_in_registers_are_moved():
     before = ".func (.reg .b32 %out) f(.reg .b32 %in)\n{ add.u32 %out, %in, 1; ret; }\n"
     function = made("call (%r5), f, (%r6);\nret;", before)
@@ -67,11 +59,6 @@ def test_parameters_in_registers_are_moved():
         ("add", (Register("%out$1i"), Register("%in$1i"))),
     ]
     assert function.body[3].operands == (Register("%r5"), Register("%out$1i"))
-
-
-def test_calls_inside_calls():
-    before = ".func g()\n{ ret; }\n.func f()\n{ call g; ret; }\n"
-    assert [each.opcode for each in made("call f;\nret;", before).body] == ["bra", "bra", "ret"]
 
 
 @pytest.mark.parametrize(

@@ -40,19 +40,6 @@ def test_a_map_comes_back_out_of_its_bytes(text: str, made: TensorMap) -> None:
     assert decoded_map(whole(text)) == made
 
 
-@pytest.mark.parametrize("bit", [66, 67, 83, 84, 86, 95, 255, 431, 435])
-@pytest.mark.parametrize("text", [text for text, _ in ENCODED])
-def test_a_bit_that_the_format_does_not_have_is_no_map(text: str, bit: int) -> None:
-    number = int.from_bytes(whole(text), "little") | 1 << bit
-    assert decoded_map(number.to_bytes(MAP_BYTES, "little")) is None
-
-
-@pytest.mark.parametrize(("bit", "value"), [(68, 6), (71, 11), (75, 3)])
-def test_a_rank_an_element_and_an_interleave_that_there_are_not(bit: int, value: int) -> None:
-    number = int.from_bytes(whole(ENCODED[0][0]), "little") | value << bit
-    assert decoded_map(number.to_bytes(MAP_BYTES, "little")) is None
-
-
 def test_other_bytes_are_no_map() -> None:
     values = random.Random(0)
     assert all(decoded_map(values.randbytes(MAP_BYTES)) is None for _ in range(1000))

@@ -47,20 +47,6 @@ def test_a_word_is_set(setting, number, content):
     assert after(setting) == [*GIVEN[:number], content, *GIVEN[number + 1 :]]
 
 
-def test_a_box_keeps_what_the_launch_file_has() -> None:
-    given = TensorMap("u8", (64,), (32,), swizzle="32B", pixels=4)
-    launch = Launch("k", (1, 1, 1), (32, 1, 1), parameters=(Parameter("m", given),))
-    function = kernel("ret;", ".param .align 64 .b8 m[128]")
-    for text, box, pixels in (("m=16", (16,), 4), ("m=16,8", (16, 8), 0), ("m=f32:16", (16,), 4)):
-        (found,) = with_settings(launch, function, [f"--box {text}"]).parameters
-        element = "f32" if "f32" in text else "u8"
-        assert found.content == TensorMap(element, (64,), box, swizzle="32B", pixels=pixels)
-
-
-def test_later_settings_see_earlier_ones():
-    assert after("n=1", "s=2", "n=3")[0] == Number("s32", 3)
-
-
 @pytest.mark.parametrize(
     ("setting", "fact"),
     [

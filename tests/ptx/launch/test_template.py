@@ -1,13 +1,10 @@
 """A template names what the slice needs and leaves it open."""
 
-import pytest
-
-from pipesim.errors import LaunchFileError
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.template import open_words, template
-from pipesim.ptx.launch.values import NO_SHAPE, Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
+from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
 from tests.support.ptx_text import kernel
 
 PARAMS = (
@@ -47,13 +44,3 @@ def test_a_template():
     assert filled.parameters[5].content == Struct(
         256, (Field(8, Number("u32", 7)), Field(16, Pointer()), Field(64, TensorMap()))
     )
-
-
-def test_a_kernel_without_parameters_and_directives():
-    function = kernel("bar.sync 0;\nret;")
-    made = template(function, slice_of(function))
-    assert made == Launch("k", (1, 1, 1), NO_SHAPE)
-    assert '"block": null' in launch_json(made)
-    with pytest.raises(LaunchFileError, match="block is not given") as error:
-        read_launch(launch_json(made), "k.json")
-    assert error.value.place == "k.json.block"

@@ -397,10 +397,6 @@ def test_names(story: Story, tmp_path: Path) -> None:
     assert [f"{each.name} {each.offset} {each.slots}" for each in read_kernel(ptx).program.tiles] == [*story.tiles]
 
 
-def test_without_the_source_the_lines_stay(tmp_path: Path) -> None:
-    assert set(names_of(written(STORIES[0], tmp_path, source=False)).values()) == {f"k.cu:18[{n}]" for n in range(4)}
-
-
 def test_the_barriers_of_a_kernel_that_triton_specialised() -> None:
     """The source is found under the folder in which it was compiled."""
     ptx = next(path for path in kernel_paths() if path.stem == "gemm_tma_ws-sm_100a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.ptx.names.paths import group_of, path_of, put_in, short_names
+from pipesim.ptx.names.paths import group_of, path_of, put_in
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,3 @@ def test_arrays() -> None:
     assert group_of("bars[3]") == ("bars", 3)
     assert group_of("bars[3][i]") == ("bars[3]", -1)
     assert group_of("stages[k].full") == ("stages.full", -1)
-
-
-def test_what_tells_arrays_apart_stays() -> None:
-    given = ("x.s.full", "x.s.empty", "a.b.load.full_[i].word", "a.b.mma.full_[i].word", "x[i].full", "x[i].empty")
-    shown = short_names({group_of(path)[0]: path for path in given})
-    assert list(shown.values()) == ["s.full", "s.empty", "load.full_", "mma.full_", "x.full", "x.empty"]

@@ -25,10 +25,6 @@ def sources(body: str) -> list[SourceLine | None]:
     return [each.source for each in made.entries[0].body]
 
 
-def test_no_line_before_the_first_loc_and_none_for_line_0():
-    assert sources("mov.u32 %r1, 0;\n.loc 1 0 0\nret;") == [None, None]
-
-
 def test_a_line_inside_inline_asm_is_none_of_the_authors():
     """LLVM adds the line of the asm's own text, as in Triton's waits; what follows has the line before the asm."""
     body = """.loc 1 7 3
@@ -42,13 +38,6 @@ def test_a_line_inside_inline_asm_is_none_of_the_authors():
     .loc 1 8 1
     ret;"""
     assert [each.line for each in sources(body) if each is not None] == [7, 7, 8]
-
-
-def test_a_line_lasts_until_the_next():
-    first, second, third = sources(".loc\t1 7 3\nmov.u32 %r1, 0;\nmov.u32 %r1, 1;\n.loc 1 8 1 // kernel.cu:8:1\nret;")
-    assert first == second == SourceLine("/src/kernel.cu", 7, "k", (Frame("/src/kernel.cu", 7, "k", 3),))
-    assert third is not None
-    assert third.line == 8
 
 
 def test_an_inlined_function_is_at_the_line_that_calls_it():
@@ -76,19 +65,6 @@ def test_the_latest_loc_of_a_place_is_the_one_that_is_referred_to():
     (found,) = sources(body)
     assert found is not None
     assert [each.line for each in found.frames] == [30, 9, 3]
-
-
-def test_a_place_that_was_never_named_and_a_function_name_with_an_offset():
-    (found,) = sources(".loc 2 3 5, function_name $L__info_string0+3, inlined_at 1 77 5\nret;")
-    assert found == SourceLine(
-        "/src/kernel.cu", 77, "k", (Frame("/src/kernel.cu", 77, "k", 5), Frame("include/ring.cuh", 3, "uire", 5))
-    )
-
-
-def test_a_file_without_a_name():
-    (found,) = sources(".loc 9 3 5\nret;")
-    assert found is not None
-    assert found.file == "file 9"
 
 
 def test_what_a_compiler_moves_to_the_line_where_the_function_begins_keeps_the_place_inside():

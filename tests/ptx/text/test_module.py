@@ -92,24 +92,10 @@ def test_functions_with_parameters_results_and_without_a_body():
     assert made.function("none") is None
 
 
-def test_comments_of_both_kinds_and_strings_with_slashes_keep_the_lines():
-    text = ptx("/* one\n two ; { */ mov.u32 %r1, 0; // mov\nret;").replace(
-        ".address_size", '.file 1 "http://x//y.cu" // name\n.address_size'
-    )
-    made = read_module(text, "k.ptx")
-    assert [(each.opcode, each.line) for each in made.entries[0].body] == [("mov", 12), ("ret", 13)]
-    assert made.files == {1: "http://x//y.cu"}
-
-
 def test_a_directive_that_is_not_known_is_listed():
     made = module('.pragma "nounroll";\n.novel 1, 2;\nret;', before=".alias a, b;\n.strange thing;\n")
     assert made.unread == ((5, ".strange"), (13, ".novel"))
     assert made.entries[0].pragmas == ((12, "nounroll"),)
-
-
-def test_sections_of_debug_information_are_passed_over():
-    text = ptx("ret;") + ".section .debug_info\n{\n.b32 12\n$L__x:\n.b8 1,2\n}\n\t.section\t.debug_loc\t{\t}\n"
-    assert len(read_module(text, "k.ptx").functions) == 1
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,6 @@ def test_modifiers_are_a_set_in_the_written_order():
     assert not instruction.has_any("expect_tx", "arrive")
 
 
-def test_blanks_between_opcode_and_modifiers():
-    (instruction,) = kernel("mov .u32\t%r1 ,\n   7 ;").body
-    assert instruction[:3] == ("mov", ("u32",), (R1, Immediate(7)))
-
-
 @pytest.mark.parametrize(
     ("guard", "found"),
     [

@@ -58,11 +58,6 @@ def test_variables_of_two_calls_have_names_of_their_own():
     assert [(each.name, each.space, each.size) for each in made.local] == [("p0", "param", 4), ("p0$2", "param", 4)]
 
 
-def test_registers_without_a_percent_sign():
-    made = kernel(".reg .b32 a, b;\nadd.u32 a, a, b;")
-    assert made.body[0].operands == (Register("a"), Register("a"), Register("b"))
-
-
 def test_vector_registers_have_components():
     made = kernel(".reg .v2 .b32 %v;\nmov.u32 %v.x, %v.y;")
     assert made.body[0].operands == (Register("%v.x"), Register("%v.y"))
@@ -79,12 +74,6 @@ def test_a_jump_table_before_the_code():
     assert made.targets == {"tab": ("A", "B", "A")}
     assert made.body[0].operands == (Register("%r1"), CodeLabel("tab"))
     assert made.labels == {"A": 1, "B": 2}
-
-
-def test_a_prototype_is_not_a_place():
-    made = kernel("proto_0 : .callprototype (.param .b32 _) _ (.param .b64 _);\ncall (%r1), %rd1, (%rd2), proto_0;")
-    assert made.labels == {}
-    assert made.body[0].operands[-1] == CodeLabel("proto_0")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pipesim.ptx.work.classes import (
     bytes_of,
     class_of,
     group_product,
-    is_proxy_fence,
     machine_instructions,
     products_of,
 )
@@ -119,8 +118,3 @@ def test_products_of_a_warp_group_take_as_long_for_every_type(types: str) -> Non
 )
 def test_what_the_hardware_has_no_instruction_for_counts_as_several(text: str, count: int) -> None:
     assert machine_instructions(instruction(text)) == count
-
-
-def test_a_fence_between_proxies_is_told_from_others() -> None:
-    assert is_proxy_fence(instruction("fence.proxy.async.shared::cta;"))
-    assert not is_proxy_fence(instruction("fence.acq_rel.gpu;"))

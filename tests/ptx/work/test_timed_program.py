@@ -55,15 +55,6 @@ def between(body: str, warps: int = 1) -> list[tuple[str, dict[str, int]]]:
 ADDS = "".join(f" add.u32 %r{n}, %r{n}, 1;\n" for n in range(10, 16))
 
 
-def test_arithmetic_counts_by_its_instructions() -> None:
-    assert between(ADDS) == [("WORK", {"alu": 6})]
-
-
-def test_what_only_names_a_register_takes_no_time() -> None:
-    assert between(" mov.u32 %r10, %r11;\n") == []
-    assert between(" add.u32 %r10, %r10, 1;\n") == [("WORK", {"alu": 1})]
-
-
 def loop_of(begin: str, step: str, test: str, guard: str = "@%p3") -> str:
     return f" {begin}\nagain:\n{ADDS} {step}\n {test}\n {guard} bra again;\n"
 
@@ -92,12 +83,6 @@ def test_loops_in_loops_count_as_often_as_both_run() -> None:
     outer = f" mov.u32 %r9, 0;\nouter:\n{inner} add.u32 %r9, %r9, 1;\n setp.lt.u32 %p4, %r9, 3;\n @%p4 bra outer;\n"
     ((_, amounts),) = between(outer)
     assert amounts == {"alu": 3 * (4 * 3 + 3)}
-
-
-def test_of_two_arms_one_counts() -> None:
-    arms = " ld.global.u32 %r20, [%rd1];\n setp.gt.u32 %p4, %r20, 7;\n @%p4 bra other;\n" + ADDS + " bra meet;\n"
-    ((_, amounts),) = between(arms + "other:\n" + 5 * ADDS + "meet:\n")
-    assert amounts == {"alu": 1 + 1 + 1 + 6 + 1, "global_accesses": 1}
 
 
 def test_a_register_that_is_written_under_a_guard_may_be_the_loaded_one() -> None:
