@@ -163,3 +163,29 @@ def random_cta_kernel(seed: int, loads: Sequence[tuple[int, str]] = ()) -> tuple
     body = RING_OF_CTA.format(made="\n".join(lines), **chosen)
     launch = Launch("kernel", GRID, (64, 1, 1), parameters=tuple(Parameter("", each) for each in given))
     return text_of(body, _PARAMS), launch
+
+
+def random_sized_kernel(seed: int) -> tuple[str, Launch]:
+    """A random kernel whose trips grow with ``n``, mostly; some CTAs have more, and some sizes are different."""
+    rng = random.Random(seed)
+    lines = [f" add.u32 %r30, %r22, {rng.choice((0, 1, 3, 7))};"]
+    if rng.random() < 0.4:
+        lines.append(f" mad.lo.u32 %r30, %r2{rng.choice('013')}, {rng.choice((1, 2, 5))}, %r30;")
+    lines.append(f" {rng.choice(('shr.u32', 'div.u32'))} %r30, %r30, {rng.choice((1, 2, 3))};")
+    if rng.random() < 0.3:
+        lines.append(f" and.b32 %r31, %r22, {rng.choice((1, 2, 3, 4))};\n add.u32 %r30, %r30, %r31;")
+    if rng.random() < 0.3:
+        lines.append(f" {rng.choice(('min', 'max'))}.u32 %r30, %r30, {rng.choice((2, 5, 40))};")
+    other = 30
+    if rng.random() < 0.4:
+        test = rng.choice(("eq", "gt", "lt"))
+        lines.append(f" setp.{test}.u32 %p4, %r{rng.choice((20, 22, 30))}, {rng.choice((1, 3, 9, 30, 70))};")
+        lines.append(f" selp.u32 %r32, {rng.choice((0, 1))}, 0, %p4;\n add.u32 %r32, %r32, %r30;")
+        other = 32
+    a, b = rng.choice(((20, 20), (22, 30), (30, 22)))
+    return ring_of_cta(
+        "\n".join(lines), (3, 2, 1), rng.randrange(1, 9), trips=30, other=other, most=0x7FFFFFFF,
+        shared=rng.choice((20, 22, 30)), put=rng.choice((20, 22, 30)), got=rng.choice((20, 22)),
+        words=rng.choice((0, 0, 4, 12)), a=a, b=b, compare=rng.choice(("lt.u32", "gt.s32", "eq.u32", "ne.u32")),
+        guard="" if rng.random() < 0.3 else "// ",
+    )  # fmt: skip

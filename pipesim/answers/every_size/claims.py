@@ -29,11 +29,11 @@ class EverySize:
     def __init__(self, target: Target, words: Sequence[AnyWord]) -> None:
         self._target = target
         self._seen: set[Hashable] = set()
-        self._words = [_Word(SizeClasses.of(target, each)) for each in words]
+        self.words = [WordClaim(SizeClasses.of(target, each)) for each in words]
         self._tried = 0
 
     def __iter__(self) -> Iterator[Target]:
-        for word in self._words:
+        for word in self.words:
             for one in word.due():
                 for kind, program in one.kinds:
                     if self._is_new(program):
@@ -48,12 +48,12 @@ class EverySize:
 
     def _combined(self) -> Iterator[Target]:
         """Small values of all words together."""
-        if len(self._words) < 2:
+        if len(self.words) < 2:
             return
-        sides = [[each.value for each in word.classes.known[:_TOGETHER]] for word in self._words]
+        sides = [[each.value for each in word.classes.known[:_TOGETHER]] for word in self.words]
         for values in sorted(product(*sides), key=lambda each: (sum(each), each))[:_MOST_TOGETHER]:
             target = self._target
-            for word, value in zip(self._words, values, strict=True):
+            for word, value in zip(self.words, values, strict=True):
                 target = target.with_setting(word.classes.name, value)
             self._tried += 1
             assert target.program is not None
@@ -63,21 +63,22 @@ class EverySize:
     @property
     def ranges(self) -> tuple[ProvedRange, ...]:
         """What is proved of each word, the others being as they are, if all that iterating gave was proved."""
-        return tuple(word.proved() for word in self._words)
+        return tuple(word.proved() for word in self.words)
 
     @property
     def together(self) -> ProvedTogether | None:
         """What is proved of several words together."""
-        names = tuple(word.classes.name for word in self._words)
+        names = tuple(word.classes.name for word in self.words)
         return ProvedTogether(names, self._tried, {}) if self._tried else None
 
 
-class _Word:
+class WordClaim:
     """The classes of one word, and for the first CTA of each kind what repeats."""
 
     def __init__(self, classes: SizeClasses) -> None:
         self.classes = classes
-        self._repeats: list[EveryValue | SomeValues] = []
+        self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
+        self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
         self.by_code = True  #: whether the code shows that what repeats always does
         self._repeats_at: dict[int, bool] = {}  # by the values of classes
@@ -88,8 +89,9 @@ class _Word:
         few = [each for n in range(_FEW_CLASSES) if (each := self.classes[n]) is not None]
         if not self.classes.complete:
             self._ctas = sorted({kind.cta for each in few for kind, _ in each.kinds})
-            self._repeats = [self._verdict(cta) for cta in self._ctas]
-        upto = 1 + max(map(_end_of, self._repeats), default=len(few) - 1)
+            for cta in self._ctas:
+                self.found[cta] = self._verdict(cta)
+        upto = 1 + max(map(_end_of, self.found.values()), default=len(few) - 1)
         yield from [each for n in range(upto) if (each := self.classes[n]) is not None]
 
     def _verdict(self, cta: int) -> EveryValue | SomeValues:
@@ -99,8 +101,8 @@ class _Word:
             one = self.classes[number]
             return None if one is None else one.program_of(cta, places)
 
-        looked = Family(self.classes.name, program)
-        found = looked.verdict()
+        looked = self.families[cta] = Family(self.classes.name, program)
+        found = self.found[cta] = looked.verdict()
         if not isinstance(found, EveryValue):
             return found
         if not self._widths_repeat(found):
@@ -153,10 +155,10 @@ class _Word:
         whole = all(each.complete for each in known)
         if self.classes.complete and whole:
             return ProvedRange(name, low, high, step=step, most=high)
-        checked = known[min(min(map(_end_of, self._repeats), default=0), len(known) - 1)].last
-        every = [each for each in self._repeats if isinstance(each, EveryValue)]
-        if not whole or len(every) < len(self._repeats):
-            why = next((each.why for each in self._repeats if isinstance(each, SomeValues)), Stop.OTHERWISE)
+        checked = known[min(min(map(_end_of, self.found.values()), default=0), len(known) - 1)].last
+        every = [each for each in self.found.values() if isinstance(each, EveryValue)]
+        if not whole or len(every) < len(self.found):
+            why = next((each.why for each in self.found.values() if isinstance(each, SomeValues)), Stop.OTHERWISE)
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
         lap = lcm(*(known[each.first + each.lap].value - known[each.first].value for each in every))
         first = known[max(each.first for each in every)].value
