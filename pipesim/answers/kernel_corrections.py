@@ -20,6 +20,7 @@ from pipesim.model.groups import PARITY_WAITS
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.added_line import beside
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, with_places
 from pipesim.prove.repair.correction import Correction, corrections
@@ -82,11 +83,16 @@ class _Trial:
             return ()
         by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, _LAST_OF_LINES)
         if by_line or not self.lines.several_a_line:
-            return by_line
+            return tuple(map(self._in_source, by_line))
         self._program = with_places(program, self.lines.where, self._kernel.ptx.name)
         placed = self._program
         by_place = corrections(placed, alike[0], placed, self._unit, _MOST_TRIED, self._holds, _LAST_OF_PLACES)
-        return tuple(replace(c, line=_author(c.line), source=_author(c.source)) for c in by_place)
+        return tuple(map(self._in_source, by_place))
+
+    def _in_source(self, found: Correction) -> Correction:
+        """With the author's lines alone."""
+        added = beside(found.added, self.lines.line_in_function)
+        return replace(found, line=_author(found.line), source=_author(found.source), added=added)
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""

@@ -14,6 +14,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair
 from pipesim.prove.repair.sites import members, stages_of
+from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.synchronisation import synchronises
 from pipesim.ptx.flow.graph import ENDS
@@ -84,6 +85,20 @@ class KernelLines:
             if line in lines
         }
         return found.pop() if len(found) == 1 else ""
+
+    def line_in_function(self, agent: int, pc: int, other: int) -> str:
+        """The line of an operation in the innermost function in which the other one is as well, "" if there is none."""
+        where = self.where[agent]
+        if not (0 <= pc < len(where) and 0 <= other < len(where)):
+            return ""
+        at = {each.line: each.source.frames for each in self._function.body if each.source is not None}
+        frames, others = at.get(where[pc], ()), at.get(where[other], ())
+        same = next(
+            (n for n, (a, b) in enumerate(zip(frames, others, strict=False)) if a != b), min(len(frames), len(others))
+        )
+        inside = same < min(len(frames), len(others)) and frames[same].function == others[same].function
+        frame = frames[same if inside else same - 1] if same or inside else None
+        return f"{short_file(frame.file)}:{frame.line}" if frame is not None else ""
 
     def instruction(self, position: int) -> Instruction:
         """By its position in the body."""

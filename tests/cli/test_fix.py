@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pipesim.answers.kernel_lines import KernelLines
+from pipesim.model.ops import Fence, Op, Operation
+from pipesim.prove.repair.added_line import AddedLine, beside
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.ptx.text.instruction import Frame
 from pipesim.report.text.source_fix import source_fix
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -84,6 +90,81 @@ def test_only_a_number_that_is_written_once_is_replaced(text: str, after: str | 
     count = Correction(Repair(RepairKind.COUNT, "", "empty", 2, 3), "", "", f"{tmp_path / 'k.cu'}:1")
     fix = source_fix(count)
     assert (fix.after if fix is not None else None) == after
+
+
+STORES = """from pipesim import Engine, Fence, Protocol, Warp
+
+
+def stores(tiles: int = 3) -> Protocol:
+    p = Protocol("stores")
+    out = p.smem("out", slots=1, nbytes=4096)
+
+    @p.role("epilogue")
+    def epilogue(warp: Warp) -> None:
+        with warp.elect_one():
+            for i in range(tiles):
+                warp.write(out[0], i)
+                warp.fence(Fence.PROXY_ASYNC)
+                warp.async_read(
+                    Engine.BULK, out[0], i
+                )
+                warp.commit(Engine.BULK)
+                warp.wait_group(Engine.BULK)
+
+    return p
+"""
+PROPOSED = {
+    "commit": "                )\n+                warp.commit(Engine.BULK)  # proposed by pipesim\n",
+    "fence": ", i)\n+                warp.fence(Fence.PROXY_ASYNC)  # proposed by pipesim\n                 warp.asy",
+    "wait_group": "(Engine.BULK)\n+                warp.wait_group(Engine.BULK)  # proposed by pipesim\n",
+}
+
+
+@pytest.mark.parametrize("left_out", PROPOSED)
+def test_a_statement_that_is_missing_is_proposed_and_not_written(left_out: str, call: Call) -> None:
+    """It stands in the block of the statement before it, is a call of the same warp, and is marked."""
+    text = "".join(line for line in STORES.splitlines(keepends=True) if f"warp.{left_out}(" not in line)
+    Path("stores.py").write_text(text)
+    answer = call("check", "stores.py", "--fix", "--write")
+    assert answer.code == 1
+    assert PROPOSED[left_out] in answer.out
+    assert Path("stores.py").read_text() == text
+
+
+FENCE_OP, SYNC = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0), (int(Op.BAR_SYNC), 0, 128, 32)
+
+
+@pytest.mark.parametrize(
+    ("op", "number", "line", "before", "after"),
+    [
+        (FENCE_OP, -1, 2, False, '        asm volatile("fence.proxy.async;" ::: "memory");  // proposed by pipesim'),
+        (SYNC, 3, 4, True, '        asm volatile("bar.sync 3, 128;" ::: "memory");  // proposed by pipesim'),
+        ((int(Op.FENCE), int(Fence.SC), 0), -1, 2, False, None),
+    ],
+)
+def test_a_proposal_in_cuda(op: Operation, number: int, line: int, before: bool, after: str, tmp_path: Path) -> None:
+    lines = ["    if (mine) {", "        put(tile,", "            value);", "        arrive(full);", "    }"]
+    (tmp_path / "k.cu").write_text("\n".join(lines))
+    added = AddedLine(op, number, (), f"{tmp_path / 'k.cu'}:{line}", before)
+    fix = source_fix(Correction(Repair(RepairKind.FENCE, "", ""), "", "", added=added))
+    expected = "\n".join((*lines[:3], after, *lines[3:])) if after else None
+    assert (fix.texts[1] if fix is not None else None) == expected
+
+
+def test_the_line_is_that_in_the_function_of_both_operations() -> None:
+    """Of two operations in one call of a function its own line, of two in the kernel the line of the call."""
+    put = [Frame("k.cu", 20, "kernel", 1), Frame("k.cu", 5, "put", 1)]
+    frames = [
+        put,
+        [put[0], Frame("k.cu", 7, "put", 1)],
+        [Frame("k.cu", 21, "kernel", 1), Frame("k.cu", 9, "arrive", 1)],
+    ]
+    body = [SimpleNamespace(line=n, source=SimpleNamespace(frames=each)) for n, each in enumerate(frames)]
+    reading: Any = SimpleNamespace(program=None, lines=[(0, 1, 2)], offsets=(), function=SimpleNamespace(body=body))
+    line: Any = KernelLines(reading, reading).line_in_function
+    added = AddedLine(FENCE_OP, -1, ((0, 1),))
+    found = [beside(replace(added, places=((0, at),)), line) for at in (1, 2, 3)]
+    assert [each and (each.line, each.before) for each in found] == [("k.cu:5", False), ("k.cu:20", False), None]
 
 
 def test_write_needs_fix_and_fix_prints_text(call: Call) -> None:

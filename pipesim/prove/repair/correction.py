@@ -17,6 +17,7 @@ from pipesim.prove.any_size.laps import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.added_line import AddedLine, added_line, beside, line_of
 from pipesim.prove.repair.applicable import (
     fences,
     fences_of_writes,
@@ -43,13 +44,15 @@ MOST_ASKED = 60_000  #: operations of the program that was asked for
 class Correction:
     """What to change, in a sentence, and the author's line of it ("" where there is none).
 
-    ``source``: the line of the author's source to which all of the change maps, "" if it is not one.
+    ``source``: the line of the author's source to which all of the change maps, "" if it is not one; ``added``: what is
+    added beside one.
     """
 
     repair: Repair
     said: str
     line: str
     source: str = ""
+    added: AddedLine | None = None
 
 
 def corrections(
@@ -89,7 +92,8 @@ def corrections(
         if large is None:
             continue
         line = place_of(program, repair) or place_of(asked, repair)
-        proved = rank, Correction(repair, sentence(repair), line, _only_line(asked, large))
+        added = beside(added_line(asked, large), line_of(asked))
+        proved = rank, Correction(repair, sentence(repair), line, _only_line(asked, large), added)
         if repair.serialises and not found:
             held = proved
             continue

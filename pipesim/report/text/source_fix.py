@@ -1,4 +1,7 @@
-"""A correction as an edit of one line of the author's source, where it maps to one: as a diff, and in the file."""
+"""A correction as an edit of one line of the author's source, where it maps to one: as a diff, and in the file.
+
+A statement that is added beside one line is a proposal: it is shown, and not written.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import UsageError
 from pipesim.inputs import InputKind, is_source
+from pipesim.model.ops import Engine, Fence, Op, operand
+from pipesim.prove.repair.added_line import AddedLine
 from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.ptx.source_files import path_of
@@ -19,16 +24,22 @@ from pipesim.report.text.words import place
 _SOURCE = InputKind("source file", MAX_PTX_BYTES, UsageError, "correct it by hand")
 #: One number of the line is another one.
 _NUMBERS = frozenset({RepairKind.COUNT, RepairKind.EXPECT, RepairKind.THREADS, RepairKind.DEPTH})
+_OF_WARP = re.compile(r"\b(\w+)\.(?:read|write|async_\w+|tma_\w+|mma|work|fence|commit|wait_group|bar_\w+|elect_one)\(")
+_GROUPS = {0: "cp.async.bulk.{}", 1: "cp.async.{}", 2: "wgmma.{}.sync.aligned"}  #: by engine
 _WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?")  # a statement that is nothing else
 
 
 @dataclass(frozen=True)
 class SourceFix:
-    """The line ``number`` of a file, from 1 on, and what it is afterwards; None: it is deleted."""
+    """The line ``number`` of a file, from 1 on, and what it is afterwards; None: it is deleted.
+
+    ``proposed``: a statement is added, whose words or place the author may want otherwise.
+    """
 
     path: Path
     number: int
     after: str | None
+    proposed: bool = False
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -48,28 +59,91 @@ class SourceFix:
 
 def source_fix(correction: Correction) -> SourceFix | None:
     """The edit of one line, None where it is not one: a number that is not written in it, or several times."""
-    name, _, number = correction.source.rpartition(":")
-    path = Path(path_of(name)) if name else None
-    if path is None or not is_source(path) or path.suffix == ".ptx" or not number.isdecimal():
+    found = _lines_of(correction.source or (correction.added.line if correction.added is not None else ""))
+    if found is None:
         return None
-    lines = _SOURCE.read_text(path).splitlines()
-    if not 0 < int(number) <= len(lines):
-        return None
-    text, repair = lines[int(number) - 1], correction.repair
+    path, lines, number = found
+    if not correction.source and correction.added is not None:
+        return _proposal(path, lines, number, correction.added)
+    text, repair = lines[number - 1], correction.repair
     if repair.kind in _NUMBERS:
         was = re.compile(rf"(?<![\w.]){repair.was}(?![\w.])")
         code = re.split(r"//|#", text, maxsplit=1)[0]
         if len(was.findall(code)) != 1:
             return None
-        return SourceFix(path, int(number), was.sub(str(repair.value), code) + text[len(code) :])
+        return SourceFix(path, number, was.sub(str(repair.value), code) + text[len(code) :])
     if repair.kind is RepairKind.NOT_PAST and _WAY_PAST.fullmatch(text):
-        return SourceFix(path, int(number), None)
+        return SourceFix(path, number, None)
     return None
 
 
+def _lines_of(source: str) -> tuple[Path, list[str], int] | None:
+    """The file of a place, its lines, and the number of the line; None where it cannot be read."""
+    name, _, number = source.rpartition(":")
+    path = Path(path_of(name)) if name else None
+    if path is None or not is_source(path) or path.suffix == ".ptx" or not number.isdecimal():
+        return None
+    lines = _SOURCE.read_text(path).splitlines()
+    return (path, lines, int(number)) if 0 < int(number) <= len(lines) else None
+
+
+def _proposal(path: Path, lines: list[str], number: int, added: AddedLine) -> SourceFix | None:
+    """The statement before the line, or after the statement that begins there; in a block that it opens, first."""
+    python, last = path.suffix == ".py", number
+    while not added.before and last < len(lines) and not _closed("".join(lines[number - 1 : last])):
+        last += 1
+    text = lines[last - 1]
+    opens = not added.before and text.rstrip().endswith((":", "{"))
+    inside = next((line for line in lines[last:] if line.strip()), "") if opens else lines[number - 1]
+    statement = _in_python(added, lines[number - 1]) if python else _in_cuda(added)
+    if not statement:
+        return None
+    new = f"{inside[: len(inside) - len(inside.lstrip())]}{statement}  {'#' if python else '//'} proposed by pipesim"
+    return SourceFix(path, last, f"{new}\n{text}" if added.before else f"{text}\n{new}", proposed=True)
+
+
+def _closed(text: str) -> bool:
+    """Whether all brackets are closed, apart from that of a block."""
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+    return bare.count("(") <= bare.count(")") and bare.count("[") <= bare.count("]")
+
+
+def _in_python(added: AddedLine, near: str) -> str:
+    """A call of a warp, which is called as in the line beside it."""
+    op = added.op
+    found = _OF_WARP.search(near)
+    warp = found[1] if found is not None else "w"
+    match op[0]:
+        case Op.FENCE:
+            return f"{warp}.fence(Fence.{Fence(operand(op, 'fence')).name})"
+        case Op.COMMIT:
+            return f"{warp}.commit(Engine.{Engine(operand(op, 'engine')).name})"
+        case Op.WAIT_GROUP:
+            left = f", {operand(op, 'groups')}" if operand(op, "groups") else ""
+            return f"{warp}.wait_group(Engine.{Engine(operand(op, 'engine')).name}{left})"
+    return f"{warp}.bar_sync({added.number}, {operand(op, 'threads')})"
+
+
+def _in_cuda(added: AddedLine) -> str:
+    """A statement in PTX; "" for what has another form in each kernel."""
+    op = added.op
+    match op[0]:
+        case Op.FENCE if operand(op, "fence") == Fence.PROXY_ASYNC:
+            text = "fence.proxy.async;"
+        case Op.COMMIT if operand(op, "engine") in _GROUPS:
+            text = _GROUPS[operand(op, "engine")].format("commit_group") + ";"
+        case Op.WAIT_GROUP if operand(op, "engine") in _GROUPS:
+            text = f"{_GROUPS[operand(op, 'engine')].format('wait_group')} {operand(op, 'groups')};"
+        case Op.BAR_SYNC:
+            text = f"bar.sync {added.number}, {operand(op, 'threads')};"
+        case _:
+            return ""
+    return f'asm volatile("{text}" ::: "memory");'
+
+
 def writable(fixes: Iterable[SourceFix]) -> list[SourceFix]:
-    """Those of files below the current folder, each line once. UsageError for a file elsewhere, such as a library's."""
-    found = list(dict.fromkeys(fixes))
+    """Those that are no proposals, each line once. UsageError for a file that is not below the current folder."""
+    found = list(dict.fromkeys(fix for fix in fixes if not fix.proposed))
     for fix in found:
         inside = fix.path.resolve().is_relative_to(Path.cwd().resolve())
         if not inside or "site-packages" in fix.path.parts:

@@ -1,0 +1,63 @@
+"""What a correction adds to a program, where it is one operation beside one line of the author's source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.program import Program
+
+_BESIDE = frozenset({Op.FENCE, Op.COMMIT, Op.WAIT_GROUP, Op.BAR_SYNC})  #: those that name no stage
+
+
+@dataclass(frozen=True)
+class AddedLine:
+    """An operation that is added after the operations of a line, or ``before`` them; ``number``: its named barrier.
+
+    ``places``: agents, and the number of their operation that follows it.
+    """
+
+    op: Operation
+    number: int
+    places: tuple[tuple[int, int], ...]
+    line: str = ""
+    before: bool = False
+
+
+def added_line(program: Program, changed: Program) -> AddedLine | None:
+    """The operation that agents have more, without a line yet; None if it is not one."""
+    places: dict[tuple[int, int], Operation] = {}
+    for agent, (code, now) in enumerate(zip(program.code, changed.code, strict=True)):
+        at = 0
+        for op in now if now != code else ():
+            if at < len(code) and op == code[at]:
+                at += 1
+            else:
+                places[agent, at] = op
+        if now != code and at < len(code):
+            return None
+    ops = set(places.values())
+    op = ops.pop() if len(ops) == 1 else ()
+    if not op or op[0] not in _BESIDE or (op[0] == Op.COMMIT and operand(op, "barrier") >= 0):
+        return None
+    return AddedLine(op, changed.named_barrier(op), tuple(places))
+
+
+def beside(added: AddedLine | None, line: Callable[[int, int, int], str]) -> AddedLine | None:
+    """With the one line that it comes after at all places, else before; None where there is none.
+
+    ``line``: of the second operation of an agent, beside the third.
+    """
+    if added is None:
+        return None
+    for step in (1, 0):
+        lines = {line(agent, at - step, at + step - 1) for agent, at in added.places}
+        if len(lines) == 1 and (found := lines.pop()):
+            return AddedLine(added.op, added.number, added.places, found, not step)
+    return None
+
+
+def line_of(program: Program) -> Callable[[int, int, int], str]:
+    """The author's line of an operation, "" beyond an agent's code."""
+    return lambda agent, pc, _: program.line(agent, pc) if 0 <= pc < len(program.code[agent]) else ""
