@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import Operation
 from pipesim.model.program import Program
-
-_BESIDE = frozenset({Op.FENCE, Op.COMMIT, Op.WAIT_GROUP, Op.BAR_SYNC})  #: those that name no stage
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,9 @@ def added_line(program: Program, changed: Program) -> AddedLine | None:
         if now != code and at < len(code):
             return None
     ops = set(places.values())
-    op = ops.pop() if len(ops) == 1 else ()
-    if not op or op[0] not in _BESIDE or (op[0] == Op.COMMIT and operand(op, "barrier") >= 0):
+    if len(ops) != 1:
         return None
+    op = ops.pop()
     return AddedLine(op, changed.named_barrier(op), tuple(places))
 
 

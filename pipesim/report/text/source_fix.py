@@ -109,19 +109,21 @@ def _closed(text: str) -> bool:
 
 
 def _in_python(added: AddedLine, near: str) -> str:
-    """A call of a warp, which is called as in the line beside it."""
+    """A call of a warp, which is called as in the line beside it; "" for what is about a stage."""
     op = added.op
     found = _OF_WARP.search(near)
     warp = found[1] if found is not None else "w"
     match op[0]:
         case Op.FENCE:
             return f"{warp}.fence(Fence.{Fence(operand(op, 'fence')).name})"
-        case Op.COMMIT:
+        case Op.COMMIT if operand(op, "barrier") < 0:
             return f"{warp}.commit(Engine.{Engine(operand(op, 'engine')).name})"
         case Op.WAIT_GROUP:
             left = f", {operand(op, 'groups')}" if operand(op, "groups") else ""
             return f"{warp}.wait_group(Engine.{Engine(operand(op, 'engine')).name}{left})"
-    return f"{warp}.bar_sync({added.number}, {operand(op, 'threads')})"
+        case Op.BAR_SYNC:
+            return f"{warp}.bar_sync({added.number}, {operand(op, 'threads')})"
+    return ""
 
 
 def _in_cuda(added: AddedLine) -> str:
@@ -130,7 +132,7 @@ def _in_cuda(added: AddedLine) -> str:
     match op[0]:
         case Op.FENCE if operand(op, "fence") == Fence.PROXY_ASYNC:
             text = "fence.proxy.async;"
-        case Op.COMMIT if operand(op, "engine") in _GROUPS:
+        case Op.COMMIT if operand(op, "engine") in _GROUPS and operand(op, "barrier") < 0:
             text = _GROUPS[operand(op, "engine")].format("commit_group") + ";"
         case Op.WAIT_GROUP if operand(op, "engine") in _GROUPS:
             text = f"{_GROUPS[operand(op, 'engine')].format('wait_group')} {operand(op, 'groups')};"
