@@ -3,7 +3,7 @@
 ``python tools/judge_ctas.py KERNEL.ptx ...`` for kernels with their launch files, ``--random N`` for random ones, and
 ``--contents N`` for random ones with a free array, or that are handed out tiles: with all of these. Of a grid with more
 clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA
-alone, N times in each kernel, and says whether the check names that CTA.
+alone, until N are refuted in each kernel where only that CTA is read, and says whether a check of the launch names it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, product
@@ -23,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
+from pipesim.answers.budget import states_of
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -139,19 +141,28 @@ def without_an_arrive(text: str, launch: Launch, rng: random.Random) -> tuple[st
 _ARRIVE = re.compile(r"\s*(\{\s*)?(@\S+\s+)?mbarrier\.arrive[^;{}]*;\s*(\})?\s*$", re.ASCII)
 
 
-def _judge_mutants(ptx: Path, count: int) -> bool:
-    """Whether the check of every CTA finds what the check of the one without the arrive does, and names it."""
-    launch, rng, right = read_kernel(ptx).kernel.launch, random.Random(1), True
-    for _ in range(count if prod(launch.grid) > 1 else 0):
-        text, line, cta = without_an_arrive(ptx.read_text(), launch, rng)
+def _judge_mutants(ptx: Path, count: int) -> Counter[str]:
+    """What became of kernels each of which has one arrive less in one CTA, where that CTA then fails."""
+    first, rng, found = read_kernel(ptx), random.Random(1), Counter[str]()
+    for _ in range(4 * count if prod(first.kernel.launch.grid) > 1 else 0):
+        text, line, cta = without_an_arrive(ptx.read_text(), first.kernel.launch, rng)
         with TemporaryDirectory() as folder:
             file, given = Path(folder) / ptx.name, str(ptx.with_suffix(".json"))
             file.write_text(text)
-            every, alone = (check(find(str(file), launch=given, sets=s), {}, quick=True) for s in ((), (f"cta={cta}",)))
-        right &= every.verdict is alone.verdict and (every.verdict is Verdict.PROVED or cta in every.scope.ctas)
-        said = f"alone {alone.verdict.value}, {every.verdict.value} in {ctas_words(every.scope)}"
+            one = find(str(file), launch=given, sets=(f"cta={cta}",))
+            states = states_of(None, one.build())
+            alone = check(one, {}, quick=True, max_states=states).verdict
+            if alone is not Verdict.REFUTED:  # the CTA does not come there, or can do without the arrive
+                found["not refuted alone"] += 1
+                continue
+            every = check(find(str(file), launch=given), {}, quick=True, max_states=states)
+        named = every.verdict is Verdict.REFUTED and cta in every.scope.ctas
+        found["named" if named else "MISSED"] += 1
+        said = f"{every.verdict.value} in {ctas_words(every.scope)}"
         print(f"{ptx.parent.name}/{ptx.stem}: line {line} not in CTA {cta}: {said}", flush=True)
-    return right
+        if found["named"] + found["MISSED"] == count:
+            break
+    return found
 
 
 def _judge(name: str, first: Extraction, most: int) -> bool:
@@ -175,8 +186,9 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=0, metavar="N")
     options = parser.parse_args()
     if options.mutants:
-        noticed = [_judge_mutants(each, options.mutants) for each in options.kernels]
-        return 0 if all(noticed) else 1
+        noticed = sum((_judge_mutants(each, options.mutants) for each in options.kernels), Counter[str]())
+        print(", ".join(f"{number} {what}" for what, number in noticed.items()))
+        return 1 if noticed["MISSED"] else 0
     right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
     for seed in range(options.first_seed, options.first_seed + options.random):
         text, launch = random_cta_kernel(seed)

@@ -134,7 +134,8 @@ class Counterexample:
     @property
     def proved_with(self) -> str:
         """What is known about each of its corrections."""
-        return "proved with both changes" if self.after is not None else "proved with this change"
+        alone = f" in CTA {self.kinds[0].cta:,}" if self.kinds else ""  # other CTAs are not read with the change
+        return f"proved{alone} with {'both changes' if self.after is not None else 'this change'}"
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,8 @@ def _some_words(report: CheckReport) -> str:
 
 def _corrected_words(report: CheckReport) -> str:
     """A waived finding hides nothing where one change is known with which all is proved."""
+    if sum(each.verdict is Verdict.REFUTED for each in report.kinds) > 1:
+        return f"; what findings hide in other CTAs than {ctas_words(report.scope)} was not looked for"
     known = next((each for shown in report.refutations if shown.after is None for each in shown.corrections), None)
     return f"; it is proved with this change: {known.said}" if known is not None else ""
 
