@@ -14,8 +14,7 @@ from pipesim.answers.run import run
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.run import RunReport
-from pipesim.answers.views.trace import TraceComparison
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import TraceComparison, VerifyReport
 from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError

@@ -19,8 +19,7 @@ from pipesim.api.call_arguments import (
     profile_from,
 )
 from pipesim.api.result import VerdictResult
-from pipesim.report.pages.advise import advise_lines
-from pipesim.report.sentences.advise import advise_sentence, change_words
+from pipesim.report.pages.advise import advise_lines, advise_sentence, change_words
 from pipesim.trace.tables import Rows
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pipesim.answers.views.against import AgainstReport
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
-from pipesim.report.pages.against import against_lines
-from pipesim.report.sentences.against import against_sentence, change_sentence
+from pipesim.report.pages.against import against_lines, against_sentence, change_sentence
 from pipesim.trace.tables import Rows
 
 

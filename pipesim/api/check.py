@@ -9,8 +9,7 @@ from pipesim.answers.against import against as compare_versions
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.triage import Triage, TriagePolicy
-from pipesim.answers.views.brief import Brief
-from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.check import Brief, CheckReport
 from pipesim.api.against import AgainstResult
 from pipesim.api.call_arguments import (
     Given,
@@ -32,8 +31,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.ptx.source_files import lines_read_from
-from pipesim.report.findings.brief import brief_of
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import brief_of, in_short
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.source import text_of, whole_text_of
 from pipesim.trace.tables import Rows

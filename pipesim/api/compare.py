@@ -41,7 +41,7 @@ from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.report.pictures.timeline import Moment
 from pipesim.report.sentences.times import time_in_short
 from pipesim.report.sentences.trace import comparison_reason
-from pipesim.report.text.printable import printable
+from pipesim.report.text.words import printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import trace_scene
 from pipesim.timed.profile import Profile

@@ -8,11 +8,10 @@ from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.api.timelines import WIDTH, lines_of
 from pipesim.export.html.page import Page, SourceText
 from pipesim.model.program import Program
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import in_short
 from pipesim.report.pages.check import check_lines
-from pipesim.report.text.printable import printable
 from pipesim.report.text.source import lines_around
-from pipesim.report.text.words import parameters, place
+from pipesim.report.text.words import parameters, place, printable
 from pipesim.scene.story import Story, story
 
 

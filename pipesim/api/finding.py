@@ -9,8 +9,8 @@ from pipesim.answers.views.check import Counterexample
 from pipesim.api.result import Result
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.prove.counterexample.words import Line
+from pipesim.report.findings.brief import in_short
 from pipesim.report.findings.finding import claim_of, finding_lines
-from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg

@@ -28,8 +28,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.model.program import Program
 from pipesim.report.pages.run import run_lines
-from pipesim.report.text.printable import printable
-from pipesim.report.text.words import count
+from pipesim.report.text.words import count, printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import DEFAULT_BUDGET

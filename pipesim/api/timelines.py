@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pipesim.model.program import Program
-from pipesim.report.text.printable import printable
+from pipesim.report.text.words import printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene, trace_scene
 from pipesim.timed.profile import Profile, profile_for

@@ -7,8 +7,7 @@ from pipesim.api.result import html_of
 from pipesim.errors import PipesimError
 from pipesim.model.program import Program
 from pipesim.report.pictures.scene_svg import scene_svg
-from pipesim.report.text.printable import printable
-from pipesim.report.text.words import count, number, parameters
+from pipesim.report.text.words import count, number, parameters, printable
 from pipesim.scene.parts import RunScene, Scene
 from pipesim.scene.runs import trace_scene
 from pipesim.trace.schema import Trace

@@ -10,8 +10,7 @@ from pathlib import Path
 from pipesim.answers.evidence import HardwareSource
 from pipesim.answers.verify import MOST_STATES
 from pipesim.answers.verify import verify as verify_answer
-from pipesim.answers.views.trace import TraceComparison
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import TraceComparison, VerifyReport
 from pipesim.api.call_arguments import (
     Given,
     GivenBoxes,

@@ -80,7 +80,7 @@ def _pair(options: argparse.Namespace) -> int:
                 correction=f"leave {name} out, or name one trace only",
             )
 
-    from pipesim.answers.pair import compare_pair
+    from pipesim.answers.compare import compare_pair
     from pipesim.export.documents import document_of
     from pipesim.report.pages.pair import pair_lines
     from pipesim.trace.files import read_trace

@@ -91,7 +91,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.export.documents import document
     from pipesim.export.promela import to_promela
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
     from pipesim.trace.whole import write_whole
 
     _, program = build_target(options, options.protocol)

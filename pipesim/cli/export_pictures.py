@@ -67,7 +67,7 @@ def _draw(options: argparse.Namespace, picture: str, path: Path) -> int:
     parts = _timeline(options) if picture == TIMELINE else _counterexample(options, picture)
 
     from pipesim.export.documents import document
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
     from pipesim.trace.whole import write_whole
 
     with progress(f"writing {path}"):
@@ -152,7 +152,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
     from pipesim.answers.run import run
     from pipesim.api.timelines import WIDTH, lines_of
     from pipesim.report.pages.run import run_lines
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
     from pipesim.scene.parts import Scene
     from pipesim.scene.runs import simulated_scene
     from pipesim.timed.profile import load_profile
@@ -168,7 +168,7 @@ def _simulation(options: argparse.Namespace, name: str) -> tuple[Scene, list[str
 def _recorded_scene(options: argparse.Namespace, path: str, name: str | None) -> tuple[Scene, list[str]]:
     """A trace, with the simulation above it if a protocol is beside it."""
     from pipesim.api.timelines import comparison_report, comparison_scene
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
     from pipesim.scene.parts import Scene
     from pipesim.scene.runs import trace_scene
     from pipesim.timed.profile import load_profile
@@ -212,7 +212,7 @@ def _with_program(
 
 
 def _two(options: argparse.Namespace, paths: list[str]) -> tuple[Scene, list[str]]:
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
     from pipesim.scene.parts import Scene
     from pipesim.scene.runs import trace_scene
     from pipesim.trace.files import read_trace
@@ -227,7 +227,7 @@ def _two(options: argparse.Namespace, paths: list[str]) -> tuple[Scene, list[str
 
 def _label(trace: Trace, path: str) -> str:
     """What a run of a trace is called."""
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
 
     return printable(f"{trace.meta.source}, {trace.meta.device.name or 'unknown device'} ({Path(path).name})")
 
@@ -278,7 +278,7 @@ def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes
 def _first_counterexample(options: argparse.Namespace) -> tuple[Target, CheckReport, Counterexample]:
     """The first counterexample of the protocol. UsageError if there is none."""
     from pipesim.answers.check import check
-    from pipesim.report.findings.in_short import in_one_line
+    from pipesim.report.findings.brief import in_one_line
 
     if options.other is not None or is_trace(options.protocol):
         raise UsageError("a counterexample is of one protocol", correction="name the protocol alone, without traces")

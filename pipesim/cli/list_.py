@@ -11,7 +11,7 @@ from pipesim.cli.completers import built_in
 from pipesim.cli.output import emit, progress, write_report
 
 if TYPE_CHECKING:
-    from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
+    from pipesim.answers.views.summary import ProtocolRow, ProtocolTraces
     from pipesim.targets import Target
     from pipesim.trace.library import StoredTrace
 
@@ -25,7 +25,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.protocol_process import find
     from pipesim.protocols.catalog import BUILT_IN
-    from pipesim.report.text.table import list_lines, protocol_lines
+    from pipesim.report.pages.show import list_lines, protocol_lines
 
     if options.protocol is not None:
         with progress(f"flattening {options.protocol}"):
@@ -59,7 +59,7 @@ def _show(
 
 def _row(target: Target, stored: Sequence[StoredTrace]) -> ProtocolRow:
     """One protocol with its defaults; barriers of one name stand together."""
-    from pipesim.answers.views.rows import ProtocolRow
+    from pipesim.answers.views.summary import ProtocolRow
     from pipesim.explain.anatomy.read import anatomy
 
     found = anatomy(target.build())
@@ -90,7 +90,7 @@ def _stored_traces(named: str = "*") -> tuple[StoredTrace, ...]:
 
 def _traces(target: Target, stored: Sequence[StoredTrace]) -> tuple[ProtocolTraces, ...]:
     """The recordings of a protocol, counted by device."""
-    from pipesim.answers.views.rows import ProtocolTraces
+    from pipesim.answers.views.summary import ProtocolTraces
 
     mine = [trace for trace in stored if trace.meta.protocol == target.name]
     usual = target.defaults

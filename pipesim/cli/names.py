@@ -21,7 +21,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document
     from pipesim.ptx.kernel import names_in_force
     from pipesim.ptx.launch.file import launch_json, names_json
-    from pipesim.report.text.printable import inert_text
+    from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole
 
     file, launch = names_in_force(options.ptx, options.launch)

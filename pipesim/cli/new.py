@@ -37,7 +37,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
     from pipesim.export.documents import document
-    from pipesim.report.text.printable import inert_text
+    from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole
 
     if options.ptx is not None:
@@ -61,7 +61,7 @@ def _launch_file(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
     from pipesim.export.documents import document
     from pipesim.ptx.kernel import launch_template
-    from pipesim.report.text.printable import inert_text
+    from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole
 
     ptx: Path = options.ptx

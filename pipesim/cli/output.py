@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from pipesim.errors import PipesimError, UsageError
-from pipesim.report.text.printable import inert_text, printable
+from pipesim.report.text.words import inert_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -32,7 +32,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document
     from pipesim.model.program import Program
     from pipesim.protocol_process import find
-    from pipesim.report.text.printable import printable
+    from pipesim.report.text.words import printable
     from pipesim.trace.whole import write_whole
 
     target = find(options.protocol)

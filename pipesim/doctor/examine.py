@@ -10,7 +10,6 @@ from pathlib import Path
 import pipesim
 from hwkernels.device.presence import DriverPresent, driver_present
 from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Purpose
-from pipesim.doctor.installation import as_installed, own_checkout
 from pipesim.doctor.machine import (
     cupti_part,
     driver_part,
@@ -21,7 +20,7 @@ from pipesim.doctor.machine import (
     tool_parts,
     traces_part,
 )
-from pipesim.doctor.requirements import Installed, Requirement, packages_part, requirement
+from pipesim.doctor.requirements import Installed, Requirement, as_installed, own_checkout, packages_part, requirement
 
 _OWN = "pipesim"
 _EXTRAS = {

@@ -14,7 +14,7 @@ from pipesim.errors import PipesimError, internal_error
 from pipesim.model.finding import Verdict
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
-from pipesim.report.findings.in_short import in_one_line
+from pipesim.report.findings.brief import in_one_line
 from pipesim.targets import find
 
 CheckOne = Callable[[Path, Path], tuple[Verdict, str]]  #: of a PTX file and a launch file: the verdict, and a line

@@ -10,11 +10,10 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.ptx.source_files import path_of
-from pipesim.report.findings.in_short import in_one_line
+from pipesim.report.findings.brief import in_one_line
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.console import text_of
-from pipesim.report.text.printable import inert_text
-from pipesim.report.text.words import place
+from pipesim.report.text.words import inert_text, place
 
 WIDTH = 100  #: cells of a message
 

@@ -17,9 +17,8 @@ import pytest
 import pipesim.answers
 from pipesim.answers.budget import Unit
 from pipesim.answers.check import check, replay, replay_report
-from pipesim.answers.compare import compare_trace
+from pipesim.answers.compare import compare_pair, compare_trace
 from pipesim.answers.evidence import HardwareSource
-from pipesim.answers.pair import compare_pair
 from pipesim.answers.progress import Progress, Stage
 from pipesim.answers.run import run
 from pipesim.answers.verify import verify

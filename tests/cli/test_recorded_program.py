@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pipesim
-from pipesim.answers.pair import compare_pair
+from pipesim.answers.compare import compare_pair
 from pipesim.answers.recorded_program import most_operations
 from pipesim.answers.verify_parts import Subject, TracesPart, carry_out
 from pipesim.bounds import MAX_OPERATIONS, OPERATIONS_A_RECORD, SPARE_OPERATIONS

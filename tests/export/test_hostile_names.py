@@ -34,7 +34,7 @@ from pipesim.model.program_json import dumps
 from pipesim.report.pages.annotations import github_lines
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.console import make_console, paint, text_of
-from pipesim.report.text.printable import inert_text
+from pipesim.report.text.words import inert_text
 from pipesim.targets import target_of
 from pipesim.trace.library import trace_name
 from pipesim.trace.schema import Device, TraceMeta

@@ -21,8 +21,8 @@ from pipesim.answers.advise.advise import advise
 from pipesim.answers.against import against
 from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.check import check, replay_report
+from pipesim.answers.compare import compare_pair
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
-from pipesim.answers.pair import compare_pair
 from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
@@ -33,9 +33,16 @@ from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.kinds import AssumptionReport
-from pipesim.answers.views.rows import ProtocolRow, ProtocolTraces
 from pipesim.answers.views.run import RunReport, SimulationLine
-from pipesim.answers.views.summary import Failure, Hardware, ProtocolReport, SummaryReport, TraceLine
+from pipesim.answers.views.summary import (
+    Failure,
+    Hardware,
+    ProtocolReport,
+    ProtocolRow,
+    ProtocolTraces,
+    SummaryReport,
+    TraceLine,
+)
 from pipesim.answers.views.sweep import (
     Comparable,
     Configuration,
@@ -46,8 +53,7 @@ from pipesim.answers.views.sweep import (
     Times,
     WorkUnit,
 )
-from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison, VerifyReport
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examination import (
@@ -93,13 +99,12 @@ from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
 from pipesim.report.pages.run import run_lines
 from pipesim.report.pages.schedule_replay import walk_lines
-from pipesim.report.pages.show import show_lines
+from pipesim.report.pages.show import list_lines, protocol_lines, show_lines
 from pipesim.report.pages.summary import summary_lines
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pages.verify import compare_lines, verify_lines
 from pipesim.report.sentences.check import MOST_CELLS
 from pipesim.report.text.console import paint, text_of
-from pipesim.report.text.table import list_lines, protocol_lines
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import StatedError, load_profile
 from pipesim.trace.files import read_trace

@@ -20,7 +20,7 @@ from pipesim.findings.kind import Basis
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emit.names import TILE_FROM
 from pipesim.ptx.kernel import read_kernel
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import in_short
 from pipesim.targets import target_of
 
 _ROW = "| {} |"

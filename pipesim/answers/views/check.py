@@ -1,4 +1,4 @@
-"""What ``check`` answers: the verdict for every schedule, and schedules that fail."""
+"""What ``check`` answers: the verdict for every schedule, and schedules that fail; also in short."""
 
 from __future__ import annotations
 
@@ -273,3 +273,22 @@ class WalkReport:
     def conclusion(self) -> Conclusion:
         """One schedule shows a fault, or nothing."""
         return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Brief:
+    """The verdict and its sentence; of the first finding its kind, how sure it is, and what to do.
+
+    ``findings``: how many there are; without one all that follows is empty. ``places``: at most two source lines,
+    ``file:number``, that of the finding first. ``replay`` is a command line, "" where it has no room or no name.
+    """
+
+    verdict: str
+    said: str
+    findings: int = 0
+    kind: str = ""
+    basis: str = ""
+    claim: str = ""
+    places: tuple[str, ...] = ()
+    correction: str = ""
+    replay: str = ""

@@ -1,18 +1,22 @@
-"""What the comparison of a trace with its program answers, and that of two traces."""
+"""What the comparison of a trace with its program answers, that of two traces, and ``verify``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion, Heading
+from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Conclusion, Heading, worst
+from pipesim.answers.views.run import SimulationLine
 from pipesim.conform.agreement import Agreement, Reason
 from pipesim.conform.diagnose.examination import Examination
 from pipesim.conform.pair.result import Pair
 from pipesim.conform.result import Conformance, Timing, TraceVerdict
 from pipesim.conform.times import NoTime, TimeComparison
-from pipesim.errors import PipesimError
+from pipesim.errors import EvidenceError, PipesimError
 from pipesim.model.ending import Ending
+from pipesim.model.finding import Advisory, Finding
+from pipesim.process.limits import Limit
 from pipesim.trace.schema import Trace
 
 CAPTURED_NOW = ""  #: the source of a trace that was captured for the answer and is in no file
@@ -174,3 +178,34 @@ class PairReport:
         if verdict is TraceVerdict.UNKNOWN:
             return Conclusion.UNKNOWN
         return self.period.conclusion if self.period is not None else Conclusion.AGREES
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The verdict for every schedule, the simulations, and every trace compared.
+
+    ``missing``: why there is no (more) evidence of the hardware; ``left_out``: none was asked for. ``findings`` are
+    those of the proof, then those of the simulations. ``interrupted``: the work was ended after the verdict, and what
+    is not here was not done. ``cut``: the limit of time or memory that was reached; nothing more was simulated or
+    compared then.
+    """
+
+    heading: Heading
+    proof: CheckReport
+    simulations: tuple[SimulationLine, ...] = ()
+    hardware: tuple[TraceComparison, ...] = ()
+    missing: EvidenceError | None = None
+    left_out: bool = False
+    findings: tuple[Finding, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    interrupted: bool = False
+    cut: Limit | None = None
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """That of the worst of its parts; evidence that is missing, a limit or an interrupt leaves it unknown."""
+        parts = [self.proof.conclusion]
+        parts += [line.conclusion for line in self.simulations]
+        parts += [found.conclusion for found in self.hardware]
+        lacking = self.missing is not None or self.cut is not None or self.interrupted
+        return worst(parts + [Conclusion.UNKNOWN] * lacking)

@@ -1,13 +1,18 @@
-"""The whole model: declarations, rules, a process for each agent, and one for all that is under way."""
+"""The whole model: declarations, rules, a process for each agent, and one for all that is under way.
+
+Names are written in comments alone, and one function quotes them. A model may hold C (``c_code``), which the verifier
+then runs: a name that ended its comment would be code. SPIN itself (6.5, with ``-Pcat``) looks for quotes, braces and
+``$`` also in comments, and copies a line into an array.
+"""
 
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator, Set
 
 from pipesim.bounds import MAX_MODEL_OPERATIONS
 from pipesim.errors import UsageError
-from pipesim.export.promela.comment import comment, comment_text
 from pipesim.export.promela.landings import landings
 from pipesim.export.promela.operations import CLAMP, Choice, PromelaStep, Words, steps
 from pipesim.export.promela.rules import broken_by, rules
@@ -303,3 +308,22 @@ def _operations_of(program: Program, pcs: Iterable[int], agent: int) -> str:
     numbers = sorted(set(pcs))
     shown = ", ".join(map(str, numbers[:6])) + (", ..." if len(numbers) > 6 else "")
     return f"{program.agent_name(agent)}: operation {shown}"
+
+
+_KEPT = frozenset(string.ascii_letters + string.digits + " _.,:;=+-*/@()[]<>|&!?%~^")
+_LONGEST = 1_000  #: characters of a text
+
+
+def comment_text(text: str) -> str:
+    """``text`` as a comment can hold it: ASCII of a limited length, in which nothing ends or begins.
+
+    White space becomes a space, and any other character that is not kept a question mark.
+    """
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    plain = "".join(c if c in _KEPT else " " if c.isspace() else "?" for c in cut)
+    return plain.replace("*/", "* /").replace("/*", "/ *")
+
+
+def comment(text: str) -> str:
+    """A comment of one line."""
+    return f"/* {comment_text(text)} */"

@@ -7,21 +7,18 @@ from collections.abc import Mapping
 from pipesim.answers.views.advise import AdviseReport
 from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.autopsy import AutopsyReport
-from pipesim.answers.views.brief import Brief
 from pipesim.answers.views.calibrate import CalibrationReport
-from pipesim.answers.views.check import CheckReport, WalkReport
+from pipesim.answers.views.check import Brief, CheckReport, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.hang import HangReport
 from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.answers.views.recording import RecordReport
 from pipesim.answers.views.redundant import RedundantReport
-from pipesim.answers.views.rows import ProtocolRow
 from pipesim.answers.views.run import RunReport
-from pipesim.answers.views.summary import ProtocolReport
+from pipesim.answers.views.summary import ProtocolReport, ProtocolRow
 from pipesim.answers.views.sweep import SweepReport
-from pipesim.answers.views.trace import CompareReport, PairReport
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import CompareReport, PairReport, VerifyReport
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.export.documents import ANSWERS

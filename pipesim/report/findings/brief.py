@@ -1,4 +1,4 @@
-"""The verdict of a check and its first finding, in at most 2 kB."""
+"""The verdict of a check and its first finding, in one line and in at most 2 kB."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from pipesim.answers.views.brief import Brief
-from pipesim.answers.views.check import CheckReport, Counterexample
-from pipesim.model.finding import Deadlock
-from pipesim.report.findings.finding import claim_of
+from pipesim.answers.views.check import Brief, CheckReport, Counterexample
+from pipesim.model.finding import Deadlock, Finding
+from pipesim.report.findings.finding import claim_of, who_waits
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.text.layout import middle
-from pipesim.report.text.words import place
+from pipesim.report.text.words import number, parameters, place
 
 MOST_BYTES = 1_800  #: of a brief as JSON in one line; indented in a document it is below 2 kB
 _MOST_CELLS = (
@@ -73,3 +72,23 @@ def _places(shown: Counterexample) -> Iterator[str]:
         yield shown.finding.other_line
     yield shown.origin.other
     yield from (each.line for each in shown.corrections)
+
+
+def in_short(finding: Finding) -> str:
+    """A finding in a few words: ``deadlock: 2 of 2 agents wait indefinitely``, or the rule that is broken."""
+    if isinstance(finding, Deadlock):
+        return f"deadlock: {who_waits(finding)[0]}"
+    return finding.kind.value
+
+
+def in_one_line(report: CheckReport) -> str:
+    """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)``."""
+    verdict, name = report.verdict.value, report.heading.protocol
+    shown = report.failing
+    if not shown:
+        return f"{verdict}: {name}: {check_sentence(report).removeprefix(verdict).lstrip(':, ')}"
+    first, *others = shown
+    sizes = f" (smallest: {', '.join(parameters(first.at, ()))})" if first.at else ""
+    sizes = f" in CTA {number(first.kinds[0].cta)}" if first.kinds else sizes
+    more = f"; and {number(len(others))} more" if others else ""
+    return f"{verdict}: {name}: {in_short(first.finding)}{sizes}{more}"

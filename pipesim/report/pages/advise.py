@@ -2,21 +2,94 @@
 
 from __future__ import annotations
 
-from pipesim.answers.views.advise import Advice, AdviseReport
+from typing import assert_never
+
+from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.sweep import Metric
+from pipesim.answers.views.sweep import Metric, Resources
+from pipesim.model.finding import Verdict
 from pipesim.report.pages.run import bottleneck_words
-from pipesim.report.sentences.advise import (
-    advise_sentence,
-    change_words,
-    cost_words,
-    metric_words,
-    verdict_words,
-)
 from pipesim.report.sentences.sweep import limit_words
 from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import columns, field, heading_lines, wrap, wrap_parts
-from pipesim.report.text.words import MINUS, NONE, cycles, percent, size
+from pipesim.report.text.words import MINUS, NONE, count, cycles, number, percent, size
+
+_LEAST_PERMILLE = 5  #: of the time: a gain below it is none
+
+
+def change_words(change: AdvisedChange, by: int) -> str:
+    """``stages=5``, ``consumer work −20 %, tiles`` (its loop); ``by``: the percentage by which times are shorter."""
+    match change.kind:
+        case ChangeKind.MORE_STAGES | ChangeKind.FEWER_STAGES:
+            return f"{change.parameter}={change.value}"
+        case ChangeKind.WORK:
+            where = f", {change.loop}" if change.loop else ""
+            return f"{change.role} work {MINUS}{by} %{where}"
+        case ChangeKind.READS:
+            return f"tile reads {MINUS}{by} %"
+        case ChangeKind.MATRIX:
+            return f"multiplications {MINUS}{by} %"
+        case ChangeKind.LOAD_LATENCY:
+            return f"load latency {MINUS}{by} %"
+        case ChangeKind.LOAD_RATE:
+            return f"load transfer {MINUS}{by} %"
+        case ChangeKind.SIGNALS:
+            return f"signal latency {MINUS}{by} %"
+        case _:
+            assert_never(change.kind)
+
+
+def cost_words(each: Advice, before: Resources) -> str:
+    """``+16.0 KiB``: how much more shared memory a CTA takes; "none"."""
+    more = 0 if each.resources is None else each.resources.smem_bytes - before.smem_bytes
+    if not more:
+        return "none"
+    amount = f"{abs(more) / 1024:,.1f} KiB" if abs(more) >= 1024 else count(abs(more), "byte")
+    return f"{'+' if more > 0 else MINUS}{amount}"
+
+
+def verdict_words(verdict: Verdict | None) -> str:
+    """``proved``; "" where nothing was asked."""
+    return "" if verdict is None else verdict.name.lower()
+
+
+def metric_words(report: AdviseReport) -> str:
+    """``period 1,105 cycles``."""
+    name = "period" if report.metric is Metric.PERIOD else "run"
+    return f"{name} {number((report.value + 500) // 1000)} cycles"
+
+
+def advise_sentence(report: AdviseReport) -> str:
+    """The conclusion in one sentence."""
+    if report.verdict is Verdict.REFUTED:
+        return f"not correct: {report.why}; correct it first (pipesim check)"
+    if report.times is None:
+        return f"the simulated run does not finish: {report.why or 'too many operations'}"
+    gains = [each for each in report.advice if each.gain_permille is not None]
+    best = gains[0] if gains else None
+    if best is None or (best.gain_permille or 0) < _LEAST_PERMILLE:
+        return f"none of the changes gains {percent(_LEAST_PERMILLE)} or more"
+    said = f"most is gained by {change_words(best.change, report.percent)}: {percent(best.gain_permille)}"
+    return f"{said}; {_stages(gains)}" if _stages(gains) else said
+
+
+def advise_members(value: AdviseReport | Advice) -> dict[str, object]:
+    """What JSON says about advice beside its data."""
+    if isinstance(value, Advice):
+        return {"limit": limit_words(value.times)}
+    return {"said": advise_sentence(value), "ok": value.conclusion.ok}
+
+
+def _stages(gains: list[Advice]) -> str:
+    """What more stages bring, which is what a person asks first."""
+    more = [each for each in gains if each.change.kind is ChangeKind.MORE_STAGES]
+    useful = [each for each in more if (each.gain_permille or 0) >= _LEAST_PERMILLE]
+    if useful and useful[0] is gains[0]:
+        return ""
+    if useful:
+        return f"{change_words(useful[0].change, 0)} gains {percent(useful[0].gain_permille)}"
+    return "more stages gain nothing" if more else ""
+
 
 _METRIC = {Metric.PERIOD: "period", Metric.RUN: "run"}
 _MARKS = {Conclusion.AGREES: GOOD, Conclusion.WRONG: BAD, Conclusion.UNKNOWN: UNSURE}

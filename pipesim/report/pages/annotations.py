@@ -12,12 +12,12 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Verdict
 from pipesim.ptx.source_files import SourceFiles, lines_read_from, path_of
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import in_short
 from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.report.sentences.check import check_sentence, scope_parts
 from pipesim.report.sentences.sureness import spared_words, unused_words
 from pipesim.report.text.console import mark
-from pipesim.report.text.printable import inert, inert_text
+from pipesim.report.text.words import inert, inert_text
 
 WIDTH = 100  #: cells of a message
 _PLACE = re.compile(r":\d+$")

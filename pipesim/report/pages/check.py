@@ -14,8 +14,8 @@ from pipesim.errors import PipesimError
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
+from pipesim.report.findings.brief import in_short
 from pipesim.report.findings.finding import advisory_lines, claim_of, finding_lines, index_of, names_of, role_of
-from pipesim.report.findings.in_short import in_short
 from pipesim.report.findings.schedule import again_lines, schedule_block
 from pipesim.report.sentences.check import (
     MOST_CELLS,

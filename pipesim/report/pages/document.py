@@ -11,16 +11,16 @@ from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Configuration, SweepReport
-from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison, VerifyReport
 from pipesim.conform.times import TimeComparison
 from pipesim.explain.sync_changes import SyncChange
 from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.finding import claim_of
-from pipesim.report.sentences.advise import advise_members
-from pipesim.report.sentences.against import against_sentence, change_sentence
+from pipesim.report.pages.advise import advise_members
+from pipesim.report.pages.against import against_sentence, change_sentence
+from pipesim.report.pages.redundant import redundant_sentence
 from pipesim.report.sentences.check import (
     assumptions_counted,
     check_sentence,
@@ -30,7 +30,6 @@ from pipesim.report.sentences.check import (
     why_not_every,
 )
 from pipesim.report.sentences.pair import pair_sentence
-from pipesim.report.sentences.redundant import redundant_sentence
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.sweep import sweep_members
 from pipesim.report.sentences.times import time_words

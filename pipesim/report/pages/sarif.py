@@ -20,11 +20,11 @@ from pipesim.findings.identity import DEADLOCK, kind_name
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.ptx.source_files import lines_read_from, path_of
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import in_short
 from pipesim.report.pages.annotations import NO_SOURCES, WIDTH, Sources
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.sentences.check import assumptions_counted, check_sentence, not_judged_words
-from pipesim.report.text.printable import inert, inert_text
+from pipesim.report.text.words import inert, inert_text
 
 MOST_STEPS = 1_000  #: of a code flow: the last ones, which hold the failure; GitHub shows no more
 MOST_RELATED = 50  #: locations of a finding: a large kernel has hundreds of warps that wait

@@ -1,4 +1,4 @@
-"""``pipesim show``: a protocol as a diagram of lanes, then its parts in words."""
+"""``pipesim show``: a protocol as a diagram of lanes, then its parts in words. ``pipesim list``: a line for each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
+from pipesim.answers.views.summary import ProtocolRow
 from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts
 from pipesim.report.pictures import show_words as words
 from pipesim.report.pictures.lanes import Lane, LaneRow, Lanes, group_label, lanes_of, tile_label
 from pipesim.report.sentences.check import kind_words
 from pipesim.report.text.layout import middle, pad, wrap, wrap_parts
-from pipesim.report.text.words import listed, parameters
+from pipesim.report.text.words import count, listed, number, parameters
 
 LEAST_LANE = 6  #: cells of the narrowest lane that still shows its marks
 WIDEST_LANE = 18
@@ -183,3 +184,39 @@ def _table(title: str, rows: Iterable[tuple[str, Sequence[Sequence[str]]]], labe
             lines += wrap_parts(parts, width, first, " " * cell_len(first))
             first = " " * cell_len(first)
     return lines
+
+
+def list_lines(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """A line for each protocol, its summary as far as it goes; then where to find the rest."""
+    if not rows:
+        return ["no protocols"]
+    names = max(cell_len(name) for name, _ in rows)
+    lines = [f"  {pad(name, names)}  {_begin(summary, width - names - 4)}".rstrip() for name, summary in rows]
+    return [*lines, "", *wrap("pipesim list NAME says all about one, pipesim show NAME draws it", width)]
+
+
+def _begin(summary: str, width: int) -> str:
+    """As many words of a summary as there is room for, without the stop of a whole one."""
+    if cell_len(summary) <= width:
+        return summary.removesuffix(".")
+    return wrap(summary, width - 2)[0].rstrip(",;:") + " …"
+
+
+def protocol_lines(row: ProtocolRow, width: int) -> list[str]:
+    """A protocol's name, summary, roles and barriers, its parameters as they are written after ``-p``, its traces."""
+    roles = [count(warps, f"{name} warp") for name, warps in row.roles]
+    roles += [f"in each of {row.ctas} CTAs"] if row.ctas > 1 else []
+    barriers = [
+        f"{name}[{size}]" + ("" if arrivals is None else f" count {number(arrivals)}")
+        for name, size, arrivals in row.barriers
+    ]
+    lines = [*wrap(row.name, width), *wrap(row.summary, width, "  ")]
+    lines += wrap_parts(roles, width, "  roles     ") if roles else []
+    lines += wrap_parts(barriers, width, "  barriers  ") if barriers else []
+    if row.params:
+        lines += wrap(" ".join(f"{name}={value}" for name, value in row.params.items()), width, "  -p        ")
+    recorded = [
+        f"{trace.device}: {number(trace.recordings)}" + ("" if trace.usual else ", none of them with these parameters")
+        for trace in row.traces
+    ]
+    return lines + wrap_parts(recorded or ["none"], width, "  traces    ")

@@ -8,7 +8,6 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, RankedConfiguration, SweepReport
-from pipesim.report.pictures.bars import bar_lines
 from pipesim.report.sentences.sweep import (
     cell_words,
     column_words,
@@ -22,7 +21,7 @@ from pipesim.report.sentences.sweep import (
     why_metric,
 )
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.layout import LEAST_NAME, columns, field, wrap, wrap_parts
+from pipesim.report.text.layout import LEAST_NAME, columns, field, pad, pad_left, wrap, wrap_parts
 from pipesim.report.text.source import command_lines, shell_words
 from pipesim.report.text.words import NONE, count, listed, number, parameter, percent, size
 
@@ -185,3 +184,29 @@ def _choice(report: SweepReport, width: int) -> list[str]:
     said = smallest_sentence(report)
     lines += wrap(said, width, "  ") if said else []
     return [*lines, *command_lines("  again: ", shell_words(report.command), width)] if report.command else lines
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEAST = 10  #: cells of the longest bar
+
+
+def bar(value: int, most: int, cells: int) -> str:
+    """``value`` of ``most`` as a bar of at most ``cells``; anything above 0 is seen."""
+    eighths = 8 * cells * value // most if most > 0 else 0
+    if value > 0 and not eighths:
+        eighths = 1
+    return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def bar_lines(title: str, rows: Sequence[tuple[str, int | None, str]], width: int, mark: str = "") -> list[str]:
+    """A line for each (name, number or None, words of it) under a title; the row named ``mark`` has a ``▸``."""
+    names = max(cell_len(name) for name, _, _ in rows)
+    words = max(cell_len(text) for _, _, text in rows)
+    most = max((value for _, value, _ in rows if value is not None), default=0)
+    cells = max(_LEAST, width - names - words - 8)
+    lines = wrap(title, width, "  ")
+    for name, value, text in rows:
+        drawn = "" if value is None else bar(value, most, cells)
+        sign = "▸" if name == mark else " "
+        lines.append(f"  {sign} {pad_left(name, names)}  {pad_left(text, words)} {pad(drawn, 0)}".rstrip())
+    return lines

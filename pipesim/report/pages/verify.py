@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.answers.views.trace import CompareReport
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import CompareReport, VerifyReport
 from pipesim.report.findings.finding import advisory_lines, finding_lines
 from pipesim.report.pages.check import beside_lines, proof_lines, wrong_lines
 from pipesim.report.pages.hardware import hardware_lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesim.model.finding import BlockedAgent, Deadlock
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import in_short
 from pipesim.report.pictures.drawing import LINE, MARGIN, TEXT_STYLE, arrowhead, box, label, px, svg_file
 from pipesim.report.text.layout import middle, wrap
 from pipesim.report.text.words import place

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.check import Counterexample
 from pipesim.prove.counterexample.words import Line, Part
-from pipesim.report.findings.in_short import in_short
+from pipesim.report.findings.brief import in_short
 from pipesim.report.findings.schedule import (
     Fold,
     ScheduleRows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.run import SimulationLine
-from pipesim.answers.views.verify import VerifyReport
+from pipesim.answers.views.trace import VerifyReport
 from pipesim.conform.agreement import Agreement, ReasonKind
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError
 from pipesim.model.ending import Ending
