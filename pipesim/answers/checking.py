@@ -34,6 +34,7 @@ from pipesim.answers.every_cta.findings import FindingsOfCtas, Keyed
 from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
+from pipesim.answers.every_size.words import words_that_decide
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
@@ -121,6 +122,7 @@ class SteppedCheck:
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
         self._ranges: list[ProvedRange] = []
+        self._in_every_cta = False  # the ranges are those of every CTA, the others were not looked at
         self._together: ProvedTogether | None = None
         self._due: list[CheckStep] = []  # steps that have not begun
         self._now: CheckStep | None = None
@@ -137,37 +139,62 @@ class SteppedCheck:
         """What is known for every schedule: the report as far as the verdict goes, without what is wrong."""
         asked = self._asked
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
-            try:
-                found = prove(asked.program, asked.max_states)
-            except LimitReachedError as reached:
-                current().resume()
-                self._cut = reached.limit
-                found = unknown(asked.program, _ENDED[reached.limit])
-        self.take(found)
-        if asked.target.kernel is not None and self._cut is None:
-            found = self._in_other_launches(found)
+            found = self._beyond_the_limit()
+            if found is None:
+                found = self._proof(asked.program)
+                self.take(found)
+                if asked.target.kernel is not None and self._cut is None:
+                    found = self._in_other_launches(found)
         if found.verdict is Verdict.PROVED and asked.any_words:
-            found = self._at_every_size(found)
+            found = self._at_every_size(found, EverySize(asked.target, asked.any_words))
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
 
-    def _at_every_size(self, proved: Check) -> Check:
+    def _proof(self, program: Program) -> Check:
+        """The verdict on a program; unknown where a limit is reached."""
+        try:
+            return prove(program, self._asked.max_states)
+        except LimitReachedError as reached:
+            current().resume()
+            self._cut = reached.limit
+            return unknown(program, _ENDED[reached.limit])
+
+    def _beyond_the_limit(self) -> Check | None:
+        """The verdict on a kernel that runs longer than is followed: by what it does at smaller values of a word.
+
+        None if it does not, or these do not say it.
+        """
+        asked = self._asked
+        if asked.target.kernel is None or not asked.target.kernel.limited or asked.any_words:
+            return None
+        for name, value in words_that_decide(asked.target.kernel.kernel).items():
+            every = EverySize(asked.target, (AnyWord(name, 1, value),))
+            found = self._at_every_size(unknown(asked.program, How.CUT), every)
+            if found.verdict is Verdict.REFUTED:
+                return found
+            if all(each.is_every for each in self._ranges) and self._ranges and self._cut is None:
+                target = every.like(value)
+                self._asked, made = replace(asked, target=target, program=target.build(grid=asked.ctas)), self._assumed
+                proved = self._proof(self._asked.program)
+                self.take(proved)
+                self._in_every_cta = True
+                self._assumed = tuple(dict.fromkeys((*made, *self._assumed)))
+                return proved
+            self._asked, self._ranges, self._assumed = asked, [], ()
+        return None
+
+    def _at_every_size(self, proved: Check, every: EverySize) -> Check:
         """The verdict on the same kernel with other values of the words that may have any, if it is not proved.
 
         With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
         """
-        asked, every = self._asked, EverySize(self._asked.target, self._asked.any_words)
+        asked = self._asked
         for target in every:
-            try:
-                program = target.build(grid=asked.ctas)
-                found = prove(program, asked.max_states)
-            except LimitReachedError as reached:
-                current().resume()
-                self._cut = reached.limit
-                found = unknown(asked.program, _ENDED[reached.limit])
+            program = target.build(grid=asked.ctas)
+            found = self._proof(program)
             if found.verdict is not Verdict.PROVED:
                 self._asked = replace(asked, target=target, program=program)
                 self.take(found)
@@ -505,7 +532,8 @@ class SteppedCheck:
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         one_size = proved and not (self._ranges and all(each.is_every for each in self._ranges))
-        every, policies = proved and self._others.complete, self._others.checked_with
+        every = proved and (self._others.complete or self._in_every_cta)
+        policies = self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
         return replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles) if proved else scope
 

@@ -46,6 +46,7 @@ class Extraction:
     streams: list[Stream] = field(repr=False, compare=False)
     inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
+    limited: bool = False  #: whether a limit of the emulation was reached
     repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
     launch_control: int | None = None
 
@@ -147,4 +148,7 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
     repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
     given = cluster.launch.policies.launch_control
-    return Extraction(program, places, where, run, kept, body, kernel, recorder.streams, inputs, fewer, repeats, given)
+    streams, limited = recorder.streams, cluster.limited
+    return Extraction(
+        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given
+    )  # fmt: skip

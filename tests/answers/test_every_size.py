@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from pipesim.answers.every_size.classes import AnyWord, SizeClasses
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
+from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.launch.file import launch_json
-from pipesim.report.sentences.check import sizes_words
+from pipesim.report.sentences.check import ctas_words, sizes_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import ring_of_cta
 
@@ -23,6 +25,8 @@ TILES = " add.u32 %r30, %r22, 3;\n shr.u32 %r30, %r30, 2;\n"
 def ring(folder: Path, more: str = "", **chosen: object) -> Target:
     """A ring that loads and takes as many tiles as n has, or what ``more`` makes of it."""
     text, launch = ring_of_cta(TILES + more, (4, 1, 1), n=5, **{"trips": 30, "other": 30, "most": 0x7FFFFFFF, **chosen})
+    n, table = launch.parameters
+    launch = replace(launch, parameters=(n._replace(name="n"), table))
     file = folder / "ring.ptx"
     file.write_text(text)
     file.with_suffix(".json").write_text(launch_json(launch))
@@ -39,6 +43,19 @@ def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
     (found,) = report.ranges
     assert (report.verdict, found.step, found.lap, found.most) == (Verdict.PROVED, 1, 16, (1 << 29) - 1)
     assert sizes_words(report.ranges) == "for every n from 1 to 536,870,911"
+
+
+def test_a_run_beyond_the_limit_is_proved_by_smaller_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its twin waits for one tile more than are loaded wherever n is above 16."""
+    monkeypatch.setattr("pipesim.ptx.emulation.EmulationLimits", partial(EmulationLimits, instructions=3_000))
+    report = check(ring(tmp_path).with_setting("n", 100_000), {})
+    assert (report.verdict, ctas_words(report.scope)) == (Verdict.PROVED, "every CTA")
+    assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
+    wrong = ring(
+        tmp_path, " setp.gt.u32 %p4, %r22, 16;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;", other=31
+    )
+    report = check(wrong.with_setting("n", 100_000), {}, quick=True)
+    assert (report.verdict, "--set n=17" in report.refutations[0].command) == (Verdict.REFUTED, True)
 
 
 def test_sizes_that_are_few_are_looked_at_each(tmp_path: Path) -> None:

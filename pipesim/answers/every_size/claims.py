@@ -65,6 +65,11 @@ class EverySize:
         """What is proved of each word, the others being as they are, if all that iterating gave was proved."""
         return tuple(word.proved() for word in self.words)
 
+    def like(self, value: int) -> Target:
+        """The kernel at the only word's value, or at a smaller one with fewer laps."""
+        (word,) = self.words
+        return word.classes.target(word.classes.known[word.near(value)].value)
+
     @property
     def together(self) -> ProvedTogether | None:
         """What is proved of several words together."""
@@ -149,6 +154,18 @@ class WordClaim:
         pairs = zip(known[found.first :], known[found.first + found.lap :], strict=False)
         return len({(b.value - a.value, b.last - a.last) for a, b in pairs}) == 1
 
+    def near(self, value: int) -> int:
+        """The number of a class that was looked at and that does what the kernel does at a value, but for laps."""
+        known, every = self.classes.known, [each for each in self.found.values() if isinstance(each, EveryValue)]
+        if self.classes.holding(value) < len(known) or not every:
+            return min(self.classes.holding(value), len(known) - 1)
+        first, lap = known[max(each.first for each in every)].value, self._lap(every)
+        return self.classes.holding(first + (value - first) % lap)
+
+    def _lap(self, every: Sequence[EveryValue]) -> int:
+        known = self.classes.known
+        return lcm(*(known[each.first + each.lap].value - known[each.first].value for each in every))
+
     def proved(self) -> ProvedRange:
         """The values that are proved."""
         name, (low, high, step, *_), known = self.classes.name, self.classes.free, self.classes.known
@@ -159,8 +176,9 @@ class WordClaim:
         every = [each for each in self.found.values() if isinstance(each, EveryValue)]
         if not whole or len(every) < len(self.found):
             why = next((each.why for each in self.found.values() if isinstance(each, SomeValues)), Stop.OTHERWISE)
+            why = Stop.TOO_LARGE if self.classes.limited else why
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
-        lap = lcm(*(known[each.first + each.lap].value - known[each.first].value for each in every))
+        lap = self._lap(every)
         first = known[max(each.first for each in every)].value
         far = () if self.by_code else tuple(sorted(self._far))
         return ProvedRange(name, low, checked, first, lap, far=far, step=step, most=high, by_code=self.by_code)

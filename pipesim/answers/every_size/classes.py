@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.answers.every_cta.conditions import covered, holds_to
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
-from pipesim.bounds import MAX_KERNEL_OPERATIONS
+from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
@@ -22,7 +22,7 @@ from pipesim.targets import Target
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
 
-MOST_OPERATIONS = 4 * MAX_KERNEL_OPERATIONS  #: of the programs of all classes
+_MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes
 
 
 _ANY = re.compile(r"([^=]{1,60}?)(?:=([0-9]{1,10})\.\.([0-9]{1,10})?(?::([0-9]{1,10}))?)?")
@@ -76,7 +76,7 @@ class SizeClasses:
     def __init__(self, target: Target, name: str, free: FreeRange) -> None:
         self._target, self.name, self.free = target, name, free
         self.known: list[SizeClass] = []
-        self._spent = 0  # operations of all programs
+        self._spent = 0  # warp instructions of all runs
 
     @classmethod
     def of(cls, target: Target, word: AnyWord) -> SizeClasses:
@@ -96,10 +96,15 @@ class SizeClasses:
         """A class by its number; None where there are fewer, or a limit was reached."""
         while len(self.known) <= number:
             value = self.known[-1].last + self.free.step if self.known else self.free.low
-            if value > self.free.high or self._spent > MOST_OPERATIONS:
+            if value > self.free.high or self.limited:
                 return None
             self.known.append(self.at(value))
         return self.known[number]
+
+    @property
+    def limited(self) -> bool:
+        """Whether no further classes are looked at, since that would take too long."""
+        return self._spent > _MOST_INSTRUCTIONS
 
     @property
     def complete(self) -> bool:
@@ -129,7 +134,7 @@ class SizeClasses:
         alone = first.kernel.launch.cta is not None
         made = [first.program, *([] if alone else [other.program for other in every])]
         programs = [program.with_strictness(self._target.strictness) for program in made]
-        self._spent += sum(len(code) for program in programs for code in program.code)
+        self._spent += sum(kind.instructions for kind in every.kinds)
         places = every.place_of(first.kernel.launch) if alone else every.all_places()
         last = self._last_of(every.kinds, places, self.free)
         return SizeClass(value, last, tuple(zip(every.kinds, programs, strict=True)), alone or every.complete)

@@ -147,6 +147,7 @@ class Cluster:
         self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
         self.watcher: RoundWatcher | None = None
+        self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
@@ -253,6 +254,7 @@ class Cluster:
             return 1
 
     def _stop_all(self, what: str) -> None:
+        self.limited = True
         for warp in self.warps:
             if warp.status in (Status.READY, Status.BLOCKED):
                 last = self.recorder.streams[warp.agent].code[-2:]
