@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def ring(folder: Path, more: str = "", **chosen: object) -> Target:
 
 
 def checked(target: Target, *words: str) -> CheckReport:
-    return check(target, {}, any_words=tuple(map(AnyWord.read, words)))
+    return check(target, {}, any_words=tuple(map(AnyWord.read, words)), quick=True)
 
 
 def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
@@ -51,9 +52,8 @@ def test_a_run_beyond_the_limit_is_proved_by_smaller_ones(tmp_path: Path, monkey
     report = check(ring(tmp_path).with_setting("n", 100_000), {})
     assert (report.verdict, ctas_words(report.scope)) == (Verdict.PROVED, "every CTA")
     assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
-    wrong = ring(
-        tmp_path, " setp.gt.u32 %p4, %r22, 16;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;", other=31
-    )
+    more = " setp.gt.u32 %p4, %r22, 16;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;"
+    wrong = ring(tmp_path, more, other=31)
     report = check(wrong.with_setting("n", 100_000), {}, quick=True)
     assert (report.verdict, "--set n=17" in report.refutations[0].command) == (Verdict.REFUTED, True)
 

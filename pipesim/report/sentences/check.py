@@ -294,7 +294,8 @@ def sizes_words(ranges: Sequence[ProvedRange]) -> str:
 def values_of_word(each: ProvedRange) -> str:
     """``n from 64 to 4,096 in steps of 64``."""
     steps = f" in steps of {number(each.step)}" if each.step > 1 else ""
-    return f"{each.parameter} from {number(each.least)} to {number(each.most)}{steps}"
+    name = f"word at byte {each.parameter}" if each.parameter[:1].isdigit() else each.parameter
+    return f"{name} from {number(each.least)} to {number(each.most)}{steps}"
 
 
 def _other_values(each: ProvedRange) -> str:
