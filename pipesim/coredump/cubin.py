@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from pipesim.coredump.elf import ElfFile, parse_elf
+from pipesim.coredump.line_table import LineTable
 from pipesim.coredump.sass.word import SIZE, Word, words_of
 from pipesim.errors import CoreDumpError
 
-_PROGBITS, _SYMTAB = 1, 2
-_FUNCTION = 2  # STT_FUNC
-_SYMBOL = struct.Struct("<IBBHQQ")
+_PROGBITS = 1
 _TEXT = ".text."
 
 
@@ -60,18 +58,18 @@ class Cubin:
     @cached_property
     def ptx(self) -> str:
         """The PTX that it was compiled from, "" if the compiler left none (``-lineinfo`` makes it do so)."""
-        lines = self.section(".nv_debug_ptx_txt").split(b"\0")
-        return "\n".join(line.decode("utf-8", "replace") for line in lines).strip("\n")
+        lines = self.section(".nv_debug_ptx_txt").split(b"\0")  # empty ones keep the numbers of the others
+        return "\n".join(line.decode("utf-8", "replace") for line in lines).rstrip("\n")
 
-    def symbols(self) -> Iterator[tuple[str, int, int, int]]:
-        """Each function's name, section, value and size."""
-        for _, section in self.elf.of_kind(_SYMTAB):
-            table = self.elf.bytes_of(section)
-            names = self.elf.sections.get(section.link)
-            text = self.elf.bytes_of(names) if names is not None else b""
-            for name, info, _, where, value, size in _SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
-                if info & 0xF == _FUNCTION and name < len(text):
-                    yield text[name:].partition(b"\0")[0].decode("utf-8", "replace"), where, value, size
+    @cached_property
+    def lines(self) -> LineTable:
+        """The lines of the source."""
+        return LineTable(self.section(".debug_line"))
+
+    @cached_property
+    def ptx_lines(self) -> LineTable:
+        """The lines of :attr:`ptx`."""
+        return LineTable(self.section(".nv_debug_line_sass"))
 
 
 def cubins_of(images: Iterator[bytes]) -> Iterator[Cubin]:

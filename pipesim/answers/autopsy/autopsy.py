@@ -28,7 +28,9 @@ from pipesim.explain.blocked_agents import REGISTERS, cycle_of
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.finding import BlockedAgent, Deadlock
 from pipesim.model.tables import meeting_name
+from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.source_owner import is_library
 
 _BY_NOBODY = frozenset({WaitsFor.NOTHING, WaitsFor.SLEEP, WaitsFor.UNKNOWN})
 _WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
@@ -55,6 +57,18 @@ class _Dump:
         self.codes = {code.address: (cubin, code) for cubin in self.cubins for code in cubin.functions if code.address}
         self.wide = any(each.major >= _WIDE for each in dump.devices)
         self.standings = Standings(dump, [code for _, code in self.codes.values()], wide=self.wide)
+
+    def place(self, code: MachineCode | None, offset: int) -> str:
+        """A line of the source, of the user's where calls are inlined into each other, or a place in machine code."""
+        if code is None:
+            return f"+{offset:#x}"
+        cubin = self.codes[code.address][0] if code.address in self.codes else None
+        frames = cubin.lines.lines_of(code.address + offset) if cubin is not None else []
+        if not frames or not frames[-1][0]:
+            return f"{kernel_name(code.name)}+{offset:#x}"
+        mine = [frame for frame in frames if not is_library(frame[0])]
+        file, line = frames[-1] if frames[-1] in mine else (mine or frames)[0]
+        return f"{short_file(file)}:{line}"
 
     def launches(self) -> Iterator[DumpedLaunch]:
         """The launches that have CTAs in the dump."""
@@ -250,8 +264,8 @@ class Unit:
         return max(0, LANES * sum(self.grid.registers - warp.registers for warp in cta.warps))
 
     def line(self, standing: Standing) -> str:
-        """Where lanes stand: the function, and the offset of the instruction that waits."""
-        return place_of(standing.code, standing.offset)
+        """Where lanes stand: the instruction that waits."""
+        return self.dump.place(standing.code, standing.offset)
 
     @cached_property
     def walked(self) -> tuple[WalkedWarp, ...]:
@@ -268,7 +282,9 @@ class Unit:
                 walk = walks.of(number, self._block(rank), rank, warp, [p.standing for p in here])
                 name = here[0].name if here else self._name(number, rank, (), 0)
                 blocked = self.waited_for(here[0]) if here else ""
-                made.append(WalkedWarp(name, rank, walk, blocked, lambda index: place_of(found[1], index * SIZE)))
+                made.append(
+                    WalkedWarp(name, rank, walk, blocked, lambda index: self.dump.place(found[1], index * SIZE))
+                )
         return tuple(made)
 
     def _block(self, rank: int) -> Dim:
@@ -335,11 +351,6 @@ class Unit:
                 name = self.barrier_name(rank, address)
                 agents = tuple(waiting.get(address, ()))
                 yield RebuiltBarrier(name, word.parity, word.pending, word.expected, word.tx, agents)
-
-
-def place_of(code: MachineCode | None, offset: int) -> str:
-    """A place in machine code."""
-    return f"{kernel_name(code.name)}+{offset:#x}" if code is not None else f"+{offset:#x}"
 
 
 def _weight(waits: WaitsFor) -> int:

@@ -166,20 +166,19 @@ def _is_counted(warp: WalkedWarp) -> bool:
 def one_sided(
     barriers: Iterable[tuple[str, Mapping[str, Wanted]]], warps: Sequence[WalkedWarp]
 ) -> tuple[OneSided, ...]:  # fmt: skip
-    """Of each mbarrier that lacks arrivals: warps that arrive at the same places, waited equally often, and arrived
+    """Of each mbarrier that lacks arrivals: warps that arrive at the same places and now wait for the same, and arrived
     unequally often.
     """
     told: dict[OneSided, None] = {}
     for name, needs in barriers:
         if "arrival" not in needs or not name.startswith("mbarrier") or not _is_known(needs["arrival"], warps):
             continue
-        roles: defaultdict[tuple[int, frozenset[int]], list[WalkedWarp]] = defaultdict(list)
+        roles: defaultdict[tuple[str, frozenset[int]], list[WalkedWarp]] = defaultdict(list)
         for warp in warps:
             events = (*warp.walk.behind, *warp.walk.ahead)
             at = frozenset(e.index for e in events if needs["arrival"](e, warp.rank))
             if at:
-                waits = sum(e.sync.kind is SassSync.WAIT for e in warp.walk.behind)
-                roles[waits, at].append(warp)
+                roles[warp.blocked, at].append(warp)
         for (_, at), members in roles.items():
             tallies: defaultdict[int, list[str]] = defaultdict(list)
             for warp in members:
