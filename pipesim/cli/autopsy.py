@@ -3,25 +3,99 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output
+from pipesim.cli.arguments import Command, add_force, add_output
 from pipesim.cli.output import progress, show_answer
+from pipesim.errors import ParameterError, PipesimError
+
+if TYPE_CHECKING:
+    from pipesim.answers.views.autopsy import DumpedLaunch, PredictedHang
+    from pipesim.coredump.dump import CoreDump
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dump", type=Path, help="a core dump of a GPU, as it is or packed by gzip or xz")
+    parser.add_argument(
+        "--check", action="store_true",
+        help="check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
+        "there if the kernel was compiled with -lineinfo",
+    )  # fmt: skip
+    parser.add_argument("--ptx", type=Path, metavar="FILE", help="with --check: the kernel's PTX")
+    parser.add_argument(
+        "--launch", type=Path, metavar="FILE", help="with --ptx: its launch file, if not the dump's own"
+    )
+    parser.add_argument(
+        "--save-launch", type=Path, metavar="FOLDER", help="write the PTX and the launch file of each kernel that hangs"
+    )
+    parser.add_argument(
+        "--anonymous", action="store_true", help="without the names of kernels and files, addresses and other memory"
+    )
+    add_force(parser)
     add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.answers.autopsy.autopsy import autopsy
+    from pipesim.answers.autopsy.autopsy import autopsy_of
+    from pipesim.coredump.dump import open_dump
     from pipesim.export.documents import document_of
     from pipesim.report.pages.autopsy import autopsy_lines
 
+    if options.launch is not None and options.ptx is None:
+        raise ParameterError("--launch without --ptx", correction="give the kernel's PTX as well")
     with progress(f"reading {options.dump}"):
-        report = autopsy(options.dump)
+        dump = open_dump(options.dump)
+        report = autopsy_of(dump, "" if options.anonymous else str(options.dump), anonymous=options.anonymous)
+    if options.check or options.ptx is not None or options.save_launch is not None:
+        launches = tuple(
+            replace(each, predicted=_predict(options, dump, each)) if each.groups else each for each in report.launches
+        )
+        report = replace(report, launches=launches)
     return show_answer(options, document_of(report), lambda width: autopsy_lines(report, width))
+
+
+def _predict(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch) -> PredictedHang:
+    """What check says of a launch, or why it cannot be checked."""
+    from pipesim.answers.autopsy.predicted import predicted
+    from pipesim.answers.budget import states_of
+    from pipesim.answers.check import check
+    from pipesim.answers.views.autopsy import PredictedHang
+    from pipesim.model.finding import Verdict
+    from pipesim.targets import find
+
+    with ExitStack() as stack, progress(f"checking {launch.kernel}"):
+        try:
+            folder = options.save_launch or Path(stack.enter_context(TemporaryDirectory()))
+            ptx, file = _files(options, dump, launch, folder)
+            kept = (str(ptx), str(file)) if options.save_launch is not None else ()
+            if not (options.check or options.ptx is not None):
+                return PredictedHang(Verdict.UNKNOWN, files=kept)
+            target = find(str(ptx), launch=str(file))
+            program = target.build()
+            found = check(target, {}, program=program, max_states=states_of(None, program))
+        except PipesimError as error:
+            return PredictedHang(Verdict.UNKNOWN, reason=error.fact)
+    return replace(predicted(launch.groups[0], found, program, f"{folder}/"), files=kept)
+
+
+def _files(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch, folder: Path) -> tuple[Path, Path]:
+    """The PTX and the launch file of a launch, the latter out of the dump unless it is given. PtxError."""
+    from pipesim.launches.files.of_dump import launch_of_dump
+
+    if options.launch is not None:
+        return options.ptx, options.launch
+    ptx = options.ptx.read_text(encoding="utf-8", errors="replace") if options.ptx is not None else ""
+    hung = launch.groups[0].numbers  # if not all CTAs do the same, one of those that hang is followed
+    cta = hung[0] if len(hung) < launch.ctas else None
+    described = launch_of_dump(dump, dump.grids[launch.number], ptx, cta)
+    if described.compiled is None:
+        raise PipesimError(described.reason)
+    folder.mkdir(parents=True, exist_ok=True)
+    return described.compiled.save(folder, force=options.force)
 
 
 COMMAND = Command(
@@ -33,6 +107,7 @@ COMMAND = Command(
     _carry_out,
     (
         ("pipesim autopsy core.elf", "who waits for whom in the kernel that hung"),
-        ("pipesim autopsy core.elf.xz --json", "the same for another tool; a dump may be packed"),
+        ("pipesim autopsy core.elf.xz --check", "and whether `pipesim check` predicts that hang; a dump may be packed"),
+        ("pipesim autopsy core.elf --anonymous --json", "to be shown to others"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,6 +46,11 @@ class Cubin:
         number = self._named.get(name)
         return self.elf.bytes_of(self.elf.sections[number]) if number is not None else b""
 
+    def size_of(self, name: str) -> int:
+        """The bytes of the section of this name, 0 if there is none."""
+        number = self._named.get(name)
+        return self.elf.sections[number].size if number is not None else 0
+
     @cached_property
     def functions(self) -> tuple[MachineCode, ...]:
         """The code of each kernel, and of functions that have a section of their own."""
@@ -60,6 +65,19 @@ class Cubin:
         """The PTX that it was compiled from, "" if the compiler left none (``-lineinfo`` makes it do so)."""
         lines = self.section(".nv_debug_ptx_txt").split(b"\0")  # empty ones keep the numbers of the others
         return "\n".join(line.decode("utf-8", "replace") for line in lines).rstrip("\n")
+
+    def ptx_with_lines(self, choose: Callable[[list[tuple[str, int]]], tuple[str, int]]) -> str:
+        """The PTX with the ``.loc`` and ``.file`` directives put back, of which the compiler leaves empty lines.
+
+        ``choose``: one of the frames of an instruction, as the line that it is from.
+        """
+        text, files = self.ptx.split("\n"), dict[str, int]()
+        for address, number in self.ptx_lines.rows():
+            frames = self.lines.lines_of(address)
+            if frames and 1 < number <= len(text) and not text[number - 2].strip():
+                file, line = choose(frames)
+                text[number - 2] = f".loc {files.setdefault(file, len(files) + 1)} {line} 0"
+        return "\n".join([*text, *(f'.file {n} "{name}"' for name, n in files.items() if '"' not in name)])
 
     @cached_property
     def lines(self) -> LineTable:

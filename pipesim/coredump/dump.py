@@ -279,10 +279,16 @@ class CoreDump:
 
     def memory(self, address: int, size: int) -> bytes:
         """Bytes of the device's memory; nothing where the dump does not have all of them."""
+        found = self.memory_from(address, size)
+        return found if len(found) == size else b""
+
+    def memory_from(self, address: int, most: int) -> bytes:
+        """Bytes of the device's memory from an address on, as far as the dump has them."""
         for kind in (DumpSection.GLOBAL_MEMORY, DumpSection.MANAGED_MEMORY):
             for _, each in self.elf.of_kind(kind):
-                if each.address <= address and address + size <= each.address + each.size:
-                    return self.elf.read(each.offset + address - each.address, size)
+                inside = address - each.address
+                if 0 <= inside < each.size:
+                    return self.elf.read(each.offset + inside, min(most, each.size - inside))
         return b""
 
 

@@ -64,6 +64,10 @@ class LineTable:
                 return list(self._way_out(rows, rows[at]))
         return []
 
+    def rows(self) -> Iterator[tuple[int, int]]:
+        """The address and the line of each row."""
+        return ((row.address, row.line) for rows in self._sequences for row in rows)
+
     def _way_out(self, rows: list[_Row], row: _Row) -> Iterator[tuple[str, int]]:
         for _ in range(_MOST_CALLS):
             yield (self.files[row.file - 1] if 0 < row.file <= len(self.files) else ""), row.line

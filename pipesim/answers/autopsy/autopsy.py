@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 
 from pipesim.answers.autopsy.standing import Standing, Standings, WaitsFor
@@ -43,16 +44,22 @@ def autopsy(path: Path) -> AutopsyReport:
     return autopsy_of(open_dump(path), str(path))
 
 
-def autopsy_of(dump: CoreDump, name: str) -> AutopsyReport:
-    """The autopsy of one that was opened."""
-    return AutopsyReport(name, tuple(_Dump(dump).launches()), dump.notes)
+def autopsy_of(dump: CoreDump, name: str, *, anonymous: bool = False) -> AutopsyReport:
+    """The autopsy of one that was opened; ``anonymous``: without names of kernels and files, and without memory."""
+    return AutopsyReport(name, tuple(_Dump(dump, anonymous=anonymous).launches()), dump.notes)
+
+
+def line_of(frames: list[tuple[str, int]]) -> tuple[str, int]:
+    """The line of calls that are inlined into each other, the innermost first: the kernel's, or else the user's."""
+    mine = [frame for frame in frames if not is_library(frame[0])]
+    return frames[-1] if frames[-1] in mine else (mine or frames)[0]
 
 
 class _Dump:
     """A dump with its machine code."""
 
-    def __init__(self, dump: CoreDump) -> None:
-        self.dump = dump
+    def __init__(self, dump: CoreDump, *, anonymous: bool) -> None:
+        self.dump, self.anonymous = dump, anonymous
         self.cubins = tuple(cubins_of(dump.images()))
         self.codes = {code.address: (cubin, code) for cubin in self.cubins for code in cubin.functions if code.address}
         self.wide = any(each.major >= _WIDE for each in dump.devices)
@@ -60,24 +67,27 @@ class _Dump:
 
     def place(self, code: MachineCode | None, offset: int) -> str:
         """A line of the source, of the user's where calls are inlined into each other, or a place in machine code."""
-        if code is None:
+        if code is None or self.anonymous:
             return f"+{offset:#x}"
         cubin = self.codes[code.address][0] if code.address in self.codes else None
         frames = cubin.lines.lines_of(code.address + offset) if cubin is not None else []
         if not frames or not frames[-1][0]:
             return f"{kernel_name(code.name)}+{offset:#x}"
-        mine = [frame for frame in frames if not is_library(frame[0])]
-        file, line = frames[-1] if frames[-1] in mine else (mine or frames)[0]
+        file, line = line_of(frames)
         return f"{short_file(file)}:{line}"
+
+    def _kernel(self, name: str) -> str:
+        return f"kernel-{sha256(name.encode()).hexdigest()[:8]}" if self.anonymous else name
 
     def launches(self) -> Iterator[DumpedLaunch]:
         """The launches that have CTAs in the dump."""
         archs = {each.number: each.arch for each in self.dump.devices}
-        for grid in self.dump.grids:
+        for number, grid in enumerate(self.dump.grids):
             ctas = [each for each in self.dump.ctas if (each.device, each.grid) == (grid.device, grid.number)]
             cubin, code = self.codes.get(grid.code, (None, None))
             yield DumpedLaunch(
-                kernel=code.name if code is not None else "",
+                number=number,
+                kernel=self._kernel(code.name) if code is not None else "",
                 arch=archs.get(grid.device, ""),
                 device=grid.device,
                 grid=grid.grid,
@@ -240,7 +250,7 @@ class Unit:
                 return REGISTERS
             case WaitsFor.LANES:
                 return f"the lanes of warp {placed.number}"
-            case WaitsFor.GLOBAL if standing.address >= 0:
+            case WaitsFor.GLOBAL if standing.address >= 0 and not self.dump.anonymous:
                 held = self.dump.dump.memory(standing.address, 4)
                 value = f", which holds {int.from_bytes(held, 'little'):,}" if held else ""
                 return f"{WaitsFor.GLOBAL.value} at {standing.address:#x}{value}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
+from pipesim.answers.views.check import Counterexample
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.conform.diagnose.examination import RebuiltBarrier
-from pipesim.model.finding import Deadlock, Finding
+from pipesim.model.finding import Deadlock, Finding, Verdict
 
 
 class Detail(Enum):
@@ -31,7 +32,7 @@ class WarpPlace:
 class DumpedCtas:
     """CTAs, or clusters of CTAs, that stand alike: the first one, all of them, and what it looks like in the first.
 
-    ``others``: warps that no barrier of the CTA holds up: that run, sleep, or wait for global memory.
+    ``others``: warps that wait for nothing: that run or sleep.
     """
 
     first: str
@@ -43,12 +44,30 @@ class DumpedCtas:
 
 
 @dataclass(frozen=True)
-class DumpedLaunch:
-    """One launch: its kernel and shape, how many of its CTAs had not ended, and how those stand.
+class PredictedHang:
+    """What ``check`` says of the launch in the dump: its verdict, and the hang that it finds (``shown``), if it does.
 
-    ``started``: CTAs that are in the dump; the others had ended, or had not begun.
+    ``same``: of the agents that wait in the dump, those whose warp waits in this hang for a barrier that lacks the
+    same; ``of``: all of them.
+    ``reason``: why it could not be checked, "" if it was. ``files``: the PTX and the launch file, if they were kept.
     """
 
+    verdict: Verdict
+    shown: Counterexample | None = None
+    same: int = 0
+    of: int = 0
+    reason: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DumpedLaunch:
+    """One launch: its kernel and shape, and how its CTAs stand that had not ended.
+
+    ``number``: its row in the dump. ``started``: CTAs that are in the dump; the others had ended, or had not begun.
+    """
+
+    number: int
     kernel: str
     arch: str
     device: int
@@ -58,6 +77,7 @@ class DumpedLaunch:
     detail: Detail
     started: int
     groups: tuple[DumpedCtas, ...]
+    predicted: PredictedHang | None = None
 
     @property
     def ctas(self) -> int:
@@ -73,7 +93,6 @@ class AutopsyReport:
     dump: str
     launches: tuple[DumpedLaunch, ...]
     notes: tuple[str, ...] = ()
-    devices: tuple[str, ...] = field(default=())
 
     @property
     def findings(self) -> tuple[Finding, ...]:

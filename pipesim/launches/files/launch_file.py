@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -111,8 +111,11 @@ def _synchronises(each: Instruction) -> bool:
             return False
 
 
-def describe_launch(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch:
-    """The launch of a record, or why there is none: the driver's parameters are those of the PTX, in its order."""
+def describe_launch(record: LaunchRecord, kernel: KernelText, cta: int | None = None) -> DescribedLaunch:
+    """The launch of a record, or why there is none: the driver's parameters are those of the PTX, in its order.
+
+    ``cta``: the one that is to be followed.
+    """
     formals, seen = kernel.entry.params, record.parameters
     if seen is None:
         return DescribedLaunch(None, "the driver gave no parameters for it")
@@ -124,7 +127,7 @@ def describe_launch(record: LaunchRecord, kernel: KernelText) -> DescribedLaunch
             return DescribedLaunch(None, f"parameter {number} ({formal.name}) has {sizes}")
     try:
         read = tuple(with_decoded_maps(*each, lambda: kernel.needs) for each in zip(formals, seen, strict=True))
-        launch = _launch(record, kernel, read)
+        launch = replace(_launch(record, kernel, read), cta=cta)
         require_parameters(launch, kernel.entry)
         if any(each.contents for given in seen for each in given.pointers):
             launch = with_contents_read(kernel.module, launch)

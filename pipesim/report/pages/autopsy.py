@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesim.answers.views.autopsy import AutopsyReport, DumpedCtas, DumpedLaunch
+from pipesim.answers.views.autopsy import AutopsyReport, DumpedCtas, DumpedLaunch, PredictedHang
+from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.ptx.names.mangled import kernel_name
 from pipesim.report.findings.examination import barrier_lines
-from pipesim.report.findings.finding import deadlock_lines, headline, names_of
-from pipesim.report.text.console import BAD, UNSURE
+from pipesim.report.findings.finding import claim_of, deadlock_lines, headline, led_past_words, names_of
+from pipesim.report.pages.check import correction_lines
+from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import wrap, wrap_parts
-from pipesim.report.text.source import with_source
+from pipesim.report.text.source import command_lines, with_source
 from pipesim.report.text.words import count, number
 
 _MOST_GROUPS = 4
@@ -46,10 +48,35 @@ def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:
         lines += wrap(f"{number(gone)} {are} not in the dump: they had ended, or had not begun", width, "  ")
     for group in launch.groups[:_MOST_GROUPS]:
         lines += ["", *_group_lines(launch, group, width)]
+    if launch.predicted is not None:
+        lines += _predicted_lines(launch.predicted, width)
     if len(launch.groups) > _MOST_GROUPS:
         rest = sum(each.ctas for each in launch.groups[_MOST_GROUPS:])
         lines += ["", *wrap(f"and {count(rest, 'more CTA')}, which stand otherwise", width, "  ")]
     return lines
+
+
+def _predicted_lines(found: PredictedHang, width: int) -> list[str]:
+    """Whether check finds this hang, in its own words, and how to ask it for more."""
+    lines = []
+    if found.reason:
+        lines = wrap(f"not checked: {found.reason}", width, f"{UNSURE} ")
+    elif found.shown is not None and isinstance(found.shown.finding, Deadlock):
+        warps = "all warps" if found.same == found.of else f"{number(found.same)} of {count(found.of, 'warp')}"
+        said = f"check predicts this hang: {warps} wait for the same"
+        if not found.same:
+            said = "check predicts another hang: no warp waits for the same"
+        lines = wrap(said, width, f"{GOOD if found.same == found.of else UNSURE} ")
+        past = found.shown.finding.led_past
+        lines += [] if past else wrap(claim_of(found.shown.finding), width, "  ", "    ")
+        for each in past:
+            lines += with_source(led_past_words(each), each.line, width, "  ", "    ")
+        lines += correction_lines(found.shown, width)
+    elif not found.files or found.verdict is not Verdict.UNKNOWN:
+        lines = wrap(f"check does not predict this hang: its verdict is {found.verdict.value}", width, f"{UNSURE} ")
+    if found.files:
+        lines += command_lines("  see: ", ["pipesim", "check", found.files[0]], width, whole=True)
+    return ["", *lines]
 
 
 def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[str]:

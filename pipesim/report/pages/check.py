@@ -195,7 +195,7 @@ def wrong_lines(report: CheckReport, width: int, verdict: Sequence[str]) -> list
     for n, shown in reversed(list(enumerate(told))):
         below_it = told[:n]
         again = bool(shown.corrections) and any(each.corrections == shown.corrections for each in below_it)
-        found, corrections = _finding(shown, width), _corrections(shown, width, again=again)
+        found, corrections = _finding(shown, width), correction_lines(shown, width, again=again)
         below = len(corrections) + len(verdict) + (2 if corrections else 1)
         out_of_view = not n and len(found) - 2 + below > MOST_IN_VIEW
         schedule = [_in_ctas(shown, width)] if report.quick else [*_program(shown, width), *_schedule(shown, width)]
@@ -208,7 +208,7 @@ def shown_lines(shown: Counterexample, width: int) -> list[str]:
     """One way in which it fails, for other tools, which show the beginning: the sizes, the finding, its schedule."""
     schedule, again = _schedule(shown, width)
     lines: list[str] = []
-    for block in (*_program(shown, width), _finding(shown, width), schedule, _corrections(shown, width), again):
+    for block in (*_program(shown, width), _finding(shown, width), schedule, correction_lines(shown, width), again):
         lines += ["", *block] if block else []
     return lines
 
@@ -266,7 +266,7 @@ def _cause(shown: Counterexample, width: int) -> list[str]:
     return [line for n, each in enumerate(clauses) for line in wrap(each, width, "    " if n else "  ", "    ")]
 
 
-def _corrections(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
+def correction_lines(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
     """``likely correction: initialise empty with a count of 1 instead of 2 (ring.py:12); proved with this change``.
 
     ``again``: those of a finding below.
