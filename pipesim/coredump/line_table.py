@@ -16,14 +16,14 @@ _MOST_ROWS = 1 << 20
 _MOST_CALLS = 64  #: functions that are inlined into each other
 
 
-class _Row(NamedTuple):
+class _LineRow(NamedTuple):
     address: int
     file: int
     line: int
     call: int  #: the row of the same function, from 1, of the call that it was inlined at; 0 if it was not
 
 
-class _Reader:
+class _LineProgram:
     """A place in a line program."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -52,7 +52,7 @@ class LineTable:
 
     def __init__(self, data: bytes) -> None:
         self.files: list[str] = []
-        self._sequences: list[list[_Row]] = []
+        self._sequences: list[list[_LineRow]] = []
         with suppress(IndexError, ValueError):  # what was read before is kept
             self._parse(data)
 
@@ -68,7 +68,7 @@ class LineTable:
         """The address and the line of each row."""
         return ((row.address, row.line) for rows in self._sequences for row in rows)
 
-    def _way_out(self, rows: list[_Row], row: _Row) -> Iterator[tuple[str, int]]:
+    def _way_out(self, rows: list[_LineRow], row: _LineRow) -> Iterator[tuple[str, int]]:
         for _ in range(_MOST_CALLS):
             yield (self.files[row.file - 1] if 0 < row.file <= len(self.files) else ""), row.line
             if not 0 < row.call <= len(rows):
@@ -77,16 +77,16 @@ class LineTable:
 
     def _parse(self, data: bytes) -> None:
         end = min(4 + int.from_bytes(data[:4], "little"), len(data))
-        reader = _Reader(data, 10 + int.from_bytes(data[6:10], "little"))
+        reader = _LineProgram(data, 10 + int.from_bytes(data[6:10], "little"))
         base, width, opcodes = int.from_bytes(data[12:13], "little", signed=True), data[13], data[14]
         self._read_files(data, 14 + opcodes)
-        address, file, line, call, rows = 0, 1, 1, 0, list[_Row]()
+        address, file, line, call, rows = 0, 1, 1, 0, list[_LineRow]()
         while reader.at < end and len(rows) < _MOST_ROWS:
             opcode = reader.take(1)
             if opcode >= opcodes:
                 address += (opcode - opcodes) // width
                 line += base + (opcode - opcodes) % width
-                rows.append(_Row(address, file, line, call))
+                rows.append(_LineRow(address, file, line, call))
                 continue
             match opcode:
                 case 0:
@@ -97,11 +97,11 @@ class LineTable:
                     elif kind == _INLINED:
                         call = reader.number()
                     elif kind == _END:
-                        self._sequences.append([*rows, _Row(address, file, line, 0)])
+                        self._sequences.append([*rows, _LineRow(address, file, line, 0)])
                         address, file, line, call, rows = 0, 1, 1, 0, []
                     reader.at = following
                 case 1:
-                    rows.append(_Row(address, file, line, call))
+                    rows.append(_LineRow(address, file, line, call))
                 case 2:
                     address += reader.number()
                 case 3:
