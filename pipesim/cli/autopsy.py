@@ -85,10 +85,11 @@ def _predict(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch) 
 def _files(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch, folder: Path) -> tuple[Path, Path]:
     """The PTX and the launch file of a launch, the latter out of the dump unless it is given. PtxError."""
     from pipesim.launches.files.of_dump import launch_of_dump
+    from pipesim.ptx.kernel import PTX
 
     if options.launch is not None:
         return options.ptx, options.launch
-    ptx = options.ptx.read_text(encoding="utf-8", errors="replace") if options.ptx is not None else ""
+    ptx = PTX.read_text(options.ptx) if options.ptx is not None else ""
     hung = launch.groups[0].numbers  # if not all CTAs do the same, one of those that hang is followed
     cta = hung[0] if len(hung) < launch.ctas else None
     described = launch_of_dump(dump, dump.grids[launch.number], ptx, cta)

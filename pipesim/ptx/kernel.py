@@ -26,7 +26,7 @@ from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.read import read_module
 
-_PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
+PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
 
 
 def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ()) -> Extraction:
@@ -40,7 +40,7 @@ def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ())
 
 def ptx_text(ptx: Path) -> str:
     """The text of a PTX file. Raises PtxError for anything else."""
-    return _PTX.read_text(ptx)
+    return PTX.read_text(ptx)
 
 
 def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) -> tuple[Module, Launch]:
@@ -113,7 +113,7 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
 
     ``entry``: the kernel, where the file has several. Raises PtxError or LaunchFileError.
     """
-    module = read_module(_PTX.read_text(ptx), ptx.name)
+    module = read_module(PTX.read_text(ptx), ptx.name)
     sources = enter_sources(ptx, module.files.values())
     if not entry and len(module.entries) != 1:
         names = ", ".join(each.name for each in module.entries)

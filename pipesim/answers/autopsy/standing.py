@@ -119,7 +119,7 @@ _AT = {
 }  # fmt: skip
 _BEHIND = {
     SassSync.WAIT: WaitsFor.MBARRIER, SassSync.BAR_SYNC: WaitsFor.NAMED, SassSync.GROUP_WAIT: WaitsFor.GROUPS,
-    SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY, SassSync.SLEEP: WaitsFor.SLEEP,
+    SassSync.WGMMA_WAIT: WaitsFor.WGMMA, SassSync.PRIMARY_WAIT: WaitsFor.PRIMARY,
 }  # fmt: skip
 #: What a loop asks again and again, in the order of what says most.
 _ASKS = {
