@@ -160,7 +160,7 @@ def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
     return tuple(found)
 
 
-_MOST_LEFT = 8  #: tiles of a counter that other CTAs leave
+_MOST_LEFT = 4  #: tiles of a counter that other CTAs leave
 MOST_ANY = 2  #: tiles that are handed out of which all choices are looked at
 
 

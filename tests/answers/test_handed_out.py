@@ -63,7 +63,7 @@ AFTER = " and.pred %p6, %p7, %p9;\n and.pred %p6, %p6, %p1;\n not.pred %p8, %p6;
         (TAIL.format(tail=2), RIGHT, True, {}),
         (TAIL.format(tail=2), WRONG, True, None),
         (LATER, RIGHT, True, {}),
-        (LATER, AFTER, True, {"handed_out:0": 10, "handed_out:1": 14}),
+        (LATER, AFTER, True, {"handed_out:1": 10, "handed_out:2": 14}),
     ],
 )  # fmt: skip
 def test_twins(skip: str, count: str, counter: bool, wrong: dict[str, int] | None, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipesim.bounds import MAX_STORED_BYTES
@@ -223,9 +225,20 @@ def _atomic_result(each: Instruction, value: int, operands: list[Value], size: i
     first = operands[0]
     if each.has("cas"):
         return operands[1] & full if value == first & full else value
-    simple = {"add": value + first, "exch": first, "and": value & first, "or": value | first, "xor": value ^ first}
-    simple |= {"inc": 0 if value >= first else value + 1, "dec": first if not value or value > first else value - 1}
-    if each.modifiers[-1].startswith("u"):
-        simple |= {"min": min(value, first), "max": max(value, first)}
-    found = next((simple[m] for m in each.modifiers if m in simple), None)
+    known = _ATOMICS if each.modifiers[-1].startswith("u") else _ATOMICS.keys() - {"min", "max"}
+    found = next((_ATOMICS[m](value, first) for m in each.modifiers if m in known), None)
     return None if found is None else found & full
+
+
+#: What atomics leave of a word and their operand. Only the one that is carried out may ask for a value.
+_ATOMICS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "exch": lambda _, given: given,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "inc": lambda value, most: 0 if value >= most else value + 1,
+    "dec": lambda value, most: most if not value or value > most else value - 1,
+    "min": min,
+    "max": max,
+}

@@ -45,4 +45,4 @@ class HandedOut:
         if array is None or self._fixed or number >= array.count:
             return now
         made = array.rising(self._chosen)
-        return now if made is None else self._inputs.element(made, number, now)
+        return now if made is None else self._inputs.element(made, number, int.__int__(now))
