@@ -180,7 +180,7 @@ def test_an_annotation_is_one_line_of_github(name: str) -> None:
     assert all(is_inert(line) for line in lines if line not in commands)
 
 
-def test_a_report_is_text(name: str) -> None:
+def test_a_report_is_text_and_its_json_reads_back(name: str) -> None:
     report = refuted(name)
     lines = check_lines(report, 80)
     raw = io.BytesIO()
@@ -188,11 +188,9 @@ def test_a_report_is_text(name: str) -> None:
     paint(make_console(stream), lines)
     assert is_inert(raw.getvalue().decode())
     assert is_inert(text_of(lines))
-    assert is_inert(str(pipesim.check(hostile(name, wrong_ring()))))
-
-
-def test_json_reads_back_and_is_no_command(name: str) -> None:
-    text = pipesim.check(hostile(name, wrong_ring())).to_json()
+    found = pipesim.check(hostile(name, wrong_ring()))
+    assert is_inert(str(found))
+    text = found.to_json()
     assert text.isascii()
     assert is_inert(text)
     assert json.loads(text)["report"]["heading"]["protocol"] == name
