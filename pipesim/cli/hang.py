@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from pipesim.cli.arguments import Command, add_output, add_program, program_of, seconds_of
-from pipesim.cli.output import remark, show_answer
+from pipesim.cli.output import progress, remark, show_answer
 from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current
 
@@ -33,6 +34,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with global and local memory, for flags and locks there: as large as what the program has allocated",
     )
+    parser.add_argument("--remove", action="store_true", help="remove the dumps that could be read, once this is said")
     add_output(parser)
     add_program(parser, "hang")
 
@@ -40,6 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.hang import HangCause, HangReport
     from pipesim.export.documents import document, hang_exit_code
+    from pipesim.hang.compare import compare_dumps
     from pipesim.hang.coredump_variables import dump_environment, require_dump_folder
     from pipesim.hang.dumps import remove_pipes
     from pipesim.hang.watch import HangWatch, dump_now
@@ -72,9 +75,14 @@ def _carry_out(options: argparse.Namespace) -> int:
         current().start(None)
         status, ending = ran.status if watch.cause is None else None, ran.ending
         report = HangReport(tuple(words), status, watch.cause, options.after, watch.dumps)
+    with progress("reading the core dumps"):
+        report = replace(report, alike=compare_dumps(report.complete))
     code = show_answer(
         options, document("hang", hang_exit_code(report), report=report), lambda width: hang_lines(report, width)
     )
+    for group in report.alike if options.remove else ():
+        for each in group.dumps if group.autopsy is not None else ():
+            Path(each.file).unlink(missing_ok=True)
     if ending is not None and not code:
         raise SignalError(ending)
     return code
@@ -92,10 +100,10 @@ def _warn_without_driver() -> None:
 
 COMMAND = Command(
     "hang",
-    "run a program, and take a core dump of its GPU kernels when it hangs",
+    "run a program, and when it hangs on the GPU, say who waits for whom",
     "Run a program on a machine with a GPU, and when it hangs (nothing moves for --after seconds, or a person asks), "
-    "have the driver write a core dump of each of its processes, which pipesim autopsy reads. The program is not "
-    "changed, its kernels take no longer, and it has no limits. Exit code 124: it was dumped and ended.",
+    "have the driver write a core dump of each of its processes, end it, and say who waits for whom, as autopsy does. "
+    "The program is not changed, its kernels take no longer, and it has no limits. Exit code 124: it hung.",
     _arguments,
     _carry_out,
     (

@@ -17,7 +17,8 @@ from pipesim.errors import UsageError
 ENABLE, PIPE, FILE = "CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "CUDA_COREDUMP_PIPE", "CUDA_COREDUMP_FILE"
 FLAGS = "CUDA_COREDUMP_GENERATION_FLAGS"
 WATCHER = "PIPESIM_HANG"  #: the process that watches
-#: Left out of a dump: copies of the machine code, and what can be as large as the GPU's memory.
+#: Left out of a dump: copies of the machine code, what can be as large as the GPU's memory, and the constant banks. If
+#: only the banks are kept of these, driver 580 fails on some kernels: the file ends behind the banks, always.
 LEFT_OUT = "skip_nonrelocated_elf_images,skip_global_memory,skip_local_memory,skip_constbank_memory"
 LEAST_BYTES = 1 << 28  #: that a disk must have free: a dump without global memory has below 100 MB
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.hang import DumpEnd, HangCause, HangReport, ProcessDump
 from pipesim.errors import UsageError
-from pipesim.hang import coredump_variables, watch
+from pipesim.hang import compare, coredump_variables, watch
 from pipesim.hang.coredump_variables import WATCHER, dump_environment, require_dump_folder
 from pipesim.hang.dumps import is_complete, remove_pipes, take_dumps, targets_of
 from pipesim.hang.processes import is_alive, moved, tree_of
@@ -172,8 +173,26 @@ def test_the_report_of_two_ranks() -> None:
     assert hang_lines(HangReport(("x",), None, HangCause.STOOD_STILL, 60.0, dumps), 80) == [
         "✗ the program hung, and was ended (nothing was read or written by it for 60 s):",
         "  1 of 2 core dumps",
-        "  process 7, rank 0: 0.4 MB, complete",
-        "  process 8, rank 1: 0.0 MB, missing: the driver wrote nothing",
-        "",
-        "  pipesim autopsy hang/core.h.7",
+        "  process 7, rank 0: 0.4 MB, complete: hang/core.h.7",
+        "  process 8, rank 1: 0.0 MB, missing: the driver wrote nothing: hang/core.h.8",
     ]
+
+
+def test_ranks_that_stand_alike_are_told_from_the_one_that_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = {"0": "at 0x7f0673f00000", "1": "at 0x7f0673f00000 and 0xc08", "3": "at 0x7fdf89e80000"}  # and of 2 none
+    real = compare.autopsy
+
+    def autopsy(file: Path) -> AutopsyReport:
+        return AutopsyReport(file.name, (), (notes[file.name],)) if file.name in notes else real(file)
+
+    monkeypatch.setattr(compare, "autopsy", autopsy)
+    (tmp_path / "2").write_bytes(b"\x7fELF")
+    dumps = tuple(ProcessDump(70, rank, str(tmp_path / rank), 1, COMPLETE) for rank in "0123")
+    alike = compare.compare_dumps(dumps)
+    assert [[each.rank for each in group.dumps] for group in alike] == [["0", "3"], ["1"], ["2"]]
+    lines = hang_lines(HangReport(("x",), None, HangCause.ASKED, None, dumps, alike), 80)
+    for said in ("ranks 0 and 3 stand alike, as follows", "rank 1 stands as follows", "rank 2 stands as follows"):
+        assert said in lines
+    assert any("cannot be read: " in line for line in lines)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pipesim.answers.views.autopsy import AutopsyReport
+
 
 class HangCause(Enum):
     """Why a program was dumped. The value is a phrase for a report."""
@@ -33,10 +35,20 @@ class ProcessDump:
 
 
 @dataclass(frozen=True)
+class DumpsAlike:
+    """Dumps whose kernels stand alike, and what the first says; None, for a ``problem``, if it cannot be read."""
+
+    dumps: tuple[ProcessDump, ...]
+    autopsy: AutopsyReport | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class HangReport:
     """What became of a program. ``cause`` is None where it ended by itself, with ``status`` as a shell has it.
 
     ``seconds``: without input and output, where that was the cause. ``dumps``: one of each process with a CUDA context.
+    ``alike``: those that are complete, by what they say.
     """
 
     command: tuple[str, ...]
@@ -44,6 +56,7 @@ class HangReport:
     cause: HangCause | None
     seconds: float | None
     dumps: tuple[ProcessDump, ...]
+    alike: tuple[DumpsAlike, ...] = ()
 
     @property
     def complete(self) -> tuple[ProcessDump, ...]:
