@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.hang import DumpEnd, HangCause, HangReport, ProcessDump
 from pipesim.errors import UsageError
@@ -182,12 +183,11 @@ def test_ranks_that_stand_alike_are_told_from_the_one_that_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = {"0": "at 0x7f0673f00000", "1": "at 0x7f0673f00000 and 0xc08", "3": "at 0x7fdf89e80000"}  # and of 2 none
-    real = compare.autopsy
 
-    def autopsy(file: Path) -> AutopsyReport:
-        return AutopsyReport(file.name, (), (notes[file.name],)) if file.name in notes else real(file)
+    def read(file: Path) -> AutopsyReport:
+        return AutopsyReport(file.name, (), (notes[file.name],)) if file.name in notes else autopsy(file)
 
-    monkeypatch.setattr(compare, "autopsy", autopsy)
+    monkeypatch.setattr(compare, "autopsy", read)
     (tmp_path / "2").write_bytes(b"\x7fELF")
     dumps = tuple(ProcessDump(70, rank, str(tmp_path / rank), 1, COMPLETE) for rank in "0123")
     alike = compare.compare_dumps(dumps)
