@@ -42,9 +42,8 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
     wrong, sizes = [], rng.sample(range(1, _LARGEST), _READ)
     for value in sizes:
         cta = rng.randrange(prod(target.kernel.kernel.launch.grid)) if target.kernel else 0
-        program = word.classes.target(value, cta).program
-        assert program is not None
-        if not _is_claimed(word, value, cta, program.with_strictness(target.strictness)):
+        program = every.target({"n": value, "cta": cta}).build()
+        if not _is_claimed(word, value, cta, program):
             wrong.append(f"n={value} cta={cta}")
     return "every size, by code" if range_.by_code else "every size" if range_.lap else "all", len(sizes), wrong
 

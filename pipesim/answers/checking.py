@@ -192,11 +192,11 @@ class SteppedCheck:
         With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
         """
         asked = self._asked
-        for target in every:
-            program = target.build(grid=asked.ctas)
+        for program, settings in every:
             found = self._proof(program)
             if found.verdict is not Verdict.PROVED:
-                self._asked = replace(asked, target=target, program=program)
+                target = every.target(settings)
+                self._asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
                 self.take(found)
                 return found
             self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))

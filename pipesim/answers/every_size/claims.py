@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import product
 from math import lcm
+from typing import NamedTuple
 
 from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses
@@ -20,8 +21,15 @@ _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
 
 
+class SizeCase(NamedTuple):
+    """What the kernel does with these settings, as ``--set`` has them."""
+
+    program: Program
+    settings: Mapping[str, int]
+
+
 class EverySize:
-    """Other values of some words; iterating gives the kernel at those that do something new, to be proved each.
+    """Other values of some words; iterating gives what the kernel does at those that do something new, to be proved.
 
     After the last one :meth:`ranges` says what is known if all were proved.
     """
@@ -32,12 +40,12 @@ class EverySize:
         self.words = [WordClaim(SizeClasses.of(target, each)) for each in words]
         self._tried = 0
 
-    def __iter__(self) -> Iterator[Target]:
+    def __iter__(self) -> Iterator[SizeCase]:
         for word in self.words:
             for one in word.due():
                 for kind, program in one.kinds:
                     if self._is_new(program):
-                        yield word.classes.target(one.value, kind.cta)
+                        yield SizeCase(program, {word.classes.name: one.value, "cta": kind.cta})
         yield from self._combined()
 
     def _is_new(self, program: Program) -> bool:
@@ -46,19 +54,24 @@ class EverySize:
         self._seen.add(shape)
         return len(self._seen) > known
 
-    def _combined(self) -> Iterator[Target]:
+    def _combined(self) -> Iterator[SizeCase]:
         """Small values of all words together."""
         if len(self.words) < 2:
             return
         sides = [[each.value for each in word.classes.known[:_TOGETHER]] for word in self.words]
         for values in sorted(product(*sides), key=lambda each: (sum(each), each))[:_MOST_TOGETHER]:
-            target = self._target
-            for word, value in zip(self.words, values, strict=True):
-                target = target.with_setting(word.classes.name, value)
+            settings = {word.classes.name: value for word, value in zip(self.words, values, strict=True)}
             self._tried += 1
-            assert target.program is not None
-            if self._is_new(target.program):
-                yield target
+            program = self.target(settings).build()
+            if self._is_new(program):
+                yield SizeCase(program, settings)
+
+    def target(self, settings: Mapping[str, int]) -> Target:
+        """The kernel with these settings."""
+        target = self._target
+        for name, value in settings.items():
+            target = target.with_setting(name, value)
+        return target
 
     @property
     def ranges(self) -> tuple[ProvedRange, ...]:
@@ -68,7 +81,7 @@ class EverySize:
     def like(self, value: int) -> Target:
         """The kernel at the only word's value, or at a smaller one with fewer laps."""
         (word,) = self.words
-        return word.classes.target(word.classes.known[word.near(value)].value)
+        return self.target({word.classes.name: word.classes.known[word.near(value)].value})
 
     @property
     def together(self) -> ProvedTogether | None:

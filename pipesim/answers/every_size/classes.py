@@ -115,15 +115,10 @@ class SizeClasses:
         """The number of the class that has a value; the next one where it was not looked at."""
         return next((n for n, each in enumerate(self.known) if value <= each.last), len(self.known))
 
-    def target(self, value: int, cta: int | None = None) -> Target:
-        """The kernel at a value, and in a CTA."""
-        target = self._target.with_setting(self.name, value)
-        return target if cta is None else target.with_setting("cta", cta)
-
     def at(self, value: int) -> SizeClass:
         """The class whose least value this is."""
-        first = self.target(value).kernel
-        assert first is not None
+        assert self._target.kernel is not None
+        first = self._target.kernel.with_setting(self.name, value)
         every = EveryCta(first)
         if every.arrays:
             raise ParameterError(
