@@ -31,18 +31,6 @@ def flat(text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trace", [faulty("leaves_early"), TRAPPED], ids=["hung", "trapped"])
-def test_a_run_that_did_not_finish_has_no_end(call: Call, trace: Path) -> None:
-    out = call("diff", trace).out
-    for name in ("epilogue, traced", "whole run, traced"):
-        (row,) = (line for line in out.splitlines() if line.startswith(f"  {name}"))
-        assert row.split()[-3:] == ["–", "–", "–"]
-    finished = call("diff", faulty("extra_arrive")).out  # the twin
-    (row,) = (line for line in finished.splitlines() if line.startswith("  whole run, traced"))
-    assert "19,909" in row
-
-
-@pytest.mark.slow
 def test_one_origin_and_one_story(call: Call) -> None:
     """An agent that left its loop stayed in no wait, and every cycle is by the clock of the trace."""
     trace = faulty("leaves_early")

@@ -60,12 +60,3 @@ def test_a_hang_is_named_and_opened_up(call: Call, faulty: Callable[..., Path]) 
         "(NVIDIA H100 80GB HBM3)"
     )
     assert flat.endswith(verdict)
-
-
-@pytest.mark.slow
-def test_a_fault_that_did_not_manifest(call: Call, faulty: Callable[..., Path]) -> None:
-    answer = call("diff", faulty(None, "phase_not_toggled@63"))
-    flat = " ".join(answer.out.split())
-    assert answer.code == 0
-    assert "the fault phase_not_toggled@63 did not manifest in this run" in flat
-    assert "did not manifest" not in call("diff", faulty(None, "")).out  # the twin

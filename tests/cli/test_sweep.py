@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 import pipesim
 from pipesim.cli.sweep import values_of
-from pipesim.timed.profile import FOLDER
 
 Call = Callable[..., Any]
 PC = ("sweep", "producer_consumer", "-p", "tiles=8", "--jobs", "1")
@@ -88,25 +86,6 @@ def test_json_has_what_the_report_says(call: Call) -> None:
     assert (report["metric"], report["chosen"], report["unit"]) == ("period", True, "bytes")
     assert [each["configuration"]["params"] for each in report["ranked"]] == [{"stages": 2}, {"stages": 3}]
     assert report["ok"] is True
-
-
-@pytest.mark.slow
-def test_the_best_can_be_run_again_as_it_was_swept(call: Call, ring: str) -> None:
-    Path("my profile.json").write_text((FOLDER / "h200.json").read_text())
-    answer = call("sweep", ring, "-p", "stages=2,3", "-p", "tiles=6", "--jobs", "1", "--ctas", "3", "--profile",
-                  "my profile.json", "--strict-init", "--json")  # fmt: skip
-    words = shlex.split(answer.json["report"]["command"])
-    assert words == [
-        "pipesim", "run", ring, "--profile", "my profile.json", "-p", "tiles=6", "-p", "stages=3", "--ctas", "3",
-        "--strict-init",
-    ]  # fmt: skip
-    again = call(*words[1:], "--json").json["report"]
-    best = answer.json["report"]["ranked"][0]["configuration"]["times"]
-    assert again["cycles"] == best["cycles"]
-    painted = call("sweep", ring, "-p", "stages=2,3", "-p", "tiles=6", "--jobs", "1", "--ctas", "3", "--profile",
-                   "my profile.json", "--strict-init")  # fmt: skip
-    said = painted.out[painted.out.index("again: ") + 7 :]
-    assert shlex.split(said.replace("\\\n", " ")) == words
 
 
 @pytest.mark.slow

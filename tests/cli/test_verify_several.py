@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +12,6 @@ import numpy as np
 import pytest
 
 from pipesim.answers import verify_parts
-from pipesim.cli import progress
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
@@ -82,12 +78,6 @@ class TestTable:
         assert one.code == 1  # the ring hands back six tiles only
         assert row(one, PC)[3:] == ["✓ 1/1"]
         assert call("verify", *words, "--jobs", "2") == one
-
-    @pytest.mark.slow
-    def test_the_profile_counts(self, several: Call, ring: str) -> None:
-        answer = several(PC, ring, "--no-hardware", "--profile", "h200")
-        assert "simulated on the profile h200" in answer.out
-        assert answer.verdict == "✓ 2 of 2 protocols passed (hardware left out)"
 
     @pytest.mark.slow
     def test_a_recording_without_an_event_is_not_counted(self, several: Call, recorded: Path, ring: str) -> None:
@@ -220,28 +210,3 @@ class TestOptions:
         assert len(traces) == 5
         assert all("-s4-" in name and "-g8" in name for name in traces)
         assert set(traces.values()) == {"conforms"}
-
-
-class TestProgress:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    @pytest.mark.slow
-    def test_it_counts_the_steps(self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        plain = several(PC, ring, "--no-hardware")
-        terminal = self.Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
-        begun: list[str] = []
-        counted = progress.step_counter  # type: ignore[attr-defined]  # replaced in place
-
-        def listening(what: str, total: int) -> Any:
-            begun.append(f"{what}: {total}")
-            return counted(what, total)
-
-        monkeypatch.setattr(progress, "step_counter", listening)
-        answer = several(PC, ring, "--no-hardware")
-        assert (answer.code, answer.out) == (plain.code, plain.out)
-        assert begun == ["verifying 2 protocols: 4"]
-        assert re.search(r"verifying 2 protocols: \d of 4 steps", terminal.getvalue())  # a thread draws it
-        assert terminal.getvalue().endswith("\x1b[2K")
