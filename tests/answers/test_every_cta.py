@@ -21,6 +21,7 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import How
 from pipesim.ptx.extract import extract
 from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
@@ -95,15 +96,30 @@ def test_each_kind_has_its_findings(tmp_path: Path) -> None:
 
 
 def test_the_kernel_of_the_front_page_hangs_in_its_last_cta() -> None:
-    """The last tile of 5,000 elements is not whole: it is not loaded, and waited for."""
-    kernel = str(ROOT / "docs" / "examples" / "scale_tail.ptx")
+    """The last tile of 1,250 elements is not whole: it is not loaded, and waited for."""
+    kernel = str(ROOT / "tests" / "ptx" / "cta_kinds" / "scale_tail.ptx")
     report = check(find(kernel), {}, quick=True)
     assert (report.verdict, ctas_words(report.scope)) == (Verdict.REFUTED, "CTA 9 of 10")
-    assert kinds_words(report) == ["9 like CTA 0 proved", "CTA 9 refuted (blockIdx.x > 8 at scale_tail.cu:41)"]
+    assert kinds_words(report) == ["9 like CTA 0 proved", "CTA 9 refuted (blockIdx.x > 8 at scale_tail.cu:42)"]
     verdict = check_launch(Path(kernel), Path(kernel).with_suffix(".json"))  # that of launches --check
     assert verdict == (Verdict.REFUTED, "refuted: scale_tail: deadlock: 1 of 2 agents waits indefinitely in CTA 9")
-    whole = check(find(kernel, sets=("20=5120",)), {}, quick=True)
+    whole = check(find(kernel, sets=("20=1280",)), {}, quick=True)
     assert (whole.verdict, ctas_words(whole.scope), whole.kinds) == (Verdict.PROVED, "every CTA", ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("early_exit", 2), ("causal", 6), ("stream_k", 7), ("varlen", 4), ("grouped", 8), ("scale_tail", 2)],
+)
+def test_the_kinds_of_kernels_are_those_of_reading_every_cta(name: str, number: int) -> None:
+    """CTAs that leave at once, tiles of a triangle, equal shares of uneven tiles, sequences and groups by arrays."""
+    folder = ROOT / "tests" / "ptx" / "cta_kinds"
+    file = "scale_tail" if name == "scale_tail" else "kinds"
+    launch = None if file == name else folder / f"kinds-{name}.json"
+    first = read_kernel(folder / f"{file}.ptx", launch)
+    clusters = range(EveryCta(first).clusters)
+    assert kinds_of(first, clusters) == (number, by_force(first, clusters))
 
 
 X, Y = "blockIdx.x", "blockIdx.y"
@@ -117,6 +133,9 @@ X, Y = "blockIdx.x", "blockIdx.y"
         (lambda x, y: x < y, (0, 1), "blockIdx.x < blockIdx.y"),
         (lambda x, y: x + 3 == y, (1, 4), "blockIdx.x + 3 == blockIdx.y"),
         (lambda x, y: x // 2 == 3, (6, 0), "blockIdx.x / 2 == 3"),
+        (lambda x, y: x % 4 == 2, (6, 0), "blockIdx.x % 4 == 2"),
+        (lambda x, y: (5 * x + 2) % 8 + 1 > 4, (1, 0), "(5 * blockIdx.x + 2) % 8 > 3"),
+        (lambda x, y: ((x - 4) & 255) == 4, (8, 0), "(blockIdx.x - 4) % 256 == 4"),
         (lambda x, y: (x & 5) > 3, (4, 0), "(blockIdx.x & 5) > 3"),
     ],
 )  # fmt: skip

@@ -167,7 +167,7 @@ class TestKernels:
     @pytest.mark.slow
     def test_one_that_hangs_in_its_last_cta_names_it(self, pytester: pytest.Pytester) -> None:
         for name in ("scale_tail.ptx", "scale_tail.json"):
-            shutil.copy(KERNELS / name, pytester.path / name)
+            shutil.copy(ROOT / "tests" / "ptx" / "cta_kinds" / name, pytester.path / name)
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim")
         assert "refuted: scale_tail: deadlock: 1 of 2 agents waits indefinitely in CTA 9" in found.outlines
         found.stdout.fnmatch_lines(["*10 CTAs of 2 kinds*9 like CTA 0 proved*"])

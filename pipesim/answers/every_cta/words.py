@@ -55,7 +55,13 @@ def _as_truth(form: Form, value: int) -> str:
 
 
 def _comparison(form: Form, sign: str, bound: int) -> str:
-    """With what is subtracted, and the number, on the other side."""
+    """With what is subtracted, and the number, on the other side; the rest that a division leaves as ``x % 4``."""
+    for atom, factor in form.terms:
+        argument, divisor = atom.arguments if atom.name == "quotient" else (form, form)
+        if atom.name == "quotient" and -factor == divisor.constant and len(form.terms) == len(argument.terms) + 1:
+            rest = form.plus(argument, -1).plus(Form(0, ((atom, 1),)), -factor)
+            if not rest.terms:
+                return f"{_sum(argument, grouped=True)} % {divisor.constant:,} {sign} {bound - rest.constant:,}"
     left, right = _positive(form.terms), _positive((atom, -factor) for atom, factor in form.terms)
     number = bound - form.constant
     if not left:
@@ -89,6 +95,8 @@ def _atom(atom: Atom) -> str:
     if atom.function is None:
         return f"{atom.name}[{_sum(atom.arguments[0])}]" if atom.arguments else atom.name
     a, b = (*atom.arguments, constant(0))[:2]
+    if atom.name == "remainder" and a.constant > b.constant // 2:  # what is subtracted
+        a = Form(a.constant - b.constant, a.terms)
     if atom.name in _EXTREMES:
         return f"{_EXTREMES[atom.name]}({_sum(a)}, {_sum(b)})"
     if atom.name in _TRUTHS:

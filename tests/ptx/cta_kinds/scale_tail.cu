@@ -1,5 +1,5 @@
 // y = a * x. A CTA has kTiles tiles of x: warp 0 loads them, and warp 1 scales them.
-constexpr int kStages = 2, kTile = 128, kTiles = 4;
+constexpr int kStages = 2, kTile = 32, kTiles = 4;
 
 __device__ unsigned at(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
@@ -34,6 +34,7 @@ extern "C" __global__ void scale_tail(const float* x, float* y, float a, int n) 
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
+#pragma unroll 1
     for (int i = 0; i < kTiles; ++i) {
         const int begin = (blockIdx.x * kTiles + i) * kTile, stage = i % kStages, lap = i / kStages;
         if (begin >= n) break;
@@ -46,9 +47,7 @@ extern "C" __global__ void scale_tail(const float* x, float* y, float a, int n) 
             }
         } else {
             wait(full[stage], lap % 2);
-            for (int j = lane; j < min(kTile, n - begin); j += 32) {
-                y[begin + j] = a * (begin + kTile > n ? x[begin + j] : tile[stage][j]);
-            }
+            if (begin + lane < n) y[begin + lane] = a * (begin + kTile > n ? x[begin + lane] : tile[stage][lane]);
             __syncwarp();
             if (lane == 0) arrive(empty[stage]);
         }
