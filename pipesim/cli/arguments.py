@@ -207,6 +207,25 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite an existing output file")
 
 
+def add_caught(parser: argparse.ArgumentParser, out: Path, most_bytes: str) -> None:
+    """Where what a program launches is written, of which kernels, and how much of it."""
+    parser.add_argument("--out", type=Path, default=out, metavar="DIR", help=f"the folder to write (default {out})")
+    parser.add_argument(
+        "--kernels",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only kernels whose name in the PTX matches, as 'gemm*'; may be repeated",
+    )
+    parser.add_argument(
+        "--max-bytes",
+        type=bytes_of,
+        default=bytes_of(most_bytes),
+        metavar="SIZE",
+        help=f"of what a process records, PTX included (default {most_bytes})",
+    )
+
+
 def add_program(parser: argparse.ArgumentParser, name: str) -> None:
     """``-- COMMAND ARGUMENT ...``: the program that the command ``name`` runs."""
     parser.usage = f"pipesim {name} [OPTION ...] -- COMMAND [ARGUMENT ...]"

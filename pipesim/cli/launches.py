@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_program, bytes_of, program_of
+from pipesim.cli.arguments import Command, add_caught, add_force, add_output, add_program, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current, signal_of
@@ -23,29 +23,15 @@ _NOT_PYTHON = "no Python process was observed; --inject observes the others"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"the folder to write (default {_OUT})")
+    add_caught(parser, _OUT, _MOST_BYTES)
     parser.add_argument("--check", action="store_true", help="check every launch file that is written")
     parser.add_argument("--once", action="store_true", help="only the first launch of each kernel")
-    parser.add_argument(
-        "--kernels",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="only kernels whose name in the PTX matches, as 'gemm*'; may be repeated",
-    )
     parser.add_argument(
         "--max-launches",
         type=int,
         default=_MOST_LAUNCHES,
         metavar="N",
         help=f"distinct launches of a process that are recorded (default {_MOST_LAUNCHES})",
-    )
-    parser.add_argument(
-        "--max-bytes",
-        type=bytes_of,
-        default=bytes_of(_MOST_BYTES),
-        metavar="SIZE",
-        help=f"of what a process records, PTX included (default {_MOST_BYTES})",
     )
     parser.add_argument(
         "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_program, bytes_of, program_of
+from pipesim.cli.arguments import Command, add_caught, add_force, add_output, add_program, program_of
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current
 
@@ -16,14 +16,7 @@ _NOT_PYTHON = "no Python process was recorded; a program in C++ records with pip
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"the folder to write (default {_OUT})")
-    parser.add_argument(
-        "--kernels",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="only kernels whose name in the PTX matches, as 'gemm*'; may be repeated",
-    )
+    add_caught(parser, _OUT, _MOST_BYTES)
     parser.add_argument(
         "--launches", type=int, default=1, metavar="N", help="launches of each kernel that are recorded (default 1)"
     )
@@ -45,13 +38,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="the CTA that leaves records, with the others of its cluster: its number in the grid, x first (default 0)",
     )
     parser.add_argument("--diff", action="store_true", help="compare every trace with the program of its PTX")
-    parser.add_argument(
-        "--max-bytes",
-        type=bytes_of,
-        default=bytes_of(_MOST_BYTES),
-        metavar="SIZE",
-        help=f"of what a process records (default {_MOST_BYTES})",
-    )
     add_force(parser)
     add_output(parser)
     add_program(parser, "record")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from pipesim.conform.result import TraceVerdict
 from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -40,10 +41,13 @@ class Answer(Protocol):
 
 
 _BY_WEIGHT = (Conclusion.INTERNAL_ERROR, Conclusion.WRONG, Conclusion.UNKNOWN, Conclusion.OUTSIDE_TOLERANCE)
-_OF_VERDICT = {
+_OF_VERDICT: Mapping[Verdict | TraceVerdict, Conclusion] = {
     Verdict.PROVED: Conclusion.AGREES,
     Verdict.REFUTED: Conclusion.WRONG,
     Verdict.UNKNOWN: Conclusion.UNKNOWN,
+    TraceVerdict.AGREES: Conclusion.AGREES,
+    TraceVerdict.DIFFERS: Conclusion.WRONG,
+    TraceVerdict.UNKNOWN: Conclusion.UNKNOWN,
 }
 
 
@@ -53,8 +57,8 @@ def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
     return next((each for each in _BY_WEIGHT if each in found), Conclusion.AGREES)
 
 
-def of_verdict(verdict: Verdict) -> Conclusion:
-    """The conclusion of a verdict for every schedule."""
+def of_verdict(verdict: Verdict | TraceVerdict) -> Conclusion:
+    """The conclusion of a verdict for every schedule, or on a trace."""
     return _OF_VERDICT[verdict]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.answers.views.conclusion import Conclusion, worst
+from pipesim.answers.views.conclusion import Conclusion, of_verdict, worst
 from pipesim.conform.agreement import Agreement
 from pipesim.model.ending import Ending
 
@@ -83,6 +83,6 @@ class RecordReport:
 
 def _conclusion(each: LaunchRecording) -> Conclusion:
     """The conclusion from one trace; one that was not compared says nothing against its kernel."""
-    if each.ending is not Ending.FINISHED or each.agreement is Agreement.DIFFERS:
+    if each.ending is not Ending.FINISHED:
         return Conclusion.WRONG
-    return Conclusion.UNKNOWN if each.agreement is Agreement.UNKNOWN else Conclusion.AGREES
+    return Conclusion.AGREES if each.agreement is None else of_verdict(each.agreement.verdict)

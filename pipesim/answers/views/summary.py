@@ -8,7 +8,7 @@ from enum import Enum
 
 from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.conclusion import Conclusion, Heading, worst
+from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict, worst
 from pipesim.answers.views.run import SimulationLine
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.result import TraceVerdict
@@ -60,9 +60,7 @@ class TraceLine:
     @property
     def conclusion(self) -> Conclusion:
         """As the agreement is."""
-        if self.agreement is Agreement.UNKNOWN:
-            return Conclusion.UNKNOWN
-        return Conclusion.AGREES if self.agreement.agrees else Conclusion.WRONG
+        return of_verdict(self.behaviour)
 
 
 def compared_traces(lines: Iterable[TraceLine]) -> tuple[TraceLine, ...]:

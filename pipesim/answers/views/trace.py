@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.answers.views.check import CheckReport
-from pipesim.answers.views.conclusion import Conclusion, Heading, worst
+from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict, worst
 from pipesim.answers.views.run import SimulationLine
 from pipesim.conform.agreement import Agreement, Reason
 from pipesim.conform.diagnose.examination import Examination
@@ -77,10 +77,8 @@ class TraceComparison:
     @property
     def conclusion(self) -> Conclusion:
         """A difference beats the unknown, the unknown the tolerance; what a limit ended is unknown as well."""
-        if self.agreement is Agreement.DIFFERS:
-            return Conclusion.WRONG
-        if self.agreement is Agreement.UNKNOWN:
-            return Conclusion.UNKNOWN
+        if not self.agreement.agrees:
+            return of_verdict(self.behaviour)
         if self.time.why is NoTime.LIMIT:
             return Conclusion.UNKNOWN
         return self.period.conclusion if self.period is not None else Conclusion.AGREES
@@ -172,11 +170,10 @@ class PairReport:
     @property
     def conclusion(self) -> Conclusion:
         """A difference beats the unknown, the unknown the tolerance."""
-        verdict = self.pair.behaviour.verdict
-        if verdict is TraceVerdict.DIFFERS or self.a.leaves_protocol != self.b.leaves_protocol:
+        if self.a.leaves_protocol != self.b.leaves_protocol:
             return Conclusion.WRONG
-        if verdict is TraceVerdict.UNKNOWN:
-            return Conclusion.UNKNOWN
+        if self.behaviour is not TraceVerdict.AGREES:
+            return of_verdict(self.behaviour)
         return self.period.conclusion if self.period is not None else Conclusion.AGREES
 
 

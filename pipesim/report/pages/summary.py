@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from pipesim.answers.views.conclusion import worst
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared_traces
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.times import PERIOD, AssumedKind, TimeAssumption, TimeComparison, TimeVerdict
@@ -145,12 +146,7 @@ def _agreement(traces: tuple[TraceLine, ...], device: str) -> str:
     """``✓ 88/88``: how many of the traces of a device agree, of those that were compared."""
     mine = compared_traces(line for line in traces if line.device == device)
     agree = sum(line.agreement.agrees for line in mine)
-    return f"{mark(_ok(mine))} {agree}/{len(mine)}" if mine else NONE
-
-
-def _ok(lines: Iterable[TraceLine]) -> bool | None:
-    found = {line.agreement for line in lines}
-    return False if Agreement.DIFFERS in found else None if Agreement.UNKNOWN in found else True
+    return f"{mark(worst(line.conclusion for line in mine).ok)} {agree}/{len(mine)}" if mine else NONE
 
 
 # below the table
@@ -314,9 +310,9 @@ def _time_differences(found: Sequence[TimeComparison]) -> list[str]:
     if not numbers:
         return []
     offs = sorted(off for off, _ in numbers)
-    median, worst = offs[len(offs) // 2], max(offs, key=lambda off: (abs(off), off))
+    median, furthest = offs[len(offs) // 2], max(offs, key=lambda off: (abs(off), off))
     periods = sum(by_period for _, by_period in numbers)
-    parts = [f"off by {signed_percent(median)} in the median, {signed_percent(worst)} at worst"]
+    parts = [f"off by {signed_percent(median)} in the median, {signed_percent(furthest)} at worst"]
     by = [count(periods, "period")] * bool(periods)
     by += [count(len(numbers) - periods, "whole run")] * (len(numbers) > periods)
     return [*parts, f"over {' and '.join(by)}"]
