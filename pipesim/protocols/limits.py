@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import replace
 
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import COUNTS_BYTES, EXPECTS
+from pipesim.model.groups import COUNTS_BYTES, EXPECTS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import Access
 
 MAX_SMEM = 227 * 1024  #: shared memory that one CTA can have, in bytes
 MAX_THREADS = 1024  #: threads of one CTA
@@ -52,17 +54,18 @@ def require_fits(program: Program) -> None:
             correction="use fewer stages or smaller tiles",
         )
     warps = {(agent.cta, agent.warp) for agent in program.agents}  # lanes that diverged are agents of the same warp
-    for tile in program.tiles:
-        if tile.space == Space.SHARED and tile.offset + tile.slots * tile.nbytes > program.smem_bytes:
-            raise ConfigurationError(
-                f"{program.name}: {tile.name} ends beyond its {program.smem_bytes:,} bytes of shared memory",
-                correction=_more_memory(program),
-            )
     for access in program.accesses:
         if access.space == Space.SHARED and access.offset + access.nbytes > program.smem_bytes:
             raise ConfigurationError(
                 f"{program.name}: bytes {access.offset:,} to {access.offset + access.nbytes:,} are accessed, "
                 f"beyond its {program.smem_bytes:,} bytes of shared memory",
+                place=_first_use(program, access),
+                correction=_more_memory(program),
+            )
+    for tile in program.tiles:
+        if tile.space == Space.SHARED and tile.offset + tile.slots * tile.nbytes > program.smem_bytes:
+            raise ConfigurationError(
+                f"{program.name}: {tile.name} ends beyond its {program.smem_bytes:,} bytes of shared memory",
                 correction=_more_memory(program),
             )
     _require_tensor_memory(program)
@@ -118,7 +121,19 @@ def _of_kind(code: tuple[Operation, ...], kinds: Set[int]) -> list[tuple[int, Op
 
 def _more_memory(program: Program) -> str:
     """What to change of a kernel that was read; of a program that was written by hand nothing is known."""
-    return "give the dynamic_shared_bytes of the launch in the launch file" if program.coverage.extracted else ""
+    launch = "correct its place or size, or give the dynamic_shared_bytes of the launch in the launch file"
+    return launch if program.coverage.extracted else ""
+
+
+def _first_use(program: Program, access: Access) -> str:
+    """The line of the first operation on these bytes, of whichever CTA."""
+    uses = (
+        program.line(agent, pc)
+        for agent, code in enumerate(program.code)
+        for pc, op in _of_kind(code, TOUCHES_MEMORY)
+        if replace(program.accesses[operand(op, "access")], cta=access.cta) == access
+    )
+    return next(uses, "")
 
 
 def _require_tensor_memory(program: Program) -> None:

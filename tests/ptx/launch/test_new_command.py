@@ -97,7 +97,7 @@ def test_it_asks_only_for_what_the_kernel_has(tmp_path: Path, capsys: pytest.Cap
     made = dynamic.with_suffix(".json")
     made.write_text(made.read_text(encoding="utf-8").replace('"block": null', '"block": [32]'), encoding="utf-8")
     assert main(["check", str(dynamic)]) == 2
-    assert "try: give the dynamic_shared_bytes of the launch in the launch file" in capsys.readouterr().err
+    assert "or give the dynamic_shared_bytes of the launch in the launch file" in capsys.readouterr().err
 
 
 def test_what_it_cannot_write(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
