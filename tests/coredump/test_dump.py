@@ -83,7 +83,7 @@ def test_damage_ends_in_no_traceback() -> None:
 @pytest.mark.slow
 def test_more_damage_ends_in_no_traceback() -> None:
     found = [outcome(damaged(DATA, seed)) for seed in range(200)]
-    assert found.count("findings") > 80
+    assert found.count("findings") > 60
     assert found.count("refused") > 20
 
 

@@ -329,9 +329,9 @@ class Unit:
         }
         names = list(edges)
         ring = cycle_of({n: [names.index(s) for s in edges[name] if s in edges] for n, name in enumerate(names)})
-        return Deadlock(
-            tuple(blocked), self.ended, tuple(names[n] for n in ring), one_sided=one_sided(lacking.items(), warps)
-        )
+        known = all(warp.walk.ends and not warp.walk.lost for warp in warps)
+        ring_names, uneven = tuple(names[n] for n in ring), one_sided(lacking.items(), warps)
+        return Deadlock(tuple(blocked), self.ended, ring_names, cut=not known, one_sided=uneven)
 
     def described(self, alike: Sequence[Unit], *, walk: bool) -> DumpedCtas:
         """What this CTA shows, for all that stand ``alike``."""

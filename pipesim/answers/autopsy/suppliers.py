@@ -113,6 +113,7 @@ def suppliers_of(
             last_line=warp.place(behind[-1].index) if behind else "",
             last_iteration=len(behind) - 1,
             waits_for=warp.blocked,
+            sure=ahead is None or ahead.sure,
         )))  # fmt: skip
     return tuple(supplier for _, supplier in sorted(found, key=lambda each: each[0]))
 

@@ -41,13 +41,14 @@ class WarpWalk:
     """A warp's way: ``behind`` it and ``ahead`` of it.
 
     ``whole``: the walk from the entry came to where the warp stands, or to its end, without a branch that is not known.
-    ``lost``: it ended elsewhere; else what is behind is all that may have been.
+    ``lost``: it ended elsewhere; else what is behind is all that may have been. ``ends``: what is ahead is to its end.
     """
 
     behind: tuple[SyncEvent, ...]
     ahead: tuple[SyncEvent, ...]
     whole: bool
     lost: bool
+    ends: bool
 
 
 class Walks:
@@ -66,7 +67,8 @@ class Walks:
         code = WarpCode(self._words, CodeInputs(self._constant, special.get, self._memory, self._wide))
         count = sum(each != (-1, -1, -1) for each in threads.values())
         behind, whole, lost = self._behind(code, count, warp, standing)
-        return WarpWalk(behind, self._ahead(code, warp, standing) if warp is not None else (), whole, lost)
+        ahead, ends = self._ahead(code, warp, standing) if warp is not None else ((), True)
+        return WarpWalk(behind, ahead, whole, lost, ends)
 
     def _threads(self, number: int) -> dict[int, Dim]:
         """The thread of each lane; (-1, -1, -1) for lanes that the block has no threads for."""
@@ -96,12 +98,13 @@ class Walks:
         is_lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST})
         return events, came in ended and not is_lost and all(each.sure for each in events), is_lost
 
-    def _ahead(self, code: WarpCode, warp: DumpWarp | None, standing: Sequence[Standing]) -> tuple[SyncEvent, ...]:
-        assert warp is not None
+    def _ahead(
+        self, code: WarpCode, warp: DumpWarp, standing: Sequence[Standing]
+    ) -> tuple[tuple[SyncEvent, ...], bool]:
         starts = []
         for each in standing:
             if each.code is None or each.code.words is not self._words:
-                return ()
+                return (), False
             lanes = LaneState(sum(1 << lane.lane for lane in each.lanes), (each.pc - each.code.address) // SIZE)
             own = {lane.lane: self._dump.registers(warp, lane) for lane in each.lanes}
             said = {lane.lane: self._dump.predicates(warp, lane) for lane in each.lanes}
@@ -112,9 +115,10 @@ class Walks:
             for n, value in enumerate(self._dump.uniform_registers(warp)[: RZ if self._wide else 63]):
                 lanes.uniform[n] = value
             starts.append(lanes)
-        events = tuple(Walk(code, starts, MOST_AHEAD).events())
-        again = [n for n, event in enumerate(events) if n < len(starts) and event.index * SIZE in _places(standing)]
-        return tuple(event for n, event in enumerate(events) if n not in again)
+        walk, places = Walk(code, starts, MOST_AHEAD), {each.offset for each in standing}
+        events = tuple(walk.events())
+        new = (e for n, e in enumerate(events) if n >= len(starts) or e.index * SIZE not in places)
+        return tuple(new), set(walk.ends) == {WalkEnd.EXIT}
 
     def _memory(self, address: int, size: int) -> int | None:
         data = self._dump.memory(address, size)
@@ -135,9 +139,11 @@ class Walks:
         data = self._dump.memory(start + offset, size) if start and offset + size <= length else b""
         if data:
             return int.from_bytes(data, "little")
-        sizes = (*grid.block, *grid.grid)  # constant bank 0 begins with these, on sm_90
-        is_size = bank == 0 and size == 4 and offset in range(0, 24, 4) and not self._wide
-        return sizes[offset // 4] if is_size else None
+        if bank or size != 4 or self._wide:  # what the driver puts into constant bank 0, on sm_90
+            return None
+        x, y, z = (max(n, 1) for n in grid.cluster)
+        sizes = dict(zip(range(0, 24, 4), (*grid.block, *grid.grid), strict=True))
+        return (sizes | {0x140: int(any(grid.cluster)), 0x144: x, 0x148: y, 0x14C: z}).get(offset)
 
 
 def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
@@ -146,10 +152,6 @@ def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
         return None
     theirs = event.address >> _WINDOW & 0xFF
     return (theirs if event.sync.remote or theirs else rank), event.address & (1 << _WINDOW) - 1
-
-
-def _places(standing: Sequence[Standing]) -> set[int]:
-    return {each.offset for each in standing}
 
 
 def _of_lanes(values: Mapping[int, Value]) -> Value:

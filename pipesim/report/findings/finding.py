@@ -322,7 +322,7 @@ def _supplier(supplier: Supplier, blocked: BlockedAgent, who: str, agents: int, 
     if blocked.barrier == REGISTERS:
         return _gives_back(supplier, who, agents)
     if supplier.next_line:
-        would = f"{who} would send the {what} next ({place(supplier.next_line)})"
+        would = f"{who} {'would' if supplier.sure else 'could'} send the {what} next ({place(supplier.next_line)})"
         if who == blocked.agent:
             return f"{who} itself would send the {what} next ({place(supplier.next_line)}), but only after this wait"
         wait = "waits" if agents == 1 else "wait"
