@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dump", type=Path, help="a core dump of a GPU, as it is or packed by gzip or xz")
+    parser.add_argument("core", type=Path, help="a core dump of a GPU, as it is or packed by gzip or xz")
     parser.add_argument(
         "--check", action="store_true",
         help="check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
@@ -47,9 +47,9 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     if options.launch is not None and options.ptx is None:
         raise ParameterError("--launch without --ptx", correction="give the kernel's PTX as well")
-    with progress(f"reading {options.dump}"):
-        dump = open_dump(options.dump)
-        report = autopsy_of(dump, "" if options.anonymous else str(options.dump), anonymous=options.anonymous)
+    with progress(f"reading {options.core}"):
+        dump = open_dump(options.core)
+        report = autopsy_of(dump, "" if options.anonymous else str(options.core), anonymous=options.anonymous)
     if options.check or options.ptx is not None or options.save_launch is not None:
         launches = tuple(
             replace(each, predicted=_predict(options, dump, each)) if each.groups else each for each in report.launches

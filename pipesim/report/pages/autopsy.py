@@ -1,4 +1,4 @@
-"""``pipesim autopsy``: the launches of a core dump, their CTAs by how they stand, and who waits for whom."""
+"""``pipesim autopsy``: the launches of a core dump, their CTAs by the state they hang in, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:
         lines += _predicted_lines(launch.predicted, width)
     if len(launch.groups) > _MOST_GROUPS:
         rest = sum(each.ctas for each in launch.groups[_MOST_GROUPS:])
-        lines += ["", *wrap(f"and {count(rest, 'more CTA')}, which stand otherwise", width, "  ")]
+        lines += ["", *wrap(f"and {count(rest, 'more CTA')}, in other states", width, "  ")]
     return lines
 
 
@@ -91,15 +91,12 @@ def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[st
 
 
 def _which(launch: DumpedLaunch, group: DumpedCtas) -> str:
-    """``CTA 37 of 64 stands as follows``."""
-    named = (
-        number_runs(group.numbers)
-        if len(group.numbers) <= 8
-        else f"{number(group.numbers[0])} and {number(group.ctas - 1)} more"
-    )
-    ctas = "CTA" if group.ctas == 1 else "CTAs"
-    stand = "stands" if group.ctas == 1 else "stand"
-    return f"{ctas} {named} of {number(launch.ctas)} {stand} as follows"
+    """``CTA 37 of 64``; CTAs that hang alike are shown together."""
+    named = number_runs(group.numbers)
+    if len(named) > _LONGEST:
+        named = f"{number(group.numbers[0])} and {count(group.ctas - 1, 'other')}"
+    alike = ", all in the same state" if group.ctas > 1 else ""
+    return f"{'CTA' if group.ctas == 1 else 'CTAs'} {named} of {number(launch.ctas)}{alike}"
 
 
 def _shape(shape: Sequence[int]) -> str:
