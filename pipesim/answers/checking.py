@@ -133,6 +133,7 @@ class SteppedCheck:
         self._others = OtherLaunches(asked.target)
         self._findings = FindingsOfCtas(self._others)
         self._beside: list[tuple[SteppedCheck, Place]] = []  # of other CTAs that have findings of their own
+        self._size: Mapping[str, int] = {}  # settings of what is not proved, of another size than was asked for
         self._cut: Limit | None = None
 
     def verdict(self) -> CheckReport:
@@ -195,7 +196,7 @@ class SteppedCheck:
         for program, settings in every:
             found = self._proof(program)
             if found.verdict is not Verdict.PROVED:
-                target = every.target(settings)
+                target, self._size = every.target(settings), settings
                 self._asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
                 self.take(found)
                 return found
@@ -299,11 +300,10 @@ class SteppedCheck:
 
     def report(self) -> CheckReport:
         """All that is known now."""
-        found = self.shown()
-        if self._wrong and (self._others.kinds() or self._beside):
+        if self._others.about[0] >= 0:
             places = ((self, self._others.about), *self._beside)
             return self._build_report(self._findings.merged((check.shown(), place) for check, place in places))
-        return self._build_report(shown for _, shown in found)
+        return self._build_report(replace(shown, settings=self._size) for _, shown in self.shown())
 
     def shown(self) -> Iterator[Keyed]:
         """The findings of the program itself."""
@@ -336,8 +336,8 @@ class SteppedCheck:
             also=self._also,
             left_out=self.left_out,
             scope=self._scope(),
-            kinds=self._others.kinds(),
-            undecided=self._others.undecided,
+            kinds=() if self._size else self._others.kinds(),
+            undecided=self._others.undecided or bool(asked.any_words and found.refutations),
             open_word=self._others.open_word,
             cut=self._cut,
         )

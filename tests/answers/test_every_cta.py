@@ -170,7 +170,7 @@ def test_waivers_agree_with_nothing_that_is_not_known(tmp_path: Path, capsys: py
     """All that is found is waived, but there are more kinds of CTAs than are looked at."""
     checked(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32), quick=True)
     assert main(["check", str(tmp_path / "ring.ptx"), "--quick", "--ignore=deadlock"]) == 3
-    assert "not all CTAs of kernel are proved or refuted" in " ".join(capsys.readouterr().out.split())
+    assert "not all CTAs and sizes of kernel are proved or refuted" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.launch.file import launch_json
+from pipesim.report.pages.check import check_lines
 from pipesim.report.sentences.check import ctas_words, sizes_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import ring_of_cta
@@ -44,6 +45,19 @@ def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
     (found,) = report.ranges
     assert (report.verdict, found.step, found.lap, found.most) == (Verdict.PROVED, 1, 16, (1 << 29) - 1)
     assert sizes_words(report.ranges) == "for every n from 1 to 536,870,911"
+
+
+def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> None:
+    """The CTAs are of two kinds where n is 5, and right; one waits for a tile more than are loaded where n is above 6.
+
+    With the finding waived it is not known what is wrong at further sizes.
+    """
+    wrong = " add.u32 %r30, %r22, %r20;\n shr.u32 %r30, %r30, 2;\n setp.gt.u32 %p4, %r22, 6;\n"
+    wrong += " selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;"
+    report = checked(ring(tmp_path, wrong, other=31), "n")
+    assert (report.verdict, report.kinds, report.undecided) == (Verdict.REFUTED, (), True)
+    assert report.refutations[0].settings["n"] == 7
+    assert "  with n 7" in check_lines(report, 80)
 
 
 def test_a_run_beyond_the_limit_is_proved_by_smaller_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

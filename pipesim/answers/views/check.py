@@ -193,8 +193,8 @@ class CheckReport:
     none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``scope``: for what the verdict holds, what it assumes and what is not judged.
-    ``kinds``: where not all CTAs do the same, those that were looked at. ``undecided``: of a kernel that is refuted in
-    other CTAs, or that there is no verdict on all of them. ``open_word``: an element of a free array for which it was
+    ``kinds``: where not all CTAs do the same, those that were looked at. ``undecided``: some CTAs
+    or sizes of a kernel have no verdict. ``open_word``: an element of a free array for which it was
     not found whether all contents were looked at.
     ``fail_on``: findings that are less sure do not fail the check. ``unused``: waivers that match no finding.
     """

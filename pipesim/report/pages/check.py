@@ -225,7 +225,10 @@ def _in_ctas(shown: Counterexample, width: int) -> list[str]:
     said = [kind_words(replace(each, line="") if each.line in texts else each) for each in kinds]
     more = len(shown.kinds) - len(kinds)
     said += [f"CTAs of {count(more, 'more kind')}"] if more else []
-    lines = wrap(f"in {listed(said)}", width, "  ", "    ") if said else []
+    size = {name: value for name, value in shown.settings.items() if name != "cta"}
+    where = [f"in {listed(said)}"] if said else []
+    where += [f"with {listed([f'{name} {number(value)}' for name, value in size.items()])}"] if size else []
+    lines = wrap(" ".join(where), width, "  ", "    ") if where else []
     return lines + [each for line, text in texts.items() for each in source_lines(line, text, width, "    ")]
 
 

@@ -88,7 +88,7 @@ def _fails_words(report: CheckReport, *, shown: bool) -> str:
     if report.conclusion is Conclusion.AGREES:
         fails = f"nothing else was {'looked for' if report.quick else 'found'} in {name}{_corrected_words(report)}"
     elif report.conclusion is Conclusion.UNKNOWN:
-        fails = f"not all CTAs of {name} are proved or refuted"
+        fails = f"not all CTAs and sizes of {name} are proved or refuted"
     return f"{fails}{_not_read_words(report.heading.coverage.stopped)}"
 
 
