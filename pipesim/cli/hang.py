@@ -20,7 +20,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--after",
         type=seconds_of,
         metavar="SECONDS",
-        help="dump the program when none of its processes has read or written a byte for so long, begun or ended; "
+        help="dump the program when none of its GPU processes has read or written a byte for so long; "
         "longer than it ever is silent (default: only when asked)",
     )
     parser.add_argument(
@@ -103,7 +103,7 @@ COMMAND = Command(
     "run a program, and when it hangs on the GPU, say who waits for whom",
     "Run a program on a machine with a GPU, and when it hangs (nothing moves for --after seconds, or a person asks), "
     "have the driver write a core dump of each of its processes, end it, and say who waits for whom, as autopsy does. "
-    "The program is not changed, its kernels take no longer, and it has no limits. Exit code 124: it hung.",
+    "The program is not changed, its kernels take no longer, and it has no limits. Exit code 5: it hung.",
     _arguments,
     _carry_out,
     (

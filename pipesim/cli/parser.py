@@ -23,7 +23,7 @@ TITLE = "Verify, explain and time the mbarrier pipelines of warp-specialised GPU
 HELP = "help"  #: ``pipesim help COMMAND`` is ``pipesim COMMAND --help``
 EXIT_CODES = (
     "exit codes: 0 agrees; 1 findings or divergence; 2 usage; 3 unknown or nothing to compare with; "
-    "4 outside --tolerance; 124 hang: it hung; 70 an internal error of pipesim; 130 interrupted"
+    "4 outside --tolerance; 5 hang: it hung; 70 an internal error of pipesim; 130 interrupted"
 )
 EXAMPLES: tuple[Example, ...] = (
     ("pipesim check producer_consumer -p stages=2", "every schedule of a built-in protocol: proved, or one that fails"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a command has the reports that it makes, and imports no oth
     from pipesim.explain.anatomy.parts import Anatomy
 
 ANSWERS = 1  #: the version of these documents
-DUMPED = 124  #: the exit code of a program that hung and was dumped
+DUMPED = 5  #: the exit code of a program that hung and was dumped
 #: The schema of each report, by the name of its class.
 _SCHEMAS = {
     "CheckReport": "check",
@@ -83,7 +83,7 @@ def launches_exit_code(report: LaunchesReport) -> int:
 
 
 def hang_exit_code(report: HangReport) -> int:
-    """The code of a command that ran a program: 124, as of timeout(1), where it was dumped; else the program's status.
+    """The code of a command that ran a program: 5 where it was dumped; else the program's status.
 
     3: it was ended, but not every dump is there and complete.
     """

@@ -10,6 +10,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _PARENT, _STATE = 1, 0  #: of the fields of /proc/PID/stat that follow the name
+_STORE = "pt_tcpstore_uv"  #: seen with PyTorch 2.11
 _MOVED = ("rchar", "wchar")  #: bytes that were read and written, also by calls that reached no disk
 
 
@@ -33,12 +34,16 @@ def is_alive(process: int) -> bool:
 
 def environment_of(process: int) -> dict[str, str]:
     """What the process was started with; empty if it has ended, or is another user's."""
-    return dict(each.split("=", 1) for each in _read(process, "environ").split("\0") if "=" in each)
+    return dict(each.split("=", 1) for each in _read(str(process), "environ").split("\0") if "=" in each)
 
 
-def moved(processes: Iterable[int]) -> dict[int, int]:
-    """The bytes that each has read and written since it began; 0 where Linux does not say."""
-    return {each: _moved_bytes(each) for each in processes}
+def moved(processes: Iterable[int]) -> dict[str, int]:
+    """The bytes that each thread has read and written since it began; 0 where Linux does not say.
+
+    Without the thread that keeps PyTorch's store: the ranks ask it again and again, also when they hang.
+    """
+    threads = (task.relative_to(_PROC) for each in processes for task in (_PROC / str(each)).glob("task/*"))
+    return {str(each): _moved_bytes(each) for each in threads if _read(each, "comm").strip() != _STORE}
 
 
 def send(processes: Iterable[int], number: signal.Signals) -> None:
@@ -49,17 +54,17 @@ def send(processes: Iterable[int], number: signal.Signals) -> None:
 
 
 def _fields(process: int) -> list[str]:
-    return _read(process, "stat").rpartition(")")[2].split()
+    return _read(str(process), "stat").rpartition(")")[2].split()
 
 
-def _moved_bytes(process: int) -> int:
-    lines = _read(process, "io").splitlines()
+def _moved_bytes(thread: Path) -> int:
+    lines = _read(thread, "io").splitlines()
     return sum(int(value) for name, _, value in (line.partition(": ") for line in lines) if name in _MOVED)
 
 
-def _read(process: int, name: str) -> str:
-    """A file of a process in /proc; empty if it has ended, or is another user's."""
+def _read(which: str | Path, name: str) -> str:
+    """A file of a process or a thread in /proc; empty if it has ended, or is another user's."""
     try:
-        return (_PROC / str(process) / name).read_bytes().decode(errors="surrogateescape")
+        return (_PROC / which / name).read_bytes().decode(errors="surrogateescape")
     except OSError:
         return ""

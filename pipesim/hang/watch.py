@@ -19,9 +19,10 @@ _EVERY_S = 1.0  #: between two looks at what has moved
 class HangWatch:
     """Looks at a program while it runs, and has it dumped once.
 
-    ``after``: seconds in which none of its processes has read or written a byte, begun or ended; None: as long as a
-    person likes. What a GPU does cannot be seen from outside, so a program that computes for so long without a word
-    counts as one that stands still. ``tell`` gets what a person is to know while the program runs.
+    ``after``: seconds in which no process that has a CUDA context, and none that it has started, has read or written a
+    byte, begun or ended; None: as long as a person likes. What a GPU does cannot be seen from outside, so a program
+    that computes for so long without a word counts as one that stands still. ``tell`` gets what a person is to know
+    while the program runs.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class HangWatch:
         self._after = after
         self._tell, self._clock = tell, clock
         self._looked = self._since = clock()
-        self._moved: dict[int, int] = {}
+        self._moved: dict[str, int] = {}
         self._asked = False
 
     def ask(self) -> None:
@@ -45,9 +46,8 @@ class HangWatch:
         if cause is not None and targets_of(tree_of(program)):
             self.cause, self.dumps = cause, take_dumps(program)
         elif cause is not None:
-            self._asked, self._since = False, self._clock()
-            if cause is HangCause.ASKED:
-                self._tell("no process of the program has a CUDA context that can be dumped: it goes on")
+            self._asked = False
+            self._tell("no process of the program has a CUDA context that can be dumped: it goes on")
 
     def _due(self, program: int) -> HangCause | None:
         if self._asked:
@@ -56,8 +56,9 @@ class HangWatch:
         if self._after is None or now - self._looked < min(_EVERY_S, self._after):
             return None
         self._looked, before = now, self._moved
-        self._moved = moved(tree_of(program))
-        if self._moved != before:
+        targets = targets_of(tree_of(program))
+        self._moved = moved({each for target in targets for each in tree_of(target.process)})
+        if self._moved != before or not targets:
             self._since = now
         return HangCause.STOOD_STILL if now - self._since >= self._after else None
 

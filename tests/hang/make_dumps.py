@@ -37,7 +37,7 @@ def dumped(command: list[str], folder: Path) -> Path | None:
     run = [sys.executable, "-m", "pipesim", "hang", "--after", "2", "--memory", "--keep", str(folder), "--", *command]
     ended = subprocess.run(run, timeout=_LIMIT_S, check=False)
     files = sorted(folder.glob("core.*"))
-    return files[0] if ended.returncode == 124 and len(files) == 1 else None
+    return files[0] if ended.returncode == 5 and len(files) == 1 else None
 
 
 def smaller(data: bytes, kernels: list[str]) -> bytes:

@@ -18,7 +18,7 @@ from pipesim.answers.views.hang import DumpEnd, HangCause, HangReport, ProcessDu
 from pipesim.errors import UsageError
 from pipesim.hang import compare, coredump_variables, watch
 from pipesim.hang.coredump_variables import WATCHER, dump_environment, require_dump_folder
-from pipesim.hang.dumps import is_complete, remove_pipes, take_dumps, targets_of
+from pipesim.hang.dumps import DumpTarget, is_complete, remove_pipes, take_dumps, targets_of
 from pipesim.hang.processes import is_alive, moved, tree_of
 from pipesim.hang.watch import HangWatch, dump_now
 from pipesim.process.program import ProgramEnd, run_program
@@ -92,40 +92,41 @@ def test_what_moves_is_seen(tmp_path: Path) -> None:
         cat.stdin.write(b"1\n")
         cat.stdin.flush()
         cat.stdout.readline()
-        first = moved([cat.pid])
+        (first,) = moved([cat.pid]).values()
         cat.stdin.write(b"23\n")
         cat.stdin.flush()
         cat.stdout.readline()
-        assert moved([cat.pid])[cat.pid] - first[cat.pid] == 6
+        assert [each - first for each in moved([cat.pid]).values()] == [6]
         cat.stdin.close()
 
 
 def test_a_program_stands_still_after_a_time_without_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds, read, told = [0.0], [{1: 0}], list[str]()
+    seconds, read, told = [0.0], [{"1": 0}], list[str]()
     dump = ProcessDump(1, "", "core", 1, COMPLETE)
     monkeypatch.setattr(watch, "tree_of", lambda program: (program,))
     monkeypatch.setattr(watch, "moved", lambda _: dict(read[0]))
     monkeypatch.setattr(watch, "take_dumps", lambda _: (dump,))
-    targets = [False]
+    target = DumpTarget(1, "", Path("pipe"), Path("core"))
+    targets: list[tuple[DumpTarget, ...]] = [()]
     monkeypatch.setattr(watch, "targets_of", lambda _: targets[0])
     watched, patient = (HangWatch(after, told.append, lambda: seconds[0]) for after in (5.0, None))
 
     def at(second: float, bytes_read: int) -> HangCause | None:
-        seconds[0], read[0] = second, {1: bytes_read}
+        seconds[0], read[0] = second, {"1": bytes_read}
         watched.look(1)
         patient.look(1)
         return watched.cause
 
     assert [at(1, 10), at(5, 10), at(5.9, 11)] == [None, None, None]  # the byte was read within the time
-    assert [at(6, 12), at(11, 12)] == [None, None]  # nothing can be dumped: it goes on
-    targets[0] = True
+    assert [at(6, 12), at(11, 12)] == [None, None]  # nothing can be dumped, and nothing counts
+    targets[0] = (target,)
     assert [at(14.9, 12), at(16, 12)] == [None, HangCause.STOOD_STILL]
     assert (watched.dumps, patient.cause, told) == ((dump,), None, [])
-    targets[0] = False
+    targets[0] = ()
     patient.ask()
     patient.look(1)
     assert (patient.cause, len(told)) == (None, 1)
-    targets[0] = True
+    targets[0] = (target,)
     patient.look(1)
     assert patient.cause is None  # what was asked for before it could be done is not done later
     patient.ask()
