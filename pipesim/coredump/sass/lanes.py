@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipesim.coredump.sass.word import PT, RZ, URZ
+from pipesim.coredump.sass.word import PT, RZ
 
 LANES = 32
 WORD = 0xFFFFFFFF
@@ -96,8 +96,3 @@ class LaneState:
         yes = sum(1 << n for n in range(LANES) if condition[n])
         unknown = sum(1 << n for n in range(LANES) if condition[n] is None)
         return yes & self.mask, unknown & self.mask
-
-
-def zero_of(number: int, *, wide: bool) -> bool:
-    """Whether a uniform register is the one that is always 0."""
-    return number == (RZ if wide else URZ)
