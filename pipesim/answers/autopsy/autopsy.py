@@ -35,6 +35,7 @@ from pipesim.ptx.source_owner import is_library
 
 _BY_NOBODY = frozenset({WaitsFor.NOTHING, WaitsFor.SLEEP, WaitsFor.UNKNOWN})
 _WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
+_MOST_CTAS, _MOST_WARPS = 16, 32  #: of a cluster and of a CTA: what a damaged dump has beyond them is left out
 _MOST_WALKED = 4  #: groups of CTAs whose warps are walked through their code
 _WARP_GROUP = 4  #: warps that execute setmaxnreg together
 
@@ -126,8 +127,8 @@ class Unit:
 
     def __init__(self, dump: _Dump, grid: DumpGrid, ctas: tuple[DumpCta, ...]) -> None:
         self.dump, self.grid, self.ctas = dump, grid, ctas
-        self.size = math.prod(_cluster(grid))
-        self.warps = -(-math.prod(grid.block) // LANES)  #: of a CTA
+        self.size = min(math.prod(_cluster(grid)), _MOST_CTAS)
+        self.warps = min(-(-math.prod(grid.block) // LANES), _MOST_WARPS)  #: of a CTA
 
     @cached_property
     def placed(self) -> tuple[PlacedWarp, ...]:
@@ -140,15 +141,14 @@ class Unit:
                     number = _warp_number(self.grid, warp)
                     standing = sorted(self.dump.standings.of(warp), key=lambda each: _weight(each.waits))
                     for n, each in enumerate(standing):
-                        name = self._name(number, rank, standing, n)
+                        name = self._name(number, rank, each.lanes[0].lane if n else -1)
                         found.append(PlacedWarp(name, cta, rank, number, each))
         return tuple(sorted(found, key=lambda each: (each.rank, each.number)))
 
-    def _name(self, number: int, rank: int, standing: Sequence[Standing], n: int) -> str:
+    def _name(self, number: int, rank: int, lane: int = -1) -> str:
+        """A warp, or lanes of it that stand elsewhere, the first of which is ``lane``."""
         at = f"@{rank}" if self.size > 1 else ""
-        if not n:
-            return f"warp/{number}{at}"
-        return f"lanes of warp {number} from {standing[n].lanes[0].lane}{at}"
+        return f"lanes of warp {number} from {lane}{at}" if lane >= 0 else f"warp/{number}{at}"
 
     @cached_property
     def looks(self) -> Hashable:
@@ -166,10 +166,8 @@ class Unit:
     def ended(self) -> tuple[str, ...]:
         """The warps that are no more: of CTAs that still run, and of CTAs of the cluster that are gone."""
         live = {(each.rank, each.number) for each in self.placed}
-        at = [f"@{rank}" if self.size > 1 else "" for rank in range(self.size)]
-        return tuple(
-            f"warp/{n}{at[rank]}" for rank in range(self.size) for n in range(self.warps) if (rank, n) not in live
-        )
+        every = ((number, rank) for rank in range(self.size) for number in range(self.warps))
+        return tuple(self._name(number, rank) for number, rank in every if (rank, number) not in live)
 
     @cached_property
     def blocked(self) -> tuple[BlockedAgent, ...]:
@@ -187,17 +185,16 @@ class Unit:
     def word(self, placed: PlacedWarp) -> BarrierWord | None:
         """The word of the mbarrier that lanes wait for."""
         standing = placed.standing
+        if standing.waits is not WaitsFor.MBARRIER:
+            return None
         rank = standing.rank if self.size > 1 else placed.rank
         cta = next((each for each in self.ctas if _rank(self.grid, each) == rank), None)
         return word_at(cta.shared, standing.address) if cta is not None else None
 
     def _is_over(self, placed: PlacedWarp) -> bool:
         """Whether what lanes wait for has come: they run, and the dump shows them on the way."""
-        standing = placed.standing
-        if standing.waits is not WaitsFor.MBARRIER:
-            return False
-        word = self.word(placed)
-        return word is not None and standing.parity >= 0 and word.parity != standing.parity
+        word, parity = self.word(placed), placed.standing.parity
+        return word is not None and parity >= 0 and word.parity != parity
 
     def barrier_name(self, rank: int, address: int) -> str:
         """What a report calls an mbarrier."""
@@ -283,18 +280,19 @@ class Unit:
         found = self.dump.codes.get(self.grid.code)
         if found is None:
             return ()
-        walks = Walks(self.dump.dump, self.grid, found[1], wide=self.dump.wide)
+        walks = Walks(self.dump.dump, self.grid, found[1], self.size * self.warps, wide=self.dump.wide)
         made = []
+
+        def place(index: int) -> str:
+            return self.dump.place(found[1], index * SIZE)
+
         for rank in range(self.size):
             for number in range(self.warps):
                 here = [p for p in self.placed if (p.rank, p.number) == (rank, number)]
                 warp = here[0].standing.warp if here else None
                 walk = walks.of(number, self._block(rank), rank, warp, [p.standing for p in here])
-                name = here[0].name if here else self._name(number, rank, (), 0)
                 blocked = self.waited_for(here[0]) if here else ""
-                made.append(
-                    WalkedWarp(name, rank, walk, blocked, lambda index: self.dump.place(found[1], index * SIZE))
-                )
+                made.append(WalkedWarp(self._name(number, rank), rank, walk, blocked, place))
         return tuple(made)
 
     def _block(self, rank: int) -> Dim:
@@ -316,8 +314,9 @@ class Unit:
             needs = needs_of(placed.standing, barrier, word)
             lacking[each.barrier] = needs
             found = replace(each, suppliers=suppliers_of(each.agent, each.barrier, needs, warps))
-            me = next(w for w in warps if (w.rank, w.name.partition("@")[0]) == (placed.rank, f"warp/{placed.number}"))
-            if word is not None:
+            name = self._name(placed.number, placed.rank)
+            me = next((each for each in warps if each.name == name), None)
+            if word is not None and me is not None:
                 found = with_cause(found, me, barrier, word, warps)
             elif placed.standing.waits is WaitsFor.NAMED:
                 come = threads_that_come(placed.standing, warps, placed.rank)

@@ -18,8 +18,8 @@ from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent, Walk, WalkEnd, WarpCode, comes_to
 from pipesim.coredump.sass.word import RZ, SIZE
 
-MOST_BEHIND = 12_000  #: instructions of a walk from the entry
-MOST_AHEAD = 4_000
+_MOST_BEHIND, _MOST_AHEAD = 12_000, 4_000  #: instructions of a walk from the entry, and of one on from the dump
+_ALL_BEHIND, _ALL_AHEAD = 160_000, 60_000  #: of all warps of a CTA or a cluster: a second or two
 _WINDOW = 24
 _TID, _CTAID, _LANE, _RANK, _HIGH = (0x21, 0x22, 0x23), (0x25, 0x26, 0x27), 0x00, 0x88, 0x2F
 #: What lanes stand at, as a walk meets it.
@@ -52,9 +52,11 @@ class WarpWalk:
 
 
 class Walks:
-    """Walks of the warps of one launch."""
+    """Walks of the ``warps`` of one CTA or cluster."""
 
-    def __init__(self, dump: CoreDump, grid: DumpGrid, code: MachineCode, *, wide: bool) -> None:
+    def __init__(self, dump: CoreDump, grid: DumpGrid, code: MachineCode, warps: int, *, wide: bool) -> None:
+        self._most_behind = min(_MOST_BEHIND, _ALL_BEHIND // max(warps, 1))
+        self._most_ahead = min(_MOST_AHEAD, _ALL_AHEAD // max(warps, 1))
         self._dump, self._grid, self._words, self._wide = dump, grid, code.words, wide
         self._constants: dict[tuple[int, int, int], int | None] = {}
 
@@ -91,7 +93,7 @@ class Walks:
             )
 
         asked = frozenset(each.offset // SIZE for each in standing if each.waits in _ASKED)
-        walk = Walk(code, [LaneState((1 << threads) - 1, 0)], MOST_BEHIND, is_here, asked)
+        walk = Walk(code, [LaneState((1 << threads) - 1, 0)], self._most_behind, is_here, asked)
         events = tuple(walk.events())
         came = WalkEnd.STOPPED if warp is not None else WalkEnd.EXIT
         ended = set(walk.ends)
@@ -115,7 +117,7 @@ class Walks:
             for n, value in enumerate(self._dump.uniform_registers(warp)[: RZ if self._wide else 63]):
                 lanes.uniform[n] = value
             starts.append(lanes)
-        walk, places = Walk(code, starts, MOST_AHEAD), {each.offset for each in standing}
+        walk, places = Walk(code, starts, self._most_ahead), {each.offset for each in standing}
         events = tuple(walk.events())
         new = (e for n, e in enumerate(events) if n >= len(starts) or e.index * SIZE not in places)
         return tuple(new), set(walk.ends) == {WalkEnd.EXIT}
