@@ -48,7 +48,7 @@ def predicate(field: int, *, uniform: bool = False) -> Get:
     return lambda lanes: lift(lambda v: v != inverted, lanes.predicates[number])
 
 
-class _Parts:
+class _SassParts:
     """One instruction: its operands as functions of the lanes' registers, and where its results go."""
 
     def __init__(self, word: Word, around: CodeInputs, *, uniform: bool) -> None:
@@ -115,13 +115,13 @@ def _minus(get: Get) -> Get:
     return lambda lanes: lift(lambda value: -value & WORD, get(lanes))
 
 
-Make = Callable[[_Parts], Step]
+Make = Callable[[_SassParts], Step]
 
 
 def _function(operation: Callable[[Word], Callable[..., int]], used: str = "abc") -> Make:
     """An instruction whose result is a function of the operands that it uses; ``operation`` reads its modifiers."""
 
-    def make(parts: _Parts) -> Step:
+    def make(parts: _SassParts) -> Step:
         gets = [get for name, get in zip("abc", parts.signed(), strict=True) if name in used]
         compute = operation(parts.word)
         return lambda lanes, condition: parts.put(lanes, lift(compute, *(get(lanes) for get in gets)), condition)
@@ -176,7 +176,7 @@ def _extreme(word: Word, a: int, b: int) -> int:
     return pick(a, b, key=_signed) if word.high >> 8 & 1 else pick(a, b)
 
 
-def _logic(parts: _Parts) -> Step:
+def _logic(parts: _SassParts) -> Step:
     """LOP3: a function of three bits by its table; the predicate says whether any bit is set."""
     (a, b, c), table, says, before = parts.plain, parts.word.high >> 8 & 0xFF, parts.field(17), parts.asked(23)
 
@@ -196,7 +196,7 @@ def _logic(parts: _Parts) -> Step:
     return step
 
 
-def _add(parts: _Parts) -> Step:
+def _add(parts: _SassParts) -> Step:
     """IADD3, with the carries that it takes (.X) and gives. With .X a sign is a complement to one: not followed."""
     (a, b, c), takes, gives = parts.signed(), bool(parts.word.high >> 10 & 1), parts.field(17)
     carries, is_known = (parts.asked(23), parts.asked(13)), not (takes and any(parts.negated))
@@ -210,7 +210,7 @@ def _add(parts: _Parts) -> Step:
     return step
 
 
-def _multiply(parts: _Parts) -> Step:
+def _multiply(parts: _SassParts) -> Step:
     """IMAD: the low word, with the carry that .X takes."""
     (a, b, c), takes = parts.signed(), bool(parts.word.high >> 10 & 1)
     carry = parts.asked(23) if takes else lambda _: 0
@@ -219,7 +219,7 @@ def _multiply(parts: _Parts) -> Step:
     )
 
 
-def _multiply_wide(parts: _Parts) -> Step:
+def _multiply_wide(parts: _SassParts) -> Step:
     """IMAD.WIDE: two words; IMAD.HI: the upper one of them. The third operand has two words as well."""
     (a, b, c), upper, signed = parts.plain, parts.upper(), bool(parts.word.high >> 9 & 1)
 
@@ -247,7 +247,7 @@ _JOIN: list[Callable[[bool, bool], bool]] = [
 ]  # fmt: skip
 
 
-def _compare(parts: _Parts) -> Step:
+def _compare(parts: _SassParts) -> Step:
     """ISETP: .EX compares upper words, and takes what was said of the lower ones where they are equal."""
     (a, b, _), high = parts.plain, parts.word.high
     compare, join, signed, extends = _COMPARE[high >> 12 & 7], _JOIN[high >> 10 & 3], high >> 9 & 1, high >> 8 & 1
@@ -266,14 +266,14 @@ def _compare(parts: _Parts) -> Step:
     return step
 
 
-def _select(parts: _Parts) -> Step:
+def _select(parts: _SassParts) -> Step:
     (a, b, _), which = parts.plain, parts.asked(23)
     return lambda lanes, condition: parts.put(
         lanes, lift(lambda p, x, y: x if p else y, which(lanes), a(lanes), b(lanes)), condition
     )
 
 
-def _predicates(parts: _Parts) -> Step:
+def _predicates(parts: _SassParts) -> Step:
     """PLOP3: a function of three predicates, the last of which may be a uniform one."""
     high = parts.word.high
     table, a, b = high & 7 | (high >> 8 & 0x1F) << 3, parts.asked(23), predicate(parts.field(13), uniform=parts.uniform)
@@ -286,7 +286,7 @@ def _predicates(parts: _Parts) -> Step:
     return step
 
 
-def _load(parts: _Parts) -> Step:
+def _load(parts: _SassParts) -> Step:
     """LDC, ULDC, LDCU, and LDG of memory that is read only (by bits 77 to 80).
 
     The size is in bits 73 to 75: U8, S8, U16, S16, 32, 64, 128. Of LDC a register is added to the offset.
@@ -311,7 +311,7 @@ def _load(parts: _Parts) -> Step:
     return step
 
 
-def _special(parts: _Parts) -> Step:
+def _special(parts: _SassParts) -> Step:
     """S2R, S2UR, CS2R: the last one may be of two words."""
     number, both = parts.word.high >> 8 & 0xFF, parts.word.opcode == 0x805 and parts.word.high >> 16 & 1
 
@@ -324,7 +324,7 @@ def _special(parts: _Parts) -> Step:
     return step
 
 
-def _to_uniform(parts: _Parts) -> Step:
+def _to_uniform(parts: _SassParts) -> Step:
     """R2UR: the value of the first lane. The predicate that it gives is true in lanes that have another (.OR: also)."""
     says, source, joins = parts.field(17), parts.word.ra, parts.word.high >> 20 & 1
 
@@ -339,7 +339,7 @@ def _to_uniform(parts: _Parts) -> Step:
     return step
 
 
-def _vote(parts: _Parts) -> Step:
+def _vote(parts: _SassParts) -> Step:
     """VOTE: which lanes say so, and whether all, or any of them, do (bits 72 and 73)."""
     asked, anyone = predicate(parts.word.high >> 23 & 0xF), parts.word.high >> 8 & 3 == 1
 
@@ -353,7 +353,7 @@ def _vote(parts: _Parts) -> Step:
     return step
 
 
-def _elect(parts: _Parts) -> Step:
+def _elect(parts: _SassParts) -> Step:
     """ELECT: true in the first of the lanes."""
 
     def step(lanes: LaneState, condition: Value) -> None:
@@ -366,7 +366,7 @@ def _elect(parts: _Parts) -> Step:
     return step
 
 
-def _shuffle(parts: _Parts) -> Step:
+def _shuffle(parts: _SassParts) -> Step:
     """SHFL: what all lanes have stays; .IDX gives that of one lane, and the result of the others is not known."""
     word, indexed = parts.word, not parts.word.low >> 58 & 3
 
@@ -380,7 +380,7 @@ def _shuffle(parts: _Parts) -> Step:
     return step
 
 
-def _to_predicates(parts: _Parts) -> Step:
+def _to_predicates(parts: _SassParts) -> Step:
     """R2P: the predicates in the mask from the low bits of a register."""
     a, mask, _ = parts.plain
 
@@ -393,7 +393,7 @@ def _to_predicates(parts: _Parts) -> Step:
     return step
 
 
-def _unknown(parts: _Parts) -> Step:
+def _unknown(parts: _SassParts) -> Step:
     """An instruction whose result is not known: of a load it has as many words as bits 73 to 75 say."""
     base = parts.word.opcode & 0x1FF
     words = {5: 2, 6: 4}.get(parts.field(9), 1) if base in (0x180, 0x184) else 1
@@ -463,4 +463,4 @@ def step_of(word: Word, around: CodeInputs) -> Step | None:
         make = _unknown  # two halves of a float, unless it only loads a number
     if base == 0x108 and word.high >> 10 & 0xF != 4:
         make = _unknown  # another function than the reciprocal
-    return make(_Parts(word, around, uniform=uniform))
+    return make(_SassParts(word, around, uniform=uniform))
