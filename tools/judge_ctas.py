@@ -37,7 +37,6 @@ from pipesim.ptx.free.forms import Form
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
-from pipesim.report.sentences.check import ctas_words
 from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
 from tests.support.tile_kernels import random_kernel_of_tiles
@@ -151,14 +150,15 @@ def _judge_mutants(ptx: Path, count: int) -> Counter[str]:
             file.write_text(text)
             one = find(str(file), launch=given, sets=(f"cta={cta}",))
             states = states_of(None, one.build())
-            alone = check(one, {}, quick=True, max_states=states).verdict
-            if alone is not Verdict.REFUTED:  # the CTA does not come there, or can do without the arrive
+            alone = check(one, {}, quick=True, max_states=states)
+            if alone.verdict is not Verdict.REFUTED:  # the CTA does not come there, or can do without the arrive
                 found["not refuted alone"] += 1
                 continue
             every = check(find(str(file), launch=given), {}, quick=True, max_states=states)
-        named = every.verdict is Verdict.REFUTED and cta in every.scope.ctas
+        refuted = [each.cta for each in every.kinds if each.verdict is Verdict.REFUTED]
+        named = alone.scope.ctas[0] in refuted
         found["named" if named else "MISSED"] += 1
-        said = f"{every.verdict.value} in {ctas_words(every.scope)}"
+        said = f"{every.verdict.value} in {refuted[:9]}"
         print(f"{ptx.parent.name}/{ptx.stem}: line {line} not in CTA {cta}: {said}", flush=True)
         if found["named"] + found["MISSED"] == count:
             break

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from pipesim.errors import PipesimError
+from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.coverage import Assumption
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import Build, EveryValue, Family, SomeValues, Stop
@@ -40,6 +40,16 @@ def trip_counts(target: Target, params: Mapping[str, int], program: Program) -> 
     if named or target.program is not None:
         return named
     return tuple(name for name in target.defaults if _grows(build_by(target, params, name)))
+
+
+def require_trip_counts(names: Sequence[str], target: Target, params: Mapping[str, int], program: Program) -> None:
+    """ParameterError for a name that is none of the trip counts."""
+    known = trip_counts(target, params, program)
+    for name in names:
+        if name not in known:
+            raise ParameterError(
+                f"--any {name}: {target.name} has no such trip count", correction=f"it has {', '.join(known) or 'none'}"
+            )
 
 
 def family(target: Target, params: Mapping[str, int], parameter: str) -> Family:

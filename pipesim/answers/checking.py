@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from pipesim.answers.any_size import CombinedValues, Families, build_by, trip_counts
+from pipesim.answers.any_size import CombinedValues, Families, build_by, require_trip_counts, trip_counts
 from pipesim.answers.budget import Budget, BudgetSpentError, Unit, watch_builds
 from pipesim.answers.counterexample import (
     FEW_STATES,
@@ -139,6 +139,8 @@ class SteppedCheck:
     def verdict(self) -> CheckReport:
         """What is known for every schedule: the report as far as the verdict goes, without what is wrong."""
         asked = self._asked
+        if asked.any_words and asked.target.kernel is None:
+            require_trip_counts([each.name for each in asked.any_words], asked.target, asked.params, asked.program)
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
             found = self._beyond_the_limit()
             if found is None:
@@ -146,7 +148,9 @@ class SteppedCheck:
                 self.take(found)
                 if asked.target.kernel is not None and self._cut is None:
                     found = self._in_other_launches(found)
-        if found.verdict is Verdict.PROVED and asked.any_words:
+        if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
+            found = self._at_any_trips(found)
+        elif found.verdict is Verdict.PROVED and asked.any_words:
             found = self._at_every_size(found, EverySize(asked.target, asked.any_words))
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
@@ -186,6 +190,24 @@ class SteppedCheck:
                 return proved
             self._asked, self._ranges, self._assumed = asked, [], ()
         return None
+
+    def _at_any_trips(self, proved: Check) -> Check:
+        """The verdict on a description where trip counts that were named have other values, if it is refuted there."""
+        asked = self._asked
+        self._step(CheckStep.SIZES)
+        self._due.remove(CheckStep.SIZES)
+        wrong = {each.parameter: each.fails for each in self._ranges if each.refuted}
+        for name, low, high, _ in asked.any_words:
+            at = max(low, wrong.get(name, low))  # a value that is asked about and may fail
+            if name in wrong and (high is None or at <= high):
+                params = {**asked.params, name: at}
+                program = asked.target.build(params, grid=asked.ctas)
+                found = self._proof(program)
+                if found.verdict is not Verdict.PROVED:
+                    self._asked, self._ranges, self._together = replace(asked, params=params, program=program), [], None
+                    self.take(found)
+                    return found
+        return proved
 
     def _at_every_size(self, proved: Check, every: EverySize) -> Check:
         """The verdict on the same kernel with other values of the words that may have any, if it is not proved.

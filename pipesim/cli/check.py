@@ -59,7 +59,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--any", action="append", default=[], metavar="NAME[=LOW..[HIGH][:STEP]]",
         help="a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
-        "HIGH (what its type holds) in steps of STEP (1), as K=64..:64; may be repeated",
+        "HIGH (what its type holds) in steps of STEP (1), as K=64..:64, or a trip count of a protocol, also with "
+        "--quick; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--max-states", type=int, metavar="N",

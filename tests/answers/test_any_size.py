@@ -7,14 +7,17 @@ import pytest
 from pipesim import Protocol, Warp
 from pipesim.answers.any_size import Families
 from pipesim.answers.check import check
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckReport, ProvedTogether
+from pipesim.errors import ParameterError
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import TileArray
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine
 from pipesim.prove.any_size.family import EveryValue, Stop
 from pipesim.report.sentences.check import check_sentence, sizes_words
-from pipesim.targets import target_of
+from pipesim.targets import find, target_of
+from tests.support.paths import ROOT
 
 
 def ring(p: Protocol, stages: int) -> tuple[TileArray, list[SharedMemBarrier], list[SharedMemBarrier]]:
@@ -166,3 +169,29 @@ def test_only_a_claim_that_needs_the_order_of_commits_says_so(*, both: bool) -> 
     without = Families(plain, {"period": 0}, plain.build({"period": 0}), by_commit_order=False)
     assert without.ranges(1)
     assert without.by_commit_order == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "verdict", "sizes"),
+    [
+        ((), Verdict.PROVED, ""),
+        (("tiles",), Verdict.REFUTED, ""),
+        (("tiles=1..2",), Verdict.PROVED, ""),
+        (("tiles=4..",), Verdict.PROVED, ""),
+    ],
+)
+def test_what_may_have_any_value_is_checked_where_it_fails(
+    asked: tuple[str, ...], verdict: Verdict, sizes: str
+) -> None:
+    """A ring of two stages whose empty barriers count to 2 is right for two tiles."""
+    target = find(str(ROOT / "docs" / "examples" / "ring_two.py:ring"))
+    report = check(target, {"tiles": 1}, quick=True, any_words=tuple(map(AnyWord.read, asked)))
+    assert (report.verdict, sizes_words(report.ranges)) == (verdict, sizes)
+    assert report.heading.params["tiles"] == (3 if verdict is Verdict.REFUTED else 1)
+
+
+def test_only_a_trip_count_may_have_any_value() -> None:
+    right = check(find("producer_consumer"), {}, quick=True, any_words=(AnyWord("tiles"),))
+    assert (right.verdict, sizes_words(right.ranges)) == (Verdict.PROVED, "for any number of tiles")
+    with pytest.raises(ParameterError, match="--any stages: producer_consumer has no such trip count"):
+        check(find("producer_consumer"), {}, any_words=(AnyWord("stages"),))

@@ -80,13 +80,8 @@ class SizeClasses:
 
     @classmethod
     def of(cls, target: Target, word: AnyWord) -> SizeClasses:
-        """The classes of a word. ParameterError where the kernel has no such word, or it no such values."""
-        if target.kernel is None:
-            raise ParameterError(
-                f"--any {word.name}: {target.name} is not a kernel's PTX",
-                cause="a described protocol is checked for any value of its trip counts without being asked",
-                correction="leave --any out",
-            )
+        """The classes of a kernel's word. ParameterError where it has no such word, or this no such values."""
+        assert target.kernel is not None
         kernel = target.kernel.kernel
         launch, free = with_free_word(kernel.launch, kernel.entry, *word)
         made = replace(target.kernel, kernel=replace(kernel, launch=launch))
