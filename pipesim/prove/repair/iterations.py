@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pipesim.model.edits import Insertion, Listing, delete_operations, insert_operations, listing
-from pipesim.model.groups import BY_PARITY, CLUSTER, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER, TOUCHES_MEMORY
+from pipesim.model.groups import (
+    BY_PARITY,
+    CLUSTER,
+    LOOP_MARKS,
+    ON_BARRIER,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    TOUCHES_MEMORY,
+)
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import MOVING, Ranked, Repair, RepairKind
@@ -35,8 +43,9 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
             for one, other in dict.fromkeys(pairwise(placed)):
                 for before, at, past in ((0, other, one), (1, one, other)):
                     missing = often[past] - often[at]
-                    if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and 0 < missing <= often[at]:
-                        rank = 3 if missing == 1 else 4
+                    rarely = missing > often[at] and at.op in MOVING - PARITY_WAITS  # once instead of each time
+                    if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and (0 < missing <= often[at] or rarely):
+                        rank = 3 if missing == 1 else 5 if rarely else 4
                         found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
         yield from ((rank, repair) for repair, rank in found.items())
 
@@ -51,10 +60,31 @@ def every_time(program: Program, agent: int, repair: Repair) -> Listing:
     bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
     there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
     known = {turn: before.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
-    found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
+    if len(known) == 1:
+        (like_at,) = known
+        found = (_at_stage_of(program, known[like_at], before.code[turns[like_at]], before.code[turns[turn]])
+                 for turn, pcs in enumerate(there) if not pcs)  # fmt: skip
+    else:
+        found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
     places = [pc + 1 - repair.value for pc, pcs in zip(turns, there, strict=True) if not pcs]
     new = [Insertion(pc, op, before.lines[pc - 1 + repair.value]) for pc, op in zip(places, found, strict=True) if op]
     return insert_operations(before, new)
+
+
+def _at_stage_of(program: Program, like: Operation, beside: Operation, now: Operation) -> Operation | None:
+    """A signal as the only one that is known, at the stage of what is executed beside it now, if it was so there."""
+    if like[0] not in ON_BARRIER or like[0] in BY_PARITY | TOUCHES_MEMORY or operand(like, "barrier") < 0:
+        return like
+    at = program.barriers[operand(like, "barrier")]
+    was, to = (_stage_of(program, op) for op in (beside, now))
+    there = [n for n, each in enumerate(program.barriers) if (each.name, each.stage, each.cta) == (at.name, to, at.cta)]
+    return with_operand(like, "barrier", there[0]) if was == at.stage and there else like
+
+
+def _stage_of(program: Program, op: Operation) -> int:
+    if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
+        return program.barriers[operand(op, "barrier")].stage
+    return program.slot_of(operand(op, "access")) if op[0] in TOUCHES_MEMORY else -1
 
 
 def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Operation | None:
@@ -76,21 +106,26 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
     elif not all(op[0] in TOUCHES_MEMORY for op in ops):
         return None
 
+    step = 1
+    if name is not None and second == first + 1 and {operand(like, name), operand(other, name)} <= set(order):
+        step = (order.index(operand(other, name)) - order.index(operand(like, name))) % len(order) or len(order)
+
     def on_turn(then: int) -> Operation:
         op = like
         if name is not None:
-            lap, place = divmod(then - first + order.index(operand(like, name)), len(order))
+            lap, place = divmod((then - first) * step + order.index(operand(like, name)), len(order))
             op = with_operand(op, name, order[place])
             op = with_operand(op, "parity", (operand(like, "parity") + lap) & 1) if op[0] in BY_PARITY else op
         if op[0] in TOUCHES_MEMORY:
-            step = (operand(other, "item") - operand(like, "item")) // (second - first)
-            op = with_operand(op, "item", operand(like, "item") + (then - first) * step)
+            more = (operand(other, "item") - operand(like, "item")) // (second - first)
+            op = with_operand(op, "item", operand(like, "item") + (then - first) * more)
             tile, slot = (
                 tile_of(program, program.accesses[operand(op, "access")]),
                 program.slot_of(operand(op, "access")),
             )
             if tile is not None:
-                op = in_slot(program, op, slot, (slot + then - first) % tile.slots)
+                by = program.slot_of(operand(other, "access")) - slot if second == first + 1 else 1
+                op = in_slot(program, op, slot, (slot + (then - first) * by) % tile.slots)
         return op
 
     return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None

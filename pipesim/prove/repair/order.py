@@ -165,11 +165,11 @@ def inside(program: Program, agent: int, repair: Repair) -> Listing:
 
 def of_one_warp(program: Program, agent: int, repair: Repair) -> Listing:
     """Without all that a warp does on mbarriers and memory after the prologue, in all warps of a role but the first;
-    or without one instruction alone, and the commit after it.
+    or without one instruction alone, and the commit after it, or of an arrive in all but the first of ``value`` warps.
     """
     before, me = listing(program, agent), program.agents[agent]
     first = min(n for n in members(program, me.role) if program.agents[n].cta == me.cta)
-    if agent == first:
+    if agent == first or (repair.at.op in SIGNALS and not (agent - first) % repair.value):
         return before
     begin = begin_of(program, agent)
     own = {pc for pc in range(begin, len(before.code)) if before.code[pc][0] in _ON_MEMORY}

@@ -13,12 +13,12 @@ from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, TOUCH
 from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.arithmetic import count_of
+from pipesim.prove.repair.arithmetic import arrivals_of, count_of
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, waited_before
 from pipesim.prove.repair.places import tile_of, uses_in_turn
-from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
+from pipesim.prove.repair.sites import begin_of, executes_everywhere, members, roles_of, sites_of
 
 K = RepairKind
 #: What is done on a group excludes that the same role does one of these on it as well.
@@ -162,8 +162,10 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 yield 5, Repair(K.STAGES, role, tile, at=site)
             if not tile or not _goes_round(program, role, site):
                 continue
-            rank, first = 3 if is_crossed(program, role, site) else 7, begins_at(program, role, site)
             for group in dict.fromkeys((site.about, tile)):  # a copy's barrier, or its slot
+                on_slot = group == tile
+                rank = 3 if is_crossed(program, role, site, on_slot=on_slot) else 7
+                first = begins_at(program, role, site, on_slot=on_slot)
                 several = len(sizes[group]) if group in sizes else slots[group]
                 for by in shifts(several):
                     in_order = first > 0 and (first + by) % several == 0
@@ -226,19 +228,21 @@ def _in_other_slot(program: Program, role: str, site: SourceInstruction) -> bool
 
 
 def _goes_round(program: Program, role: str, site: SourceInstruction) -> bool:
-    """True if an agent uses several slots at the instruction: one alone is meant to be that one."""
-    for agent in members(program, role):
-        mine = zip(program.code[agent], program.instructions[agent], strict=True)
-        if len({program.slot_of(operand(op, "access")) for op, here in mine if here == site}) > 1:
-            return True
-    return False
+    """True if the role uses several slots at the instruction: one alone is meant to be that one."""
+    used = {
+        program.slot_of(operand(op, "access"))
+        for agent in members(program, role)
+        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
+        if here == site
+    }
+    return len(used) > 1
 
 
-def begins_at(program: Program, role: str, site: SourceInstruction) -> int:
+def begins_at(program: Program, role: str, site: SourceInstruction, *, on_slot: bool = False) -> int:
     """The slot, or the stage, with which an instruction begins that goes round; 0 of one that does not."""
     used = [
         program.barriers[operand(op, "barrier")].stage
-        if op[0] in ON_BARRIER
+        if op[0] in ON_BARRIER and not on_slot
         else program.slot_of(operand(op, "access"))
         for agent in members(program, role)[:1]
         for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
@@ -260,6 +264,10 @@ def of_single_warps(program: Program) -> Iterator[Ranked]:
                     for agent in here]  # fmt: skip
             if all(used[0] == each for each in used):
                 yield 2, Repair(K.ONE_WARP, role, site.about, len(here), at=site)
+        for site in (s for s in sites_of(program, role) if s.op == Op.ARRIVE and len(here) > 1):
+            each, rest = divmod(arrivals_of(program, site.about), max(count_of(program, site.about), 1))
+            if each > 1 and not rest and not len(here) % each and executes_everywhere(program, role, site):
+                yield 3, Repair(K.ONE_WARP, role, site.about, each, at=site)
 
 
 def of_ctas(program: Program) -> Iterator[Ranked]:
@@ -284,15 +292,18 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
                 yield from ((2, Repair(K.OTHER_CTA, role, group, to, at=every)) for to in ranks)
 
 
-def is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
-    """True if a copy signals, or an access uses, always another stage than that of the barrier before it."""
+def is_crossed(program: Program, role: str, site: SourceInstruction, *, on_slot: bool) -> bool:
+    """True if a copy signals, or an access (or ``on_slot`` a copy) uses, always another stage than that of the barrier
+    before it.
+    """
     found: list[bool] = []
     for agent in members(program, role):
         stage = -1
         for op, here in zip(program.code[agent], program.instructions[agent], strict=True):
             if here == site:
                 slot = program.slot_of(operand(op, "access"))
-                mine = program.barriers[operand(op, "barrier")].stage if op[0] == Op.TMA_LOAD else slot
+                signals = op[0] == Op.TMA_LOAD and not on_slot
+                mine = program.barriers[operand(op, "barrier")].stage if signals else slot
                 found.append(-1 not in (stage, mine) and mine != stage)
             elif op[0] in PARITY_WAITS or (op[0] == Op.ARRIVE and operand(op, "expect")):
                 stage = program.barriers[operand(op, "barrier")].stage

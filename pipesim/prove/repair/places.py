@@ -15,6 +15,7 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     READS_MEMORY,
     TOUCHES_MEMORY,
+    WRITES_MEMORY,
 )
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
@@ -103,11 +104,12 @@ def tile_of(program: Program, access: Access) -> Tile | None:
 
 def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
     """The instruction on the slot that is this many further in its tile; or (STAGES) on that of the stage that the
-    agent has waited for, or expects bytes on, in a ring of as many; without one on one slot after the other.
+    agent has waited for, or expects bytes on, in a ring of as many, or that its item is written to; else in turn.
     """
     before = listing(program, agent)
     found: dict[int, Operation] = {}
     stage: dict[int, int] = {}  # by the number of stages
+    written = _slots_of_items(program) if repair.kind is RepairKind.STAGES else {}
     sizes = Counter((barrier.name, barrier.cta) for barrier in program.barriers)
     for pc, site in enumerate(program.instructions[agent]):
         op = before.code[pc]
@@ -119,9 +121,22 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
                 in_turn = stage.get(tile.slots, len(found))
+                if op[0] in READS_MEMORY:
+                    in_turn = written.get((tile, operand(op, "item")), in_turn)
                 to = slot + repair.value if repair.kind is RepairKind.SHIFT else in_turn
                 found[pc] = in_slot(program, op, slot, to % tile.slots)
     return replace_operations(before, found)
+
+
+def _slots_of_items(program: Program) -> dict[tuple[Tile, int], int]:
+    """The slot of a tile that an item is written to, where it is one."""
+    found: dict[tuple[Tile, int], set[int]] = {}
+    for code in program.code:
+        for op in (op for op in code if op[0] in WRITES_MEMORY):
+            tile = tile_of(program, program.accesses[operand(op, "access")])
+            if tile is not None:
+                found.setdefault((tile, operand(op, "item")), set()).add(program.slot_of(operand(op, "access")))
+    return {key: slots.pop() for key, slots in found.items() if len(slots) == 1}
 
 
 def in_turn_at(program: Program, agent: int, repair: Repair) -> Listing:

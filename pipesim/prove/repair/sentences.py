@@ -336,7 +336,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         else f"{r.role} arrives on {r.group} of every CTA of the cluster, not several times on that of one"
     ),
     RepairKind.ONE_WARP: lambda r: (
-        f"{r.role}: only one warp executes {_with_line(r.at)}, inside a condition: all {r.value} warps do so"
+        f"{r.role}: only one of {r.value} warps executes {_with_line(r.at)}, inside a condition: all of them do so"
         if r.at.op
         else f"{r.role}: only one warp waits, copies and arrives, inside a condition: all {r.value} warps do so"
     ),
