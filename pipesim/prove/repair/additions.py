@@ -251,7 +251,7 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
     found: dict[int, Insertion] = {}
     if repair.was == Placement.VISIT.value:
         for place, barrier, lap in _visits(program, agent, repair):
-            if lap < _times_signalled(program, barrier) + repair.value:  # it is filled once more
+            if lap < times_signalled(program, barrier) + repair.value:  # it is filled once more
                 wait = (int(Op.WAIT), barrier, (repair.value + lap) & 1, *tail)
                 found[place] = Insertion(place, wait, before.lines[place])
         return insert_operations(before, found.values())
@@ -287,7 +287,7 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
     return insert_operations(before, found.values())
 
 
-def _times_signalled(program: Program, barrier: int) -> int:
+def times_signalled(program: Program, barrier: int) -> int:
     """How often the agent that does so most often signals a barrier."""
     return max(sum(op[0] in _SERVES and operand(op, "barrier") == barrier for op in code)
                for code in program.code)  # fmt: skip

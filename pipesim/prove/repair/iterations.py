@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from pipesim.model.edits import Insertion, Listing, delete_operations, insert_operations, listing
+from pipesim.model.edits import Insertion, Listing, delete_operations, insert_operations, listing, replace_operations
 from pipesim.model.groups import (
     BY_PARITY,
     CLUSTER,
     LOOP_MARKS,
     ON_BARRIER,
     ON_NAMED_BARRIER,
-    PARITY_WAITS,
     TOUCHES_MEMORY,
 )
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
-from pipesim.prove.repair.kinds import MOVING, Ranked, Repair, RepairKind
+from pipesim.model.tables import SourceInstruction
+from pipesim.prove.repair.kinds import MOVING, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.places import in_slot, tile_of
 from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 
 K = RepairKind
+_SIGNALLED = SIGNALLING | {int(Op.FENCE)}
+_MOST_IN_BLOCK = 6  #: instructions that are left out together
+_ENDS_BLOCK = CLUSTER | {int(Op.WAIT_GROUP)}  #: more waits for groups serialise
 _MOST_TRIPS = 2  #: iterations that a loop may have too few or too many
 
 
@@ -43,11 +47,27 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
             for one, other in dict.fromkeys(pairwise(placed)):
                 for before, at, past in ((0, other, one), (1, one, other)):
                     missing = often[past] - often[at]
-                    rarely = missing > often[at] and at.op in MOVING - PARITY_WAITS  # once instead of each time
+                    rarely = missing > often[at] and at.op in _SIGNALLED  # once instead of each time
                     if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and (0 < missing <= often[at] or rarely):
                         rank = 3 if missing == 1 else 5 if rarely else 4
                         found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
+            for repair in list(found):
+                if (block := _block(placed[::-1] if repair.value else placed, often, repair)) is not None:
+                    found.setdefault(block, found[repair])
         yield from ((rank, repair) for repair, rank in found.items())
+
+
+def _block(placed: Sequence[SourceInstruction], often: Counter[SourceInstruction], first: Repair) -> Repair | None:
+    """The same of all instructions that always come right after one (``value`` 1: before it, in the reverse order of
+    ``placed``) that is executed sometimes only; None of one.
+    """
+    chain = [first]
+    while len(chain) < _MOST_IN_BLOCK:
+        after = {other for one, other in pairwise(placed) if one == chain[-1].at}
+        if len(after) != 1 or often[following := after.pop()] != often[first.at] or following.op in _ENDS_BLOCK:
+            break
+        chain.append(replace(first, group=following.about, at=following, past=chain[-1].at))
+    return replace(chain[-1], also=tuple(chain[:-1])) if len(chain) > 1 else None
 
 
 def every_time(program: Program, agent: int, repair: Repair) -> Listing:
@@ -60,15 +80,34 @@ def every_time(program: Program, agent: int, repair: Repair) -> Listing:
     bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
     there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
     known = {turn: before.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
-    if len(known) == 1:
+    if _is_carried(program, known):  # what comes first in the ring comes in the first turn
+        known = {turn - min(known): op for turn, op in known.items()}
+        new_ops = [known.get(turn) or _of_turn(program, known, turn) for turn in range(len(turns))]
+        now = {pcs[0]: op for pcs, op in zip(there, new_ops, strict=True) if pcs and op}
+        before = replace_operations(before, now)
+        found = (op for op, pcs in zip(new_ops, there, strict=True) if not pcs)
+    elif len(known) == 1:
         (like_at,) = known
         found = (_at_stage_of(program, known[like_at], before.code[turns[like_at]], before.code[turns[turn]])
                  for turn, pcs in enumerate(there) if not pcs)  # fmt: skip
     else:
         found = (_of_turn(program, known, turn) for turn, pcs in enumerate(there) if not pcs)
     places = [pc + 1 - repair.value for pc, pcs in zip(turns, there, strict=True) if not pcs]
-    new = [Insertion(pc, op, before.lines[pc - 1 + repair.value]) for pc, op in zip(places, found, strict=True) if op]
+    line = next((before.lines[pc] for pcs in there for pc in pcs), 0)
+    new = [Insertion(pc, op, line) for pc, op in zip(places, found, strict=True) if op]
     return insert_operations(before, new)
+
+
+def _is_carried(program: Program, known: Mapping[int, Operation]) -> bool:
+    """True if signals or waits begin with the first barrier of a ring, but not in a turn of that one."""
+    first = min(known, default=0)
+    if not first or not all(
+        op[0] in ON_BARRIER - TOUCHES_MEMORY and operand(op, "barrier") >= 0 for op in known.values()
+    ):
+        return False
+    at = program.barriers[operand(known[first], "barrier")]
+    stages = sorted(each.stage for each in program.barriers if (each.name, each.cta) == (at.name, at.cta))
+    return at.stage == stages[0] and first % len(stages) > 0
 
 
 def _at_stage_of(program: Program, like: Operation, beside: Operation, now: Operation) -> Operation | None:

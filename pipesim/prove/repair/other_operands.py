@@ -153,6 +153,8 @@ def of_slots(program: Program) -> Iterator[Ranked]:
     slots = {tile.name: tile.slots for tile in program.tiles}
     sizes = _sizes(program)
     for role in roles_of(program):
+        for tile in _used_in_one_slot(program, role):
+            yield 2, Repair(K.STAGES, role, tile, at=SourceInstruction(int(Op.WRITE), "", tile))
         for site in sites_of(program, role):
             tile = _tile_at(program, role, site)
             in_ring = site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1
@@ -170,6 +172,20 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 for by in shifts(several):
                     in_order = first > 0 and (first + by) % several == 0
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, several, at=site)
+
+
+def _used_in_one_slot(program: Program, role: str) -> list[str]:
+    """The tiles of several slots that no other role uses, and of which an agent of this one uses one slot alone."""
+    used: dict[str, set[tuple[str, int, int]]] = {}
+    for agent, code in enumerate(program.code):
+        for op in (op for op in code if op[0] in TOUCHES_MEMORY):
+            tile = tile_of(program, program.accesses[operand(op, "access")])
+            if tile is not None and tile.slots > 1:
+                slot = program.slot_of(operand(op, "access"))
+                used.setdefault(tile.name, set()).add((program.agents[agent].role, agent, slot))
+    apart = {name: {agent for _, agent, _ in uses} for name, uses in used.items()}
+    mine = {name: uses for name, uses in used.items() if {each for each, *_ in uses} == {role}}
+    return [name for name, uses in mine.items() if len(uses) == len(apart[name])]
 
 
 def _tile_at(program: Program, role: str, site: SourceInstruction) -> str:

@@ -9,7 +9,7 @@ from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import LIFE, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair.additions import share_of
+from pipesim.prove.repair.additions import share_of, times_signalled
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, readers_of
 from pipesim.prove.repair.sites import members, published_at, roles_of, sites_of, stages_of
@@ -73,7 +73,8 @@ def _of_both_halves(program: Program) -> Iterator[Ranked]:
     for signalled in sorted(used["signals"] - used["waits"]):
         for waited in sorted(used["waits"] - used["signals"]):
             for role in roles_of(program):
-                if {signalled, waited}.isdisjoint(site.about for site in sites_of(program, role)):
+                own = {site.about for site in sites_of(program, role) if site.op not in LIFE}
+                if own.isdisjoint({signalled, waited}):
                     for site in (s for s in sites_of(program, role) if s.op in PARITY_WAITS | SIGNALLING):
                         for start in (1, 0):
                             yield 5, Repair(K.BOTH, role, f"{signalled},{waited}", start, at=site)
@@ -127,7 +128,7 @@ def both_halves(program: Program, agent: int, repair: Repair) -> Listing:
     for n, pc in enumerate(places if waits and len(waits) == len(gives) else ()):
         lap, turn = divmod(n, len(waits))
         count = share_of(program, repair.role, agent, gives[turn][1])
-        if count:
+        if count and lap < times_signalled(program, waits[turn][1]) + repair.value:
             wait = (int(Op.WAIT), waits[turn][1], (repair.value + lap) & 1, 0)
             arrive = (int(Op.ARRIVE), gives[turn][1], count, 0, -1, 0)
             found += [Insertion(pc, op, before.lines[pc]) for op in (wait, arrive)]

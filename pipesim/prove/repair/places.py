@@ -81,7 +81,7 @@ def with_slots(program: Program, repair: Repair) -> Program:
         for pc, op in enumerate(program.code[agent]):
             if op[0] not in TOUCHES_MEMORY:
                 continue
-            if repair.kind is RepairKind.CARRY or site_of(program, agent, pc) == repair.at:
+            if repair.kind is RepairKind.CARRY or not repair.at.line or site_of(program, agent, pc) == repair.at:
                 known |= dict.fromkeys(_every_slot(program, program.accesses[operand(op, "access")]))
     return program if len(known) == len(program.accesses) else replace(program, accesses=tuple(known))
 
@@ -109,6 +109,7 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
     before = listing(program, agent)
     found: dict[int, Operation] = {}
     stage: dict[int, int] = {}  # by the number of stages
+    first, turn = None, -1  # of all uses of a tile
     written = _slots_of_items(program) if repair.kind is RepairKind.STAGES else {}
     sizes = Counter((barrier.name, barrier.cta) for barrier in program.barriers)
     for pc, site in enumerate(program.instructions[agent]):
@@ -116,16 +117,24 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
         if op[0] in PARITY_WAITS or (op[0] == Op.ARRIVE and operand(op, "expect")):
             at = program.barriers[operand(op, "barrier")]
             stage[sizes[at.name, at.cta]] = at.stage
-        if site == repair.at:
+        if site == repair.at or (not repair.at.line and op[0] in TOUCHES_MEMORY and _is_in(program, op, repair.group)):
             tile = tile_of(program, program.accesses[operand(op, "access")])
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
-                in_turn = stage.get(tile.slots, len(found))
-                if op[0] in READS_MEMORY:
+                first = first or site
+                turn += site == first
+                in_turn = stage.get(tile.slots, len(found)) if repair.at.line else turn
+                if op[0] in READS_MEMORY and repair.at.line:
                     in_turn = written.get((tile, operand(op, "item")), in_turn)
                 to = slot + repair.value if repair.kind is RepairKind.SHIFT else in_turn
                 found[pc] = in_slot(program, op, slot, to % tile.slots)
     return replace_operations(before, found)
+
+
+def _is_in(program: Program, op: Operation, name: str) -> bool:
+    """True if the operation is on this tile."""
+    tile = tile_of(program, program.accesses[operand(op, "access")])
+    return tile is not None and tile.name == name
 
 
 def _slots_of_items(program: Program) -> dict[tuple[Tile, int], int]:

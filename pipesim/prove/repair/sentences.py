@@ -292,10 +292,18 @@ def _shift(r: Repair) -> str:
 def _stages(r: Repair) -> str:
     if r.at.op in ON_NAMED_BARRIER:
         return f"{r.role} uses {_meeting_words(r.group)} in turn at {_with_line(r.at)}"
+    if r.at.op and not r.at.line:
+        return f"{r.role} uses one slot of {r.group} after the other, not always the same"
     if r.at.op:
         one = "slot" if r.is_on_slot else "stage"
         return f"{r.role}: {_with_line(r.at)} is for one {one} after the other, not always for the same"
     return f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap"
+
+
+def _every_time(r: Repair) -> str:
+    parts = [*r.also, r] if r.also and r.also[-1].at.op == r.past.op and r.also[-1].past != r.past else [r]
+    said = " and ".join(dict.fromkeys(instruction(each.at) for each in (parts[::-1] if r.value else parts)))
+    return f"{r.role} executes {said} every time, {'before' if r.value else 'after'} {_with_line(parts[0].past)}"
 
 
 def _every_warp(r: Repair) -> str:
@@ -370,9 +378,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.FENCE: _fence,
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
-    RepairKind.EVERY_TIME: lambda r: (
-        f"{r.role} executes {instruction(r.at)} every time, {'before' if r.value else 'after'} {_with_line(r.past)}"
-    ),
+    RepairKind.EVERY_TIME: _every_time,
     RepairKind.TRIPS: lambda r: (
         f"{r.role} executes {abs(r.value)} iteration{'' if abs(r.value) == 1 else 's'} "
         f"{'more' if r.value > 0 else 'fewer'} of its loop over {r.group}: as many as other roles"

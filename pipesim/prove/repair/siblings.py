@@ -46,7 +46,7 @@ class Siblings:
         """The correction at all such instructions of its line, on other tiles or barriers; None for all but the first,
         and where a line is many instructions.
         """
-        if repair.kind not in _OF_A_LINE or not repair.at.line:
+        if repair.kind not in _OF_A_LINE or not repair.at.line or repair.also:
             return None
         line = self._lines.get((repair.role.partition(",")[0], repair.at.op, repair.at.line), [])
         if not 1 < len(line) <= _MOST_ABOUTS or repair.at != line[0]:
@@ -58,6 +58,8 @@ class Siblings:
         """The correction in all siblings of its role, each on its own barriers; of a role without siblings in all that
         execute the line, or on all groups that are named alike. None if there is no other, and for all but the first.
         """
+        if repair.also:
+            return None
         roles = self._roles.get(repair.role, "").split(",")
         sharing = self._sharing.get(repair.at, [])
         if roles == [""] and repair.role in sharing[:1] and len(sharing) > 1:

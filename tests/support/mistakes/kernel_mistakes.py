@@ -344,6 +344,10 @@ _KERNELS = [
         PRODUCER_TOGGLES, "consumer arrives once on every stage of empty before it begins",
     ),
     _in(
+        right_ring, "nothing_for_the_first", "DEADLOCK", {EXPECT: f"if i: {EXPECT}", LOAD: f"if i: {LOAD}"},
+        "producer executes the arrive on full and the copy to full every time, after the wait for empty", base=FIVE,
+    ),
+    _in(
         small.multicast, "to_its_own_cta", "DEADLOCK", {", cta_mask=0b11": ""},
         "loader multicasts on full to the CTAs of mask 0b11 instead of copying to its own alone, at the copy to full",
     ),
