@@ -20,7 +20,7 @@ WATCHER = "PIPESIM_HANG"  #: the process that watches
 #: Left out of a dump: copies of the machine code, what can be as large as the GPU's memory, and the constant banks. If
 #: only the banks are kept of these, driver 580 fails on some kernels: the file ends behind the banks, always.
 LEFT_OUT = "skip_nonrelocated_elf_images,skip_global_memory,skip_local_memory,skip_constbank_memory"
-LEAST_BYTES = 1 << 28  #: that a disk must have free: a dump without global memory has below 100 MB
+LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
 
 
 def dump_environment(folder: Path, *, memory: bool, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
