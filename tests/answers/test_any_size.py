@@ -172,22 +172,13 @@ def test_only_a_claim_that_needs_the_order_of_commits_says_so(*, both: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "verdict", "sizes"),
-    [
-        ((), Verdict.PROVED, ""),
-        (("tiles",), Verdict.REFUTED, ""),
-        (("tiles=1..2",), Verdict.PROVED, ""),
-        (("tiles=4..",), Verdict.PROVED, ""),
-    ],
+    ("asked", "tiles"), [((), 1), (("tiles",), 3), (("tiles=1..2",), 1), (("tiles=4..",), 4), (("tiles=1..3",), 3)]
 )
-def test_what_may_have_any_value_is_checked_where_it_fails(
-    asked: tuple[str, ...], verdict: Verdict, sizes: str
-) -> None:
+def test_what_may_have_any_value_is_checked_where_it_fails(asked: tuple[str, ...], tiles: int) -> None:
     """A ring of two stages whose empty barriers count to 2 is right for two tiles."""
     target = find(str(ROOT / "docs" / "examples" / "ring_two.py:ring"))
     report = check(target, {"tiles": 1}, quick=True, any_words=tuple(map(AnyWord.read, asked)))
-    assert (report.verdict, sizes_words(report.ranges)) == (verdict, sizes)
-    assert report.heading.params["tiles"] == (3 if verdict is Verdict.REFUTED else 1)
+    assert (report.verdict is Verdict.REFUTED, report.heading.params["tiles"]) == (tiles > 1, tiles)
 
 
 def test_only_a_trip_count_may_have_any_value() -> None:
