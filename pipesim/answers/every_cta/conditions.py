@@ -12,7 +12,7 @@ from pipesim.ptx.free.varying import Condition, FreeInputs
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
 
-_FEW, _MOST_TRIED = 1 << 10, 1 << 22  #: values that are evaluated at first, and in all
+_FEW, _MOST_TRIED = 1 << 8, 1 << 14  #: values that are evaluated at first, and in all
 _SAFE = 1 << 62  #: integers below it, and sums of two, fit 64 bits
 
 
@@ -88,36 +88,84 @@ def broken(
 def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]) -> int:
     """The last value of an input, from that of the run on and up to ``most``, to which all conditions hold.
 
-    ``places``: other inputs, for each of whose values they are to hold. Where an expression depends on the input by
-    more than a multiple, a limited number of values is evaluated.
+    ``places``: other inputs, for each of whose values they are to hold. Of an expression that neither rises nor falls
+    with the input a limited number of values is evaluated.
     """
     now = inputs.now.get(name)
     if now is None:
         return most
-    evaluation = Evaluation(completed(inputs, places))
     for terms, condition in inputs.conditions.items():
-        factor = sum(f for atom, f in terms if atom.function is None and atom.name == name)
-        rest = Form(0, tuple((atom, f) for atom, f in terms if atom.function is not None or atom.name != name))
-        if depends_on(rest, name):
-            most = min(most, _tried_to(condition, Form(0, terms), inputs, name, most, places))
-        elif factor:
-            value = evaluation.sum(rest)
-            low, high = (int(value.min()), int(value.max())) if rest.terms else (0, 0)
-            ends = (condition.high - high) // factor if factor > 0 else (low - condition.low) // -factor
-            most = min(most, ends)
-            for never in condition.never:
-                gaps = {(never - each) // factor for each in ({0} if not rest.terms else set(value.tolist()))
-                        if not (never - each) % factor}  # fmt: skip
-                most = min([most, *(gap - 1 for gap in gaps if gap > now)])
+        form = Form(0, terms)
+        rises = _rises(form, name)
+        if rises is None or (rises and condition.never):
+            if not _is_constant(form, inputs, name, most, places):
+                most = min(most, _tried_to(condition, form, inputs, name, most, places))
+        elif rises:
+            most = _bisected(condition, form, inputs, name, most, places)
     return max(most, now)
 
 
-def depends_on(form: Form, name: str) -> bool:
-    """Whether a free input is somewhere in an expression."""
-    return any(
-        any(depends_on(each, name) for each in atom.arguments) if atom.function is not None else atom.name == name
-        for atom, _ in form.terms
-    )
+def _rises(form: Form, name: str) -> int | None:
+    """1 if an expression never falls as an input rises, -1 if it never rises, 0 if it does not depend on it."""
+    found = {_sign(atom, name, factor) for atom, factor in form.terms} - {0}
+    return 0 if not found else found.pop() if len(found) == 1 else None
+
+
+def _sign(atom: Atom, name: str, factor: int) -> int | None:
+    if atom.function is None and not atom.arguments:
+        return (1 if factor > 0 else -1) if atom.name == name else 0
+    found = [_rises(argument, name) for argument in atom.arguments]
+    each = {sign for sign in found if sign} if None not in found else {1, -1}
+    if not each:
+        return 0
+    if len(each) > 1 or atom.name not in _MONOTONE:
+        return None
+    return each.pop() * _MONOTONE[atom.name] * (1 if factor > 0 else -1)
+
+
+#: Functions of expressions that rise, or fall, with each of them, of which a divisor is above 0.
+_MONOTONE = {"quotient": 1, "extreme 1": 1, "extreme -1": 1, "negative": -1}
+
+
+def _bisected(
+    condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
+) -> int:  # fmt: skip
+    """The last value up to which a condition holds on an expression that rises or falls all the way."""
+    low, high = inputs.now[name], most + 1
+    while high - low > 1:
+        middle = (low + high) // 2 if high <= most else most
+        if _holds_at(condition, form, inputs, places, name, middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _is_constant(
+    form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
+) -> bool:  # fmt: skip
+    """Whether an expression is the same for all values of an input from that of the run on."""
+    import numpy as np
+
+    length = len(next(iter(places.values())))
+    now, end = (Evaluation(completed(inputs, {**places, name: np.full(length, at)})) for at in (inputs.now[name], most))
+
+    def same(part: Form) -> bool:
+        if _rises(part, name) is not None:
+            return bool(np.all(now.sum(part) == end.sum(part)))
+        each = [argument for atom, _ in part.terms for argument in atom.arguments]
+        return all(atom.arguments for atom, _ in part.terms if atom.name == name) and all(map(same, each))
+
+    return same(form)
+
+
+def _holds_at(
+    condition: Condition, form: Form, inputs: FreeInputs, places: Mapping[str, np.ndarray], name: str, value: int
+) -> bool:  # fmt: skip
+    import numpy as np
+
+    evaluation = Evaluation(completed(inputs, {**places, name: np.full(len(next(iter(places.values()))), value)}))
+    return bool(np.all(holds(condition, evaluation.sum(form), form)))
 
 
 def _tried_to(
