@@ -1,0 +1,106 @@
+"""Walks through machine code: what lanes do that part and meet again, and where a branch is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pipesim.coredump.cubin import cubins_of
+from pipesim.coredump.dump import open_dump
+from pipesim.coredump.line_table import LineTable
+from pipesim.coredump.sass.integer import CodeInputs, step_of
+from pipesim.coredump.sass.lanes import LaneState, of_lane
+from pipesim.coredump.sass.sync import SassSync
+from pipesim.coredump.sass.walk import Walk, WalkEnd, WarpCode
+from pipesim.coredump.sass.word import Word
+from tests.coredump.test_dump import RING
+
+NOTHING = CodeInputs(lambda _bank, _offset, _size: None, lambda _number: None, lambda _address, _size: None, wide=False)
+
+#: Instructions as the toolkit's disassembler shows them: the registers that they read, and the one that they write.
+STEPS = [
+    ("IADD3 R0, -R2, 0x100000, RZ", 0x0010000002007810, 0x07FFE1FF, {2: 5}, 0x100000 - 5),
+    ("LEA R2, R3, R0, 0x18", 0x0000000003027211, 0x078EC0FF, {3: 2, 0: 0x400}, 0x2000400),
+    ("LOP3.LUT R2, R7, 0x1f, RZ, 0xc0, !PT", 0x0000001F07027812, 0x078EC0FF, {7: 0x47}, 7),
+    ("IMAD R3, R4, -0x3, R2", 0xFFFFFFFD04037824, 0x078E0202, {4: 5, 2: 17}, 2),
+    ("IMAD.HI.U32 R7, R6, -0x55555555, RZ", 0xAAAAAAAB06077827, 0x078E00FF, {6: 9}, 6),
+    ("SHF.L.U32 R0, R0, 0x1f, RZ", 0x0000001F00007819, 0x000006FF, {0: 3}, 0x80000000),
+    ("SHF.R.S32.HI R3, RZ, 0x1f, R2", 0x0000001FFF037819, 0x00011402, {2: 0x80000000}, 0xFFFFFFFF),
+    ("SHF.R.U32.HI R2, RZ, 0x5, R2", 0x00000005FF027819, 0x00011602, {2: 0x80}, 4),
+    (
+        "PRMT R5, R16, 0x654, R9",
+        0x0000065410057816,
+        0x00000009,
+        {16: 0xABCD1234, 9: 7},
+        0x07CD1234 & 0xFFFFFF | 7 << 24,
+    ),
+    ("HFMA2.MMA R0, -RZ, RZ, 0, 4.17e-07", 0x00000007FF007435, 0x000001FF, {}, 7),
+    ("VIADD R9, R18, 0x8", 0x0000000812097836, 0x00000000, {18: 8}, 16),
+    ("FADD R5, R4, R5", 0x0000000504057221, 0x00000000, {4: 1, 5: 1}, None),
+]
+
+
+@pytest.mark.parametrize(("text", "low", "high", "reads", "result"), STEPS, ids=[each[0] for each in STEPS])
+def test_an_instruction_computes_what_its_text_says(
+    text: str, low: int, high: int, reads: dict[int, int], result: int | None
+) -> None:
+    lanes, step = LaneState(1, 0), step_of(Word(low, high), NOTHING)
+    for number, value in reads.items():
+        lanes.registers[number] = value
+    assert step is not None
+    step(lanes, True)
+    assert lanes.registers[int(text.split(" R")[1].split(",", maxsplit=1)[0])] == result
+
+
+def walk(warp: int, most: int = 20_000, parameters: Sequence[int] = (0,) * 4 + (64, 17)) -> Walk:
+    """A walk of a warp of the ring, with the number of tiles and the tile whose arrive is forgotten."""
+    dump = open_dump(RING)
+    code = next(c for cubin in cubins_of(dump.images()) for c in cubin.functions if c.name == "ring")
+    special = {0x21: tuple(range(32 * warp, 32 * warp + 32)), 0x88: 0}
+
+    def constant(bank: int, offset: int, size: int) -> int | None:
+        at = (offset - dump.grids[0].parameters_at) // 4
+        return parameters[at] if bank == 0 and size == 4 and 0 <= at < len(parameters) else None
+
+    inputs = CodeInputs(constant, special.get, lambda _address, _size: None, wide=False)
+    return Walk(WarpCode(code.words, inputs), [LaneState((1 << 32) - 1, 0)], most)
+
+
+@pytest.mark.parametrize(("warp", "arrives"), [(0, 64), (1, 63)])
+def test_a_warp_arrives_once_a_tile_but_for_the_one_that_is_forgotten(warp: int, arrives: int) -> None:
+    way = walk(warp)
+    events = list(way.events())
+    waits = [each.address for each in events if each.sync.kind is SassSync.WAIT]
+    assert waits == [0x1000 + 8 * (tile % 3) for tile in range(64)]
+    assert sum(each.sync.kind is SassSync.ARRIVE for each in events) == arrives
+    assert all(each.lanes == 1 for each in events if each.sync.kind is SassSync.ARRIVE)
+    assert (set(way.ends), all(each.sure for each in events)) == ({WalkEnd.EXIT}, True)
+
+
+def test_only_the_lane_that_copies_goes_on() -> None:
+    events = [each for each in walk(4).events() if each.sync.kind is SassSync.COPY]
+    assert [(each.lanes, each.address) for each in events[:4]] == [(1, 0x1000 + 8 * (n % 3)) for n in range(4)]
+    assert len(events) == 64
+
+
+def test_a_branch_on_what_is_not_known_goes_both_ways_and_says_so() -> None:
+    way = walk(0, parameters=())
+    events = list(way.events())
+    assert {each.sure for each in events} == {True, False}
+    assert way.steps < 20_000
+
+
+def test_lanes_that_meet_have_what_each_of_them_had() -> None:
+    lanes, others = LaneState(0b01, 0), LaneState(0b10, 0)
+    lanes.registers[3], others.registers[3], others.uniform[2] = 7, 9, 1
+    lanes.join(others)
+    assert (lanes.mask, [of_lane(lanes.registers[3], n) for n in (0, 1)], lanes.uniform[2]) == (3, [7, 9], None)
+
+
+def test_a_damaged_table_of_lines_ends_where_the_damage_is() -> None:
+    cubin = next(cubin for cubin in cubins_of(open_dump(RING).images()) if cubin.ptx)
+    data, code = cubin.section(".debug_line"), next(c for c in cubin.functions if c.name == "ring")
+    assert LineTable(data).lines_of(code.address + 0x1940)[-1][1] == 29
+    assert [LineTable(data[:end]).lines_of(code.address) for end in (0, 9, 40, 200)] == [[]] * 4
+    assert cubin.ptx_lines.lines_of(code.address + 0x1F0)[0][1] == cubin.ptx.split("\n").index("bar.sync \t0;") + 1
