@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a che
 
 from pipesim.answers.budget import states_of
 from pipesim.answers.check import check
+from pipesim.answers.every_cta import contents
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
@@ -82,15 +83,15 @@ def by_contents(first: Extraction) -> tuple[int, int, list[str]]:
         if prod(map(len, numbers)) > _MOST_CONTENTS:
             continue
         values = [value for value in product(*numbers) if _fits(every, words, value)]
-        contents = {w: np.array([v[n] for v in values]) for n, w in enumerate(words)} or {("", 0): np.zeros(1)}
-        holds = [covered(kind.inputs, place, contents) for kind in every.kinds]
+        given = {w: np.array([v[n] for v in values]) for n, w in enumerate(words)}
+        holds = [covered(kind.inputs, place, given) for kind in every.kinds]
         for n, value in enumerate(values):
             cases += 1
-            given = dict(zip(words, value, strict=True))
+            chosen = dict(zip(words, value, strict=True))
             said = {shape for shape, each in zip(shapes, holds, strict=True) if each[n]}
-            found = _with_contents(first, every, cluster, given)
+            found = _with_contents(first, every, cluster, chosen)
             if said != {found}:
-                wrong.append(f"cluster {cluster} with {given}: {len(said)} kinds")
+                wrong.append(f"cluster {cluster} with {chosen}: {len(said)} kinds")
     return len(shapes), cases, wrong
 
 
@@ -195,6 +196,7 @@ def main() -> int:
         right.append(_judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), options.most))
     for seed in range(options.first_seed, options.first_seed + options.contents):
         text, launch = (random_free_kernel, random_kernel_of_tiles)[seed % 2](seed)
+        contents.EACH = 1 if seed % 4 < 2 else 1 << 16  # by parts, or by combinations
         first = extract(read_module(text, "random.ptx"), launch)
         for each in (first, *map(first.with_fewer, (fewer for fewer in first.fewer_tiles if fewer.tiles <= 2))):
             kinds, cases, wrong = by_contents(each)

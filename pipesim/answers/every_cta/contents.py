@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipesim.answers.every_cta.conditions import Evaluation, words_of
+from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, constant
 from pipesim.ptx.free.varying import Condition, FreeInputs
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Word = tuple[str, int]  #: an element: its array, and the index
 Domains = dict[Word, "np.ndarray"]  #: the values that elements may have, by their numbers
 
+EACH = 1 << 16  #: combinations of values of all elements, where each of them is looked at
 _TOGETHER = 1 << 14  #: combinations of values that are looked at one by one
 _MOST_PARTS = 4096  #: halves that one search looks at
 _MOST_CELLS = 1 << 14  #: sets of contents that are asked about for one cluster
@@ -81,12 +82,50 @@ class OpenContents:
         self._search = _ContentsSearch(place, self.arrays)
         self._cells: list[tuple[tuple[Constraint, ...], int]] = [((), 0)]
         self._asked = 0
+        self._place = place
+        self._each: tuple[tuple[Word, ...], int, np.ndarray] | None = None  # elements, the runs that were asked, and
+        # which combinations of values these do not cover
+        self._covered = False
 
     def first(self, runs: Sequence[FreeInputs]) -> dict[Word, int] | None:
         """Values of the elements that matter, by their numbers, which no run covers; None where all are covered.
 
         ``runs``: those that were given before, and more. Raises UndecidedError.
         """
+        if self._covered:
+            return None
+        named = {word for inputs in runs for terms in inputs.conditions for word in self._search.words(terms)}
+        words = tuple(sorted(named))
+        few = prod(len(self._numbers(word)) for word in words) <= EACH
+        found = self._first_of_each(runs, words) if few else self._first_of_cells(runs)
+        self._covered = found is None
+        return found
+
+    def _numbers(self, word: Word) -> range:
+        return self.arrays[word[0]].numbers(word[1])
+
+    def _first_of_each(self, runs: Sequence[FreeInputs], words: tuple[Word, ...]) -> dict[Word, int] | None:
+        """Each combination of values is looked at; of those that are left one in which few elements are unusual."""
+        import numpy as np
+
+        grid = np.meshgrid(*(np.arange(each.start, each.stop) for each in map(self._numbers, words)), indexing="ij")
+        values = {word: each.ravel() for word, each in zip(words, grid, strict=True)}
+        if self._each is None or self._each[0] != words:
+            left = np.ones(max(1, *map(len, values.values())) if words else 1, dtype=bool)
+            for each in self._search.rising(words):
+                left &= each.holds(Evaluation(self._place, values).sum(Form(0, each.terms)))
+            self._each = words, 0, left
+        _, done, left = self._each
+        for inputs in runs[done:]:
+            left &= ~covered(inputs, self._place, values)
+        self._each = words, len(runs), left
+        if not left.any():
+            return None
+        unusual = sum(each != self.arrays[name].usual[n] for (name, n), each in values.items())
+        at = int(np.argmin(np.where(left, unusual, len(words) + 1)))
+        return {word: int(each[at]) for word, each in values.items()}
+
+    def _first_of_cells(self, runs: Sequence[FreeInputs]) -> dict[Word, int] | None:
         while self._cells:
             kept, done = self._cells.pop()
             self._asked += 1
@@ -117,6 +156,7 @@ class _ContentsSearch:
         self._place, self._arrays = place, arrays
         self._words: dict[Terms, tuple[Word, ...]] = {}
         self._shares: dict[Terms, dict[Word, np.ndarray] | None] = {}
+        self._tables: dict[Terms, np.ndarray | None] = {}
         self._forms = Forms()
         self._parts = 0
 
@@ -138,10 +178,11 @@ class _ContentsSearch:
         numbers = {word: self._arrays[word[0]].numbers(word[1]) for word in words}
         domains = {word: np.arange(each.start, each.stop, dtype=np.int64) for word, each in numbers.items()}
         self._parts = 0
-        found = self._solve([*joined.values(), *self._rising(words)], domains)
-        return None if found is None else {word: int(each[0]) for word, each in found.items()}
+        found = self._solve([*joined.values(), *self.rising(words)], domains)
+        usual = {word: self._arrays[word[0]].usual[word[1]] for word in words}
+        return None if found is None else {w: int(each[np.argmin(each != usual[w])]) for w, each in found.items()}
 
-    def _rising(self, words: Sequence[Word]) -> Iterator[Constraint]:
+    def rising(self, words: Sequence[Word]) -> Iterator[Constraint]:
         """What elements of one array that rise have in common."""
         for (name, first), (other, second) in pairwise(words):
             rises = self._arrays[name].rises
@@ -204,15 +245,35 @@ class _ContentsSearch:
     def _one_by_one(self, each: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
         import numpy as np
 
-        grid = np.meshgrid(*(domains[w] for w in words), indexing="ij")
-        value = self._value(each.terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
-        shape = tuple(len(domains[w]) for w in words)
-        holds = np.broadcast_to(np.asarray(each.holds(value), dtype=bool), (prod(shape),)).reshape(shape)
+        mine = [domains[w] for w in words]
+        table = self._table(each.terms, words)
+        holds = np.asarray(each.holds(self._grid(each.terms, words, mine) if table is None else table[np.ix_(*mine)]))
+        if holds.all():
+            return True
         if not holds.any():
             return None
         for n, word in enumerate(words):
             domains[word] = domains[word][holds.any(axis=tuple(m for m in range(len(words)) if m != n))]
-        return bool(holds.all())
+        return False
+
+    def _table(self, terms: Terms, words: Sequence[Word]) -> np.ndarray | None:
+        """A sum for all values of its elements; None if these are too many."""
+        import numpy as np
+
+        if terms not in self._tables:
+            sizes = [self._arrays[name].most + 1 for name, _ in words]
+            few = prod(sizes) <= _TOGETHER
+            self._tables[terms] = self._grid(terms, words, [np.arange(size) for size in sizes]) if few else None
+        return self._tables[terms]
+
+    def _grid(self, terms: Terms, words: Sequence[Word], values: Sequence[np.ndarray]) -> np.ndarray:
+        """A sum for each combination of values of its elements."""
+        import numpy as np
+
+        grid = np.meshgrid(*values, indexing="ij")
+        found = self._value(terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
+        shape = tuple(map(len, values))
+        return np.broadcast_to(np.asarray(found), (prod(shape),)).reshape(shape)
 
     def _shares_of(self, terms: Terms, words: Sequence[Word]) -> dict[Word, np.ndarray] | None:
         """What each element adds to a sum, by the number of its value; None if some depend on each other."""

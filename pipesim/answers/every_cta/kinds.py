@@ -197,7 +197,8 @@ class EveryCta:
         cta = self.first_cta_of(cluster)
         values = [(name, n, arrays[name].low + number * arrays[name].step) for (name, n), number in contents.items()]
         made = self._first.elsewhere(cta, tuple(values))
-        chosen_values = {f"{name}[{n}]": value for name, n, value in values if (name, n) in chosen}
+        unusual = {word for word, number in chosen.items() if number != usual[word]}
+        chosen_values = {f"{name}[{n}]": value for name, n, value in values if (name, n) in unusual}
         settings = {arrays[name].setting(n): value for name, n, value in values}
         self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, words, line, chosen_values, settings))
         self.arrays = made.inputs.arrays | self.arrays
