@@ -6,6 +6,7 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pipesim.cli.arguments import Command, add_output, add_program, program_of, seconds_of
 from pipesim.cli.output import progress, remark, show_answer
@@ -44,7 +45,6 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document, hang_exit_code
     from pipesim.hang.compare import compare_dumps
     from pipesim.hang.coredump_variables import dump_environment, require_dump_folder
-    from pipesim.hang.dumps import remove_pipes
     from pipesim.hang.watch import HangWatch, dump_now
     from pipesim.process.program import run_program
     from pipesim.report.pages.hang import hang_lines
@@ -64,14 +64,9 @@ def _carry_out(options: argparse.Namespace) -> int:
         _warn_without_driver()
         watch = HangWatch(options.after, remark)
         remark(f"when it hangs: Ctrl-\\ here, or in another terminal `pipesim hang --now {os.getpid()}`")
-        ran = run_program(
-            words,
-            dump_environment(options.keep, memory=options.memory),
-            to_stderr=options.json,
-            look=watch.look,
-            ask=watch.ask,
-        )
-        remove_pipes(options.keep)
+        with TemporaryDirectory(prefix="pipesim-hang-", ignore_cleanup_errors=True) as pipes:
+            environment = dump_environment(options.keep, Path(pipes), memory=options.memory)
+            ran = run_program(words, environment, to_stderr=options.json, look=watch.look, ask=watch.ask)
         current().start(None)
         status, ending = ran.status if watch.cause is None else None, ran.ending
         report = HangReport(tuple(words), status, watch.cause, options.after, watch.dumps)

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from pipesim.errors import UsageError
 
@@ -23,13 +24,14 @@ LEFT_OUT = "skip_nonrelocated_elf_images,skip_global_memory,skip_local_memory,sk
 LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
 
 
-def dump_environment(folder: Path, *, memory: bool, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def dump_environment(
+    folder: Path, pipes: Path, *, memory: bool, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """The environment of a program whose processes can be dumped to ``folder``, each as ``core.HOST.PID``.
 
-    ``memory``: with global and local memory.
+    ``pipes``: another folder, for the pipes, which the driver leaves behind. ``memory``: with global and local memory.
     """
-    place = folder.resolve()
-    mine = {ENABLE: "1", PIPE: f"{place}/pipe.%h.%p", FILE: f"{place}/core.%h.%p", WATCHER: str(os.getpid())}
+    mine = {ENABLE: "1", PIPE: f"{pipes}/%h.%p", FILE: f"{folder.resolve()}/core.%h.%p", WATCHER: str(os.getpid())}
     return {**environment, **({} if memory else {FLAGS: LEFT_OUT}), **mine}
 
 
@@ -41,20 +43,17 @@ def place_of(value: str, process: int) -> Path:
 def require_dump_folder(folder: Path) -> None:
     """Make the folder, and be sure that a dump can be written there; UsageError with what is missing.
 
-    A driver that cannot make its pipe lets the program start without a GPU ("devices are busy or unavailable"), and
-    one that cannot write the file ends it without a word: so this is asked before the program starts.
+    A driver that cannot write the file ends the program without a word: so this is asked before it starts.
     """
-    probe = folder / f".probe.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(probe)
-        probe.unlink()
+        TemporaryFile(dir=folder).close()
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise UsageError(
             "no core dump can be written here",
             place=str(folder),
-            cause=f"a folder or a pipe in it cannot be made: {error.strerror or error}",
+            cause=error.strerror or str(error),
             correction="name a folder on another disk with --keep DIR",
         ) from error
     if free < LEAST_BYTES:

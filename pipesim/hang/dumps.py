@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
 from pipesim.answers.views.hang import DumpEnd, ProcessDump
+from pipesim.coredump.elf import open_elf
+from pipesim.errors import PipesimError
 from pipesim.hang.coredump_variables import ENABLE, FILE, PIPE, place_of
 from pipesim.hang.processes import environment_of, is_alive, send, tree_of
 
-_HEADER = struct.Struct("<16x24xQ10xHHH")  #: of an ELF file of 64 bits: e_shoff, e_shentsize, e_shnum, e_shstrndx
-_COUNT_AT = 32  #: of a section header: sh_size, which in the first has the count where e_shnum has no room for it
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 _QUIET_S = 2.0  #: a complete file that has not grown for so long is final, although its process has not ended
 _PATIENCE_S = 60.0  #: for a file that does not grow
@@ -64,25 +63,13 @@ def take_dumps(program: int, wait: Callable[[float], None] = sleep) -> tuple[Pro
     return tuple(_dump_of(each, ends.get(each, DumpEnd.MISSING)) for each in targets)
 
 
-def remove_pipes(folder: Path) -> None:
-    """Remove the pipes of processes of this host that have ended, which the driver leaves unless it was asked there."""
-    for pipe in folder.glob(f"pipe.{os.uname().nodename}.*"):
-        number = pipe.suffix[1:]
-        if pipe.is_fifo() and number.isdecimal() and not is_alive(int(number)):
-            pipe.unlink(missing_ok=True)
-
-
 def is_complete(path: Path) -> bool:
-    """True if a file is an ELF file to its last section header; the driver writes the table of these last."""
+    """True if a file has all the sections that its header announces; the driver writes their table last."""
     try:
-        with path.open("rb") as file:
-            at, entry, count, _ = _HEADER.unpack(file.read(_HEADER.size))
-            if at and not count:
-                file.seek(at + _COUNT_AT)
-                count = int.from_bytes(file.read(8), "little")
-            return bool(at and count) and os.fstat(file.fileno()).st_size >= at + count * entry
-    except (OSError, struct.error):
+        found = open_elf(path)
+    except PipesimError:
         return False
+    return found.listed == found.expected > 0 and not found.missing
 
 
 def _ask(target: DumpTarget) -> bool:
@@ -108,11 +95,14 @@ def _wait_for(targets: Sequence[DumpTarget], wait: Callable[[float], None]) -> d
             if each in ends:
                 continue
             alive = is_alive(each.process)  # asked first: what it wrote before it ended is in the file
-            size, complete = _size(each.file), is_complete(each.file)
+            size = _size(each.file)
             if size != grown[each][0]:
                 grown[each] = size, monotonic()
             quiet = monotonic() - grown[each][1]
-            if not alive or quiet > (_QUIET_S if complete else _PATIENCE_S):
+            if alive and quiet < _QUIET_S:
+                continue
+            complete = is_complete(each.file)
+            if complete or not alive or quiet > _PATIENCE_S:
                 ends[each] = DumpEnd.COMPLETE if complete else DumpEnd.TRUNCATED if size else DumpEnd.MISSING
         wait(_POLL_S)
     return ends
