@@ -209,6 +209,7 @@ def _of_places(program: Program) -> Iterator[Ranked]:
     released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
     expected = pairs(program, lambda op: op[0] == Op.ARRIVE and operand(op, "expect") > 0)
     yield from ((1, Repair(K.DROP, *pair, 1)) for pair in dict.fromkeys((*released, *expected)))
+    yield from ((3, Repair(K.DROP, *pair, 3)) for pair in expected)
     yield from ((1, Repair(K.LATER, *pair, _awaited_after(program, *pair))) for pair in released)
     yield from ((8, Repair(K.DROP, *pair, 0)) for pair in released)
     for number in sorted({number for role in roles_of(program) for number in arrived_at(program, role)}):

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import ENGINE_ACCESSES, PARITY_WAITS
+from pipesim.model.groups import ENGINE_ACCESSES, ON_BARRIER, PARITY_WAITS
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
@@ -27,7 +27,8 @@ def counts(program: Program, *, by_lanes: bool = False) -> Iterator[Repair]:
     for group, parts in _by_count(program).items():
         for was, mine in parts.items():
             others = [count for count in parts if count != was and len(parts[count]) > len(mine)]
-            for once in dict.fromkeys((_arrivals_on(program, min(mine)), *others)):
+            several = _arrivals_on(program, min(mine), each=False)
+            for once in dict.fromkeys((_arrivals_on(program, min(mine)), several, *others)):
                 of_warps = once == WARP * was and _by_warps(program, set(mine))
                 if was >= 0 and 1 <= once <= MAX_COUNT and once != was and of_warps is by_lanes:
                     yield Repair(RepairKind.COUNT, "", group, once, was)
@@ -65,12 +66,16 @@ def arrivals_of(program: Program, group: str) -> int:
     return _arrivals_on(program, min(barriers_of(program, group), default=-1))
 
 
-def _arrivals_on(program: Program, first: int) -> int:
+def _arrivals_on(program: Program, first: int, *, each: bool = True) -> int:
+    """The arrivals on a barrier of each agent, by one operation, or (not ``each``) by all between two of its waits."""
     once = 0
     for code in program.code:
-        mostly = Counter(_arrivals(op) for op in code if _arrivals(op) and operand(op, "barrier") == first).most_common(
-            1
-        )
+        sums = [0]
+        for op in code:
+            if op[0] in PARITY_WAITS or (each and sums[-1]):
+                sums.append(0)
+            sums[-1] += _arrivals(op) if op[0] in ON_BARRIER and operand(op, "barrier") == first else 0
+        mostly = Counter(filter(None, sums)).most_common(1)
         once += mostly[0][0] if mostly else 0
     return once
 

@@ -51,20 +51,30 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
                     if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and (0 < missing <= often[at] or rarely):
                         rank = 3 if missing == 1 else 5 if rarely else 4
                         found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
-            for repair in list(found):
-                if (block := _block(placed[::-1] if repair.value else placed, often, repair)) is not None:
+            ways = {0: _neighbours(placed), 1: _neighbours(placed[::-1])}
+            for repair in [each for each in found if not each.also]:
+                if (block := _block(ways[repair.value], often, repair)) is not None:
                     found.setdefault(block, found[repair])
         yield from ((rank, repair) for repair, rank in found.items())
 
 
-def _block(placed: Sequence[SourceInstruction], often: Counter[SourceInstruction], first: Repair) -> Repair | None:
-    """The same of all instructions that always come right after one (``value`` 1: before it, in the reverse order of
-    ``placed``) that is executed sometimes only; None of one.
-    """
+_Neighbours = dict[SourceInstruction, set[SourceInstruction]]
+
+
+def _neighbours(placed: Sequence[SourceInstruction]) -> _Neighbours:
+    """What comes right after each instruction."""
+    found: _Neighbours = {}
+    for one, other in pairwise(placed):
+        found.setdefault(one, set()).add(other)
+    return found
+
+
+def _block(next_to: _Neighbours, often: Counter[SourceInstruction], first: Repair) -> Repair | None:
+    """The same of all instructions that are always next to one that is executed sometimes only; None of one."""
     chain = [first]
     while len(chain) < _MOST_IN_BLOCK:
-        after = {other for one, other in pairwise(placed) if one == chain[-1].at}
-        if len(after) != 1 or often[following := after.pop()] != often[first.at] or following.op in _ENDS_BLOCK:
+        beside = [*next_to.get(chain[-1].at, ())]
+        if len(beside) != 1 or often[following := beside[0]] != often[first.at] or following.op in _ENDS_BLOCK:
             break
         chain.append(replace(first, group=following.about, at=following, past=chain[-1].at))
     return replace(chain[-1], also=tuple(chain[:-1])) if len(chain) > 1 else None

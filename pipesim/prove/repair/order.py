@@ -12,6 +12,8 @@ from pipesim.model.edits import (
     listing,
     releases,
     reorder_operations,
+    replace_operations,
+    with_expected_bytes,
 )
 from pipesim.model.groups import (
     COMMITS,
@@ -48,20 +50,15 @@ def works(op: Operation) -> bool:
 
 
 def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
-    """Without every arrive on the group (0), without those that repeat the arrive before (1), or the last alone of
-    those on one barrier between two waits of the agent (2).
+    """Without every arrive on the group (0), without those that repeat the arrive before (1), or one alone of those on
+    one barrier between two waits of the agent: the last (2), or of those that expect bytes the first, for all (3).
     """
     before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
+    if repair.value > 1:
+        return _one_a_stage(before, mine, expect=repair.value == 3)
     found: set[int] = set()
     last: Operation | None = None
-    lasting: dict[int, int] = {}
-    for place, op in enumerate(before.code if repair.value == 2 else ()):
-        if gives_back(op) and operand(op, "barrier") in mine:
-            found |= {lasting.get(operand(op, "barrier"), place)} - {place}
-            lasting[operand(op, "barrier")] = place
-        elif op[0] in PARITY_WAITS:
-            lasting.clear()
-    for place, op in enumerate(before.code if repair.value < 2 else ()):
+    for place, op in enumerate(before.code):
         if (releases(op) or (repair.value and op[0] == Op.ARRIVE)) and operand(op, "barrier") in mine:
             repeated = last is not None and _alike(op, last)
             last = op
@@ -70,6 +67,25 @@ def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
         elif not works(op):
             last = None
     return delete_operations(before, found)
+
+
+def _one_a_stage(before: Listing, mine: set[int], *, expect: bool) -> Listing:
+    """Of the signals on each of these barriers between two waits the last, or the first with the bytes of all."""
+    kept: dict[int, int] = {}
+    nbytes: Counter[int] = Counter()
+    found: set[int] = set()
+    for place, op in enumerate(before.code):
+        if op[0] in PARITY_WAITS:
+            kept.clear()
+        elif expect and op[0] == Op.ARRIVE and operand(op, "expect") and operand(op, "barrier") in mine:
+            first = kept.setdefault(operand(op, "barrier"), place)
+            nbytes[first] += operand(op, "expect")
+            found |= {place} - {first}
+        elif not expect and gives_back(op) and operand(op, "barrier") in mine:
+            found |= {kept.get(operand(op, "barrier"), place)} - {place}
+            kept[operand(op, "barrier")] = place
+    at_once = {place: with_expected_bytes(before.code[place], size) for place, size in nbytes.items()}
+    return delete_operations(replace_operations(before, at_once), found)
 
 
 def _alike(one: Operation, other: Operation) -> bool:

@@ -337,7 +337,14 @@ _KERNELS = [
     _in(
         right_ring, "a_commit_for_each_part", "RACE",
         {RELEASE: "pass", READ: f"{IN_PARTS[READ]}\n    {COMMITS[RELEASE]}"},
+        "initialise empty with a count of 2 instead of 1",
         "consumer commits to empty once for each stage, after its last use of it, not after each", base=IN_PARTS,
+    ),
+    _in(
+        right_ring, "expects_in_parts", "OVER_ARRIVAL",
+        {EXPECT: f"for _ in range(2): {EXPECT.replace('TILE', 'TILE // 2')}"},
+        "initialise full with a count of 2 instead of 1",
+        "producer expects the bytes of a stage at once, with one arrive on full, not part by part",
     ),
     _in(
         right_ring, "first_phase", "DEADLOCK", {ACQUIRE: ACQUIRE.replace(" ^ 1", "")},
