@@ -141,6 +141,7 @@ class SteppedCheck:
         asked = self._asked
         if asked.any_words and asked.target.kernel is None:
             require_trip_counts([each.name for each in asked.any_words], asked.target, asked.params, asked.program)
+        every = EverySize(asked.target, asked.any_words if asked.target.kernel is not None else ())
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
             found = self._beyond_the_limit()
             if found is None:
@@ -151,7 +152,7 @@ class SteppedCheck:
         if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
             found = self._at_any_trips(found)
         elif found.verdict is Verdict.PROVED and asked.any_words:
-            found = self._at_every_size(found, EverySize(asked.target, asked.any_words))
+            found = self._at_every_size(found, every)
         if found.verdict is Verdict.UNKNOWN and found.how not in _NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipesim.answers.against import against as compare_versions
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.check import Brief, CheckReport
 from pipesim.api.against import AgainstResult
@@ -97,6 +98,7 @@ def check(
     launch: GivenLaunch = None,
     set: GivenWords = None,  # noqa: A002  # as the command's option
     box: GivenBoxes = None,
+    any: str | Sequence[str] = (),  # noqa: A002  # as the command's option
     **params: int,
 ) -> CheckResult:
     """Check a protocol in every schedule: proved, refuted with a counterexample, or unknown.
@@ -105,7 +107,7 @@ def check(
     (``file.py:function``, ``program.json``, ``kernel.ptx``). ``params`` are the protocol's, whole numbers, its defaults
     for the rest. Of a kernel's PTX ``launch`` is the launch file, the ``.json`` beside it if None; ``set`` gives words
     of its parameters, by name or byte offset (``{"m_tiles": 2}``), ``box`` boxes of its tensor maps, the innermost size
-    first (``{"tma_a": (64, 128)}``).
+    first (``{"tma_a": (64, 128)}``); ``any`` names words that may have any value (``"K=64..:64"``, or several).
     ``max_states``: states to search where one run does not decide. ``ctas``: CTAs of the launch, whole clusters.
     ``quick``: the verdict alone. ``time_limit``: seconds of each step after the verdict (smallest size, shorter
     schedule, corrections, other sizes); None: a limit of work. ``report.left_out`` has the steps that ended early.
@@ -118,7 +120,10 @@ def check(
         x, params, ctas, strictness_from(strict), launch=KernelLaunch(launch, set, box)
     )
     budget = Budget(above_zero("time_limit", time_limit))
-    report = check_answer(target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget)
+    words = tuple(map(AnyWord.read, [any] if isinstance(any, str) else any))
+    report = check_answer(
+        target, given, max_states=most, ctas=ctas, program=program, quick=quick, budget=budget, any_words=words
+    )
     policy = TriagePolicy(Basis.LETTER if target.strictness else Basis.POSSIBLE)
     with lines_read_from(target.sources):
         return CheckResult(program, Triage(policy, text_of, whole_text_of).of(report, program.sources, last=True))
