@@ -17,6 +17,7 @@ class HandedOut:
     def __init__(self, launch: Launch, inputs: FreeInputs, *, fixed: bool = False) -> None:
         self._inputs, self._given, self._left = inputs, launch.policies.handed_out, launch.left
         self._fixed = fixed or bool(self._given)
+        self._step = 0  # of the counter
         self._chosen = {index: value for name, index, value in launch.contents if name == HANDED_OUT}
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self.clusters = x * y * z
@@ -29,8 +30,8 @@ class HandedOut:
 
     def by_counter(self, number: int, usual: int, step: int) -> int:
         """The ``number``-th answer of a counter to which each tile adds ``step``; without others ``usual``."""
-        array = None
-        if self._left is not None:
+        array, self._step = None, self._step or step
+        if self._left is not None and step == self._step:
             count, first, end = self._left
             low = (end - first) // step  # of the answers that other CTAs have when nothing is left
             most = min(low + self.clusters - 1, MOST_FREE)
