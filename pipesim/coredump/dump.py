@@ -92,16 +92,12 @@ class DumpLane:
     thread: Dim
     pc: int
     offset: int
-    exception: int
 
 
 @dataclass(frozen=True)
 class DumpWarp:
-    """A warp with lanes that had not ended. Its ``slot`` in the SM does not say which of the CTA's warps it is."""
+    """A warp with lanes that had not ended. Its row does not say which of the CTA's warps it is: its lanes do."""
 
-    slot: int
-    active: int
-    valid: int
     registers: int
     lanes: tuple[DumpLane, ...]
     section: int  #: of its lanes' table
@@ -116,7 +112,6 @@ class DumpCta:
     sm: int
     grid: int
     block: Dim
-    cluster: Dim  #: index of its cluster
     shared: bytes
     warps: tuple[DumpWarp, ...]
 
@@ -232,7 +227,6 @@ class CoreDump:
                         sm=sms.get(sm, 0),
                         grid=rows.get(n, 0, "Q"),
                         block=rows.dim(n, 8),
-                        cluster=rows.dim(n, 24),
                         shared=self.data(DumpSection.SHARED_MEMORY, number, n),
                         warps=tuple(self._warps(number, n)),
                     )
@@ -244,9 +238,6 @@ class CoreDump:
             lane_table = self._numbers.get((DumpSection.LANES, number, n), 0)
             lanes = tuple(self._lanes(lane_table)) if lane_table else ()
             yield DumpWarp(
-                slot=rows.get(n, 8),
-                valid=rows.get(n, 12),
-                active=rows.get(n, 16),
                 registers=rows.get(n, 32),
                 lanes=lanes,
                 section=lane_table,
@@ -256,9 +247,7 @@ class CoreDump:
     def _lanes(self, table: int) -> Iterator[DumpLane]:
         rows = self._rows(self.elf.sections[table])
         for n in range(min(rows.count, LANES)):
-            yield DumpLane(
-                n, rows.get(n, 16), rows.dim(n, 20), rows.get(n, 0, "Q"), rows.get(n, 8, "Q"), rows.get(n, 32)
-            )
+            yield DumpLane(n, rows.get(n, 16) % LANES, rows.dim(n, 20), rows.get(n, 0, "Q"), rows.get(n, 8, "Q"))
 
     def registers(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
         """The registers of a lane from R0 on, as far as the dump has them."""

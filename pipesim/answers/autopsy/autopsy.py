@@ -230,7 +230,7 @@ class Unit:
             arrivals_missing=max(missing, 0),
             count=count,
             bytes_missing=lacks,
-            line=self.line(standing),
+            line=self.dump.place(standing.code, standing.offset),
         )
 
     def waited_for(self, placed: PlacedWarp) -> str:
@@ -269,10 +269,6 @@ class Unit:
     def _free_registers(self, cta: DumpCta) -> int:
         """What warps of a CTA have given back; one that has ended keeps what it was launched with."""
         return max(0, LANES * sum(self.grid.registers - warp.registers for warp in cta.warps))
-
-    def line(self, standing: Standing) -> str:
-        """Where lanes stand: the instruction that waits."""
-        return self.dump.place(standing.code, standing.offset)
 
     @cached_property
     def walked(self) -> tuple[WalkedWarp, ...]:
@@ -339,9 +335,10 @@ class Unit:
         others: dict[tuple[str, str], list[str]] = {}
         for p in self.placed:
             if p.name not in names and (p.standing.waits is not WaitsFor.LANES):
-                others.setdefault((p.standing.waits.value, self.line(p.standing)), []).append(p.name)
+                others.setdefault(
+                    (p.standing.waits.value, self.dump.place(p.standing.code, p.standing.offset)), []
+                ).append(p.name)
         return DumpedCtas(
-            first=", ".join(map(str, self.ctas[0].block)),
             ctas=sum(len(each.ctas) for each in alike),
             numbers=tuple(_number(self.grid, cta) for each in alike for cta in each.ctas),
             deadlock=self.explained() if walk else Deadlock(blocked, self.ended, cut=True),

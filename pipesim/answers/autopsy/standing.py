@@ -7,14 +7,16 @@ Measured on H100 and H200: a lane that waits for an mbarrier or at ``BAR.SYNC`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
 from pipesim.coredump.cubin import MachineCode
-from pipesim.coredump.dump import CoreDump, DumpLane, DumpWarp
-from pipesim.coredump.sass.sync import MachineAddress, SassSync, SyncInstruction, sync_of
+from pipesim.coredump.dump import LANES, CoreDump, DumpLane, DumpWarp
+from pipesim.coredump.sass.lanes import LaneState, Value, together
+from pipesim.coredump.sass.sync import SassSync, SyncInstruction, sync_of
+from pipesim.coredump.sass.walk import address_of
 from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, branch_target
 
 _LONGEST_SPIN = 256  #: instructions of a loop that only asks
@@ -182,24 +184,20 @@ class Standings:
         """What the instruction at index ``at`` waits for, with the values that its registers have."""
         sync = flow.syncs[at]
         assert sync is not None
-        values = Registers(self._dump, warp, lanes[0])
+        state = lane_state(self._dump, warp, lanes[:1], index, wide=self._wide)
         found = Standing(warp, lanes, flow.code, at * SIZE, flow.code.address + index * SIZE, waits)
         match waits:
             case WaitsFor.MBARRIER:
-                address, asked = values.address(sync.address), values.register(sync.register)
-                return replace(
-                    found,
-                    address=address & (1 << _WINDOW) - 1 if address >= 0 else -1,
-                    rank=address >> _WINDOW & 0xFF if address >= 0 else -1,
-                    parity=asked >> 31 if asked >= 0 else -1,
-                )
+                address, asked = address_of(state, sync.address), state.registers[sync.register]
+                if address is not None:
+                    found = replace(found, address=address & (1 << _WINDOW) - 1, rank=address >> _WINDOW & 0xFF)
+                return found if asked is None else replace(found, parity=asked >> 31)
             case WaitsFor.NAMED:
-                number, count = values.named(sync)
+                number, count = _named(state, sync)
                 return replace(found, number=number, count=count)
-            case WaitsFor.GLOBAL if not _is_rewritten(flow, index, at):
-                return replace(found, address=values.wide_address(sync.address))
-            case WaitsFor.SHARED:
-                return replace(found, address=values.address(sync.address))
+            case WaitsFor.GLOBAL | WaitsFor.SHARED if not _is_rewritten(flow, index, at):
+                address = address_of(state, sync.address, wide=waits is WaitsFor.GLOBAL)
+                return found if address is None else replace(found, address=address)
             case _:
                 return replace(found, number=sync.number)
 
@@ -234,50 +232,33 @@ def _behind(flow: CodeFlow, index: int) -> int:
     return -1
 
 
-class Registers:
-    """The registers of a lane, and the uniform ones of its warp; -1 for what the dump does not have."""
+def lane_state(dump: CoreDump, warp: DumpWarp, lanes: Sequence[DumpLane], index: int, *, wide: bool) -> LaneState:
+    """Lanes that stand together, with the registers and predicates that the dump has of them."""
+    state = LaneState(sum(1 << lane.lane for lane in lanes), index)
+    own = {lane.lane: dump.registers(warp, lane) for lane in lanes}
+    said = {lane.lane: dump.predicates(warp, lane) for lane in lanes}
+    for n in range(min(*map(len, own.values()), RZ)):
+        state.registers[n] = _of_lanes({lane: values[n] for lane, values in own.items()})
+    for n in range(min(*map(len, said.values()), PT)):
+        state.predicates[n] = _of_lanes({lane: bool(values[n]) for lane, values in said.items()})
+    for n, value in enumerate(dump.uniform_registers(warp)[: RZ if wide else URZ]):
+        state.uniform[n] = value
+    return state
 
-    def __init__(self, dump: CoreDump, warp: DumpWarp, lane: DumpLane) -> None:
-        self.own = dump.registers(warp, lane)
-        self.uniform = dump.uniform_registers(warp)
 
-    def register(self, number: int) -> int:
-        """A register of the lane."""
-        if number == RZ:
-            return 0
-        return self.own[number] if 0 <= number < len(self.own) else -1
+def _of_lanes(values: Mapping[int, Value]) -> Value:
+    """The values of some lanes; the others have none, and take that of the first."""
+    first = next(iter(values.values()))
+    return together([values.get(n, first) for n in range(LANES)])
 
-    def uniform_register(self, number: int) -> int:
-        """A uniform register."""
-        if number in (RZ, URZ):
-            return 0
-        return self.uniform[number] if 0 <= number < len(self.uniform) else -1
 
-    def address(self, address: MachineAddress | None) -> int:
-        """An address of 32 bits."""
-        if address is None:
-            return -1
-        parts = [address.offset]
-        if address.register >= 0:
-            parts.append(self.register(address.register))
-        if address.uniform >= 0:
-            parts.append(self.uniform_register(address.uniform))
-        return sum(parts) & 0xFFFFFFFF if all(part >= 0 for part in parts[1:]) else -1
-
-    def wide_address(self, address: MachineAddress | None) -> int:
-        """An address of 64 bits, in two registers."""
-        if address is None or address.register < 0:
-            return -1
-        low, high = self.register(address.register), self.register(address.register + 1)
-        return (low | high << 32) + address.offset if low >= 0 and high >= 0 else -1
-
-    def named(self, sync: SyncInstruction) -> tuple[int, int]:
-        """The number of a named barrier, and its threads: both may be in one register, the threads from bit 16 on."""
-        number, count = sync.number, sync.count
-        if sync.register >= 0:
-            value = self.register(sync.register)
-            number = value & 0xF if value >= 0 else -1
-        if sync.threads >= 0:
-            value = self.register(sync.threads)
-            count = -1 if value < 0 else value >> 16 & 0xFFF if sync.threads == sync.register else value & 0xFFF
-        return number, count
+def _named(lanes: LaneState, sync: SyncInstruction) -> tuple[int, int]:
+    """The number of a named barrier, and its threads: both may be in one register, the threads from bit 16 on."""
+    number, count = sync.number, sync.count
+    if sync.register >= 0:
+        value = lanes.registers[sync.register]
+        number = value & 0xF if value is not None else -1
+    if sync.threads >= 0:
+        value = lanes.registers[sync.threads]
+        count = -1 if value is None else value >> 16 & 0xFFF if sync.threads == sync.register else value & 0xFFF
+    return number, count

@@ -6,17 +6,17 @@ those that are known are the same. A walk on from there begins with the register
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.autopsy.standing import Standing, WaitsFor
+from pipesim.answers.autopsy.standing import Standing, WaitsFor, lane_state
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, Dim, DumpGrid, DumpWarp
 from pipesim.coredump.sass.integer import CodeInputs
 from pipesim.coredump.sass.lanes import LaneState, Value, of_lane, together
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent, Walk, WalkEnd, WarpCode, comes_to
-from pipesim.coredump.sass.word import RZ, SIZE
+from pipesim.coredump.sass.word import SIZE
 
 _MOST_BEHIND, _MOST_AHEAD = 12_000, 4_000  #: instructions of a walk from the entry, and of one on from the dump
 _ALL_BEHIND, _ALL_AHEAD = 160_000, 60_000  #: of all warps of a CTA or a cluster: a second or two
@@ -107,16 +107,8 @@ class Walks:
         for each in standing:
             if each.code is None or each.code.words is not self._words:
                 return (), False
-            lanes = LaneState(sum(1 << lane.lane for lane in each.lanes), (each.pc - each.code.address) // SIZE)
-            own = {lane.lane: self._dump.registers(warp, lane) for lane in each.lanes}
-            said = {lane.lane: self._dump.predicates(warp, lane) for lane in each.lanes}
-            for n in range(min((len(values) for values in own.values()), default=0)):
-                lanes.registers[n] = _of_lanes({lane: values[n] for lane, values in own.items()})
-            for n in range(min(7, *(len(values) for values in said.values()))):
-                lanes.predicates[n] = _of_lanes({lane: bool(values[n]) for lane, values in said.items()})
-            for n, value in enumerate(self._dump.uniform_registers(warp)[: RZ if self._wide else 63]):
-                lanes.uniform[n] = value
-            starts.append(lanes)
+            index = (each.pc - each.code.address) // SIZE
+            starts.append(lane_state(self._dump, warp, each.lanes, index, wide=self._wide))
         walk, places = Walk(code, starts, self._most_ahead), {each.offset for each in standing}
         events = tuple(walk.events())
         new = (e for n, e in enumerate(events) if n >= len(starts) or e.index * SIZE not in places)
@@ -154,12 +146,6 @@ def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
         return None
     theirs = event.address >> _WINDOW & 0xFF
     return (theirs if event.sync.remote or theirs else rank), event.address & (1 << _WINDOW) - 1
-
-
-def _of_lanes(values: Mapping[int, Value]) -> Value:
-    """The values of some lanes; the others have none, and take that of the first."""
-    first = next(iter(values.values()))
-    return together([values.get(n, first) for n in range(LANES)])
 
 
 def _stands(

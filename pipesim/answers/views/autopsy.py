@@ -30,12 +30,11 @@ class WarpPlace:
 
 @dataclass(frozen=True)
 class DumpedCtas:
-    """CTAs, or clusters of CTAs, that stand alike: the first one, all of them, and what it looks like in the first.
+    """CTAs, or clusters of CTAs, that stand alike: how many, their numbers in the grid, and what the first looks like.
 
     ``others``: warps that wait for nothing: that run or sleep.
     """
 
-    first: str
     ctas: int
     numbers: tuple[int, ...]
     deadlock: Deadlock

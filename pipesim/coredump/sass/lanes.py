@@ -45,8 +45,8 @@ class LaneState:
 
     def __init__(self, mask: int, pc: int) -> None:
         self.mask, self.pc = mask, pc
-        self.registers: list[Value] = [None] * RZ + [0]
-        self.uniform: list[Value] = [None] * RZ + [0]
+        self.registers: list[Value] = [None] * RZ + [0, None]  # code that is damaged asks for the one after the last
+        self.uniform: list[Value] = [None] * RZ + [0, None]
         self.predicates: list[Value] = [None] * PT + [True]
         self.uniform_predicates: list[Value] = [None] * PT + [True]
 

@@ -13,7 +13,7 @@ from enum import Enum
 from pipesim.coredump.sass.integer import CodeInputs, Step, predicate, step_of
 from pipesim.coredump.sass.lanes import LaneState, Value, lift, of_lane
 from pipesim.coredump.sass.sync import MachineAddress, SassSync, SyncInstruction, sync_of
-from pipesim.coredump.sass.word import PT, SIZE, Word, branch_target
+from pipesim.coredump.sass.word import PT, RZ, SIZE, Word, branch_target
 
 _QUIET = frozenset({
     SassSync.LOAD, SassSync.SHARED_LOAD, SassSync.STORE, SassSync.SHARED_STORE, SassSync.LANES, SassSync.SLEEP,
@@ -102,6 +102,17 @@ def comes_to(code: WarpCode, lanes: LaneState, index: int, most: int = 64) -> La
         if here.pc == index:
             return here
     return None
+
+
+def address_of(lanes: LaneState, address: MachineAddress | None, *, wide: bool = False) -> Value:
+    """An address of 32 bits, or, of global memory, of 64 bits in two registers."""
+    if address is None:
+        return None
+    own = lanes.registers[address.register] if address.register >= 0 else 0
+    above = lanes.registers[address.register + 1] if wide and 0 <= address.register < RZ else 0
+    shared = lanes.uniform[address.uniform] if address.uniform >= 0 else 0
+    mask = (1 << 64) - 1 if wide else (1 << 32) - 1
+    return lift(lambda a, b, c: (b << 32 | a) + c + address.offset & mask, own, above, shared)
 
 
 def taken(lanes: LaneState, word: Word, condition: Value) -> Value:
@@ -212,21 +223,13 @@ class Walk:
         yes, unknown = lanes.lanes_where(condition)
         mask = yes or unknown
         first = (mask & -mask).bit_length() - 1 if mask else 0
-        address = self._address(lanes, sync.address)
+        address = address_of(lanes, sync.address)
         value = None
         if sync.register >= 0:
             where = lanes.uniform if sync.kind in (SassSync.INIT, SassSync.COPY) else lanes.registers
             value = of_lane(where[sync.register], first)
         addresses = tuple(address[n] for n in range(32) if mask >> n & 1) if type(address) is tuple else ()
         return SyncEvent(index, sync, mask, of_lane(address, first), value, addresses, sure and not unknown)
-
-    @staticmethod
-    def _address(lanes: LaneState, address: MachineAddress | None) -> Value:
-        if address is None:
-            return None
-        own = lanes.registers[address.register] if address.register >= 0 else 0
-        shared = lanes.uniform[address.uniform] if address.uniform >= 0 else 0
-        return lift(lambda a, b: a + b + address.offset & 0xFFFFFFFF, own, shared)
 
     def _turn(
         self, lanes: LaneState, sync: SyncInstruction, index: int, condition: Value, *, sure: bool
