@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import pytest
@@ -49,14 +48,6 @@ def test_the_example_of_another_form_is_no_file(capsys: pytest.CaptureFixture[st
     assert main(["explain", "lanes_apart", "--example"]) == 2
     assert "bar.warp.sync" in printed(capsys, "explain", "lanes_apart")
     assert main(["explain", "--example"]) == 2
-
-
-def test_json_has_the_page_as_data(capsys: pytest.CaptureFixture[str]) -> None:
-    one = json.loads(printed(capsys, "explain", "race", "--json"))["kind"]
-    assert (one["name"], one["warning"], one["traps"], one["written"]) == ("race", False, False, "protocol")
-    assert (one["ptx"], one["certainty"]) == ("memory consistency model: conflict and data-races", "schedule")
-    every = json.loads(printed(capsys, "explain", "--json"))["kinds"]
-    assert [each["name"] for each in every] == list(BY_NAME)
 
 
 def test_the_shell_completes_kinds() -> None:

@@ -219,25 +219,3 @@ class TestBarriers:
         assert fault["line"] == f"{tmp_path / 'mine.py'}:{here((tmp_path / 'mine.py').read_text())}"
         assert fault["correction"] == "initialise more[1] in the init: the program never does"
         assert "likely correction: initialise more[1] in the init" in call("run", "mine.py:f").out
-
-
-NEVER = GOOD.replace(
-    CONSUME, "                w.read(tile[i % stages], item=i); pipe.empty[i % stages].arrive()  # here\n"
-)
-
-
-class TestWaitsForgotten:
-    def test_a_consumer_without_a_wait(self, call: Call, user: Callable[[str], None], tmp_path: Path) -> None:
-        """It comes too early: the fault of its read has its line, and the note says why."""
-        user(NEVER)
-        answer = call("run", "mine.py:f", "--json")
-        assert answer.code == 1
-        place = f"{tmp_path / 'mine.py'}:{here(NEVER)}"
-        assert [f["kind"] for f in answer.json["report"]["faults"] if f["line"] == place]
-        (advisory,) = answer.json["report"]["advisories"]
-        assert advisory == {
-            "role": "mma",
-            "claim": "mma never waits: its read of tile[0] is not ordered after the write by load",
-            "line": place,
-            "kind": "race",
-        }

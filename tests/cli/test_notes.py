@@ -39,26 +39,6 @@ def f(waits: int = 0, load: int = 0):
 
     return p
 """
-MISSED = """\
-from pipesim import Protocol
-
-def c(n: int = 2):
-    p = Protocol("c")
-    b = p.mbarriers("b", 1, count=1)
-
-    @p.role("a")
-    def a(w):
-        with w.elect_one():
-            for i in range(n):
-                b[0].arrive()
-
-    @p.role("b")
-    def bb(w):
-        w.work(2000)
-        b[0].wait(0)
-
-    return p
-"""
 EARLY = """\
 from pipesim import Protocol
 
@@ -166,20 +146,6 @@ def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, 
     (said,) = notes(call(*command, "mine.py:m").out)
     assert said.startswith("the times of tcgen05, tensor memory and CLC are estimates")
     assert notes(call(*command, "mine.py:m", "-p", "modern=0").out) == []
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
-def test_a_missed_phase_is_named(call: Call, user: User, command: tuple[str, ...]) -> None:
-    user(MISSED)
-    answer = call(*command, "mine.py:c")
-    said = " ".join(answer.out.split())
-    assert answer.code == 1
-    lapped = "b was lapped on b[0]: it asks for phase 0, but a had completed phases 0 and 1 before it looked"
-    assert lapped in said
-    assert answer.out.startswith("c   n 2 · grid 1 CTA"), "the heading first"
-    assert "bound" not in said, "nothing bounds the period of a run that did not finish"
-    assert call(*command, "mine.py:c", "-p", "n=1").code == 0
 
 
 def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user: User) -> None:

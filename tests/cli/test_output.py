@@ -128,15 +128,6 @@ class TestPipes:
         assert (answer.returncode, answer.stderr) == (code, "")
 
 
-def test_ctrl_c_is_no_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(name: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pipesim.targets.find", interrupted)
-    answer = call("run", PC)
-    assert (answer.code, answer.out, answer.err) == (130, "", "pipesim: interrupted\n")
-
-
 LOUD = """
 from pipesim import Protocol
 print("the module")

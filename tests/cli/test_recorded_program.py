@@ -43,14 +43,6 @@ def odd(request: pytest.FixtureRequest, good: Trace) -> tuple[Path, str]:
     return path, f"the trace was recorded with other parameters: {only}"
 
 
-def test_diff_refuses_it(call: Call, odd: tuple[Path, str]) -> None:
-    path, fact = odd
-    answer = call("diff", path)
-    assert (answer.code, answer.out) == (3, "")
-    assert answer.error[:2] == [f"pipesim: {fact}", f"  at: {path}"]
-    assert answer.error[-1].startswith("  try: record it again, or name the protocol")
-
-
 def test_diff_of_two_compares_neither_with_the_protocol(call: Call, recorded: Path, odd: tuple[Path, str]) -> None:
     path, fact = odd
     out = " ".join(call("diff", recorded, path).out.split())

@@ -55,13 +55,6 @@ class TestSavedProgram:
 class TestSavedTrace:
     """A trace of the simulation is a trace: diff holds it against the protocol."""
 
-    @pytest.mark.parametrize("words", [(), ("--recording",)])
-    def test_it_is_held_against_a_simulation_of_its_own_kind(self, call: Call, words: tuple[str, ...]) -> None:
-        call("run", PC, "-p", "tiles=16", *words, "--save-trace", "t.parquet")
-        answer = call("diff", "t.parquet")
-        assert "trace − simulated: median 0 cycles" in answer.out
-        assert "95 % within 0 cycles of it" in answer.out
-
     @pytest.mark.slow
     def test_that_of_a_deadlock_does_not_end(self, call: Call, ring: str) -> None:
         call("run", ring, "-p", "arrivals=2", "--save-trace", "t.parquet")

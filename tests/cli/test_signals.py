@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pipesim import targets
-from pipesim.answers.checking import SteppedCheck
 from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 
@@ -45,14 +44,6 @@ def test_one_that_a_library_catches_is_not_lost(
     monkeypatch.setattr("pipesim.targets.find", lambda name: swallow() or find(name))
     answer = call("show", PC)
     assert (answer.code, answer.err) == (code, said)
-
-
-@pytest.mark.parametrize(("number", "code"), [(number, code) for number, code, _ in ENDS])
-def test_a_verdict_is_kept(call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int) -> None:
-    monkeypatch.setattr(SteppedCheck, "_look_for_leftovers", sends(number))
-    answer = call("check", PC, *FEW)
-    assert (answer.code, answer.err) == (code, "")
-    assert "what is left at the end: interrupted · other sizes: interrupted" in " ".join(answer.out.split())
 
 
 @pytest.mark.parametrize(("number", "code", "said"), ENDS)

@@ -79,15 +79,6 @@ def test_a_configuration_that_was_edited_is_computed_again(call: Call, ring: str
     assert "stages=3: not correct: deadlock" in said
 
 
-def test_json_has_what_the_report_says(call: Call) -> None:
-    answer = call(*PC, "-p", "stages=2,3", "--json")
-    assert (answer.code, answer.json["exit_code"]) == (0, 0)
-    report = answer.json["report"]
-    assert (report["metric"], report["chosen"], report["unit"]) == ("period", True, "bytes")
-    assert [each["configuration"]["params"] for each in report["ranked"]] == [{"stages": 2}, {"stages": 3}]
-    assert report["ok"] is True
-
-
 @pytest.mark.slow
 def test_columns_of_a_table_have_names_of_their_own(call: Call) -> None:
     """Also where a parameter is called as one of them is."""

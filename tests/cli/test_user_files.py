@@ -146,11 +146,6 @@ def test_its_program_is_what_it_is_in_one_process() -> None:
 
 
 class TestMemory:
-    def test_a_role_that_cannot_get_it(self, call: Call, user: User) -> None:
-        user(ring("bytearray(1 << 55)"))
-        answer = call(*CHECK, "--json")
-        assert (answer.code, answer.json["error"]["kind"]) == (3, "LimitError")
-
     def test_a_role_that_takes_too_much_of_it(self, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
         """Not of this process: what the other one has is looked at."""
         most = 1 << 40
@@ -184,14 +179,3 @@ def test_no_process_is_left_by_a_command_that_is_ended(user: User, tmp_path: Pat
     _, said = child.communicate(timeout=60)
     expected = (143, b"pipesim: ended by SIGTERM\n") if number == signal.SIGTERM else (-number, b"")
     assert (child.returncode, said) == expected
-
-
-def test_a_file_that_changes_twice_in_a_second_is_read_again(call: Call, user: User, tmp_path: Path) -> None:
-    """Of the same size and time: bytecode beside it would be taken for that of the new text."""
-    user(ring("w.work(1)"))
-    stamp = Path("mine.py").stat().st_mtime_ns
-    assert call(*CHECK).code == 0
-    user(ring("w.wrok(1)"))
-    os.utime("mine.py", ns=(stamp, stamp))
-    assert call(*CHECK).code == 2
-    assert not (tmp_path / "__pycache__").exists()

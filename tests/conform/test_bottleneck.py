@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pipesim.conform.steady import Bottleneck, LimitKind, bottleneck
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
@@ -33,10 +31,3 @@ def test_signals_limit_a_ring_whose_every_role_waits_for_another() -> None:
     found = bottleneck(trace)
     assert found is not None
     assert found.limit in (LimitKind.SIGNALS, LimitKind.ROLE)
-
-
-def test_of_nothing_nothing_is_said() -> None:
-    trace = ring()
-    assert bottleneck(Trace(trace.meta, trace.events.select(trace.events.agent < 0))) is None
-    alone = trace.events.select(trace.events.agent == 0)
-    assert bottleneck(Trace(replace(trace.meta), alone)) is None

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from pipesim.answers.run import inner_period, run
-from pipesim.answers.views.run import NoBound
-from pipesim.conform.timing import engines_busy, time_spent, without_optional
+from pipesim.conform.timing import time_spent, without_optional
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.targets import find, target_of
+from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
 from pipesim.trace.sites import optional_sites
-from tests.answers.test_sweep import ring
 
 H200 = load_profile("h200")
 
@@ -55,24 +53,7 @@ def test_without_the_optional_sites_it_is_the_trace_that_never_had_them(name: st
     assert found.events.select(order[0]) == plain.events.select(order[1])
 
 
-def test_engines_are_busy_as_long_as_they_are_given_work() -> None:
-    program = find("gemm_sm90").build()
-    cycles = simulate(program, H200).cycles
-    busy = engines_busy(program, H200, cycles)
-    assert busy == engines_busy(program, H200, cycles)
-    assert list(busy) == ["copy engine", "matrix engine"]
-    assert busy["matrix engine"] == round(1000 * 16384 / cycles)
-    assert engines_busy(target_of(ring().flatten()).build(), H200, cycles).keys() == {"copy engine"}
-
-
 class TestPeriods:
-    def test_an_inner_loop_has_one_where_the_outer_is_too_short(self) -> None:
-        program = find("gemm_sm90").build()
-        line = run(program, H200).simulation
-        assert (line.period_of, line.no_period, line.no_bound) == ("k_iters", None, NoBound.TOO_FEW)
-        assert line.period_millicycles is not None
-        assert 500_000 < line.period_millicycles < 800_000
-
     @pytest.mark.slow
     def test_it_is_the_steady_pace_of_that_loop(self) -> None:
         """With many more iterations it is the same within the ends of its window."""

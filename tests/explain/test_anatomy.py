@@ -6,7 +6,6 @@ from typing import Any
 
 from pipesim.explain.anatomy.parts import Anatomy, Extent, Means, TouchKind
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.model.ops import Engine
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from tests.support.diagram_protocols import PROTOCOLS
@@ -47,29 +46,6 @@ def test_the_ring_of_one_producer_and_two_consumers() -> None:
         ("consumer", TouchKind.READ, Extent(8192, 8192)),
     ]
     assert (found.totals.warps, found.totals.smem_bytes, found.totals.barrier_bytes) == (3, 65600, 64)
-
-
-def test_the_six_roles_of_attention() -> None:
-    found = of("attention_sm100")
-    assert [(r.name, r.registers and r.registers.high) for r in found.roles] == [
-        ("softmax0", 192), ("softmax1", 192), ("correction", 88), ("mma", 40), ("load", 40), ("idle", 24),
-    ]  # fmt: skip
-    assert (found.totals.registers, found.totals.register_warps) == (64512, 16)
-    assert found.totals.tmem_bytes == 256 * 1024
-    assert given(found, "KV_cons") == [("mma", (0,), Means.COMMIT, 1, 0, 1)]
-    assert given(found, "KV_prod")[1] == ("load", (0,), Means.COPY, 0, 32768, None)
-    assert given(found, "C0_prod") == [("softmax0", (0,), Means.ARRIVE, 32, 0, 1)]
-    assert [(m.number, m.threads.high, [(x.role, x.waits) for x in m.members]) for m in found.meetings[1:]] == [
-        (1, 128, [("softmax0", True)]),
-        (2, 128, [("softmax1", True)]),
-        (3, 256, [("softmax0", True), ("softmax1", True)]),
-    ]
-    (_, meeting) = of("odds").meetings
-    assert [(x.role, x.waits) for x in meeting.members] == [("solo", False), ("poller", True)]
-    stored = next(tile for tile in found.tiles if tile.name == "q")
-    assert [(u.role, u.engine) for u in stored.readers] == [
-        ("softmax0", Engine.BULK), ("softmax1", Engine.BULK), ("mma", Engine.TCGEN05),
-    ]  # fmt: skip
 
 
 def test_a_pair_of_ctas() -> None:

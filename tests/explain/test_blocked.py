@@ -66,22 +66,6 @@ def test_a_named_barrier_with_a_missing_warp() -> None:
     assert explain(program, run_canonically(program).state) is None
 
 
-def test_the_cluster_barrier() -> None:
-    p = Protocol("cluster", cluster=2)
-    never = p.mbarriers("never", 1, count=1)
-    p.role("r")(lambda w: w.cluster_sync() if w.cta == 0 else never[0].wait(0))
-    found = stuck(p)
-    blocked = next(each for each in found.blocked if each.agent == "r@0")
-    assert (blocked.agent, blocked.barrier, blocked.arrivals_missing, blocked.count) == (
-        "r@0",
-        "the cluster barrier",
-        1,
-        2,
-    )
-    assert [(s.agent, s.last_iteration) for s in blocked.suppliers] == [("r@1", 0)]
-    assert found.finished == ()
-
-
 def test_a_commit_and_a_multicast_are_suppliers_too() -> None:
     p = Protocol("async", cluster=2)
     tile, bars = p.smem("tile", 1, 64), p.mbarriers("b", 1, count=2)

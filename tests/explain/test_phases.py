@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from pipesim.explain.phases import Contribution, Occurrence, Phase, PhaseLog, run_canonically
-from pipesim.model.machine import finished, initial_state, land, step
+from pipesim.explain.phases import Contribution, Phase, run_canonically
 from pipesim.model.ops import Op
 
 LOAD, MMA = 0, 1
@@ -41,25 +38,3 @@ def test_the_graph_of_a_small_ring_is_pinned(ring: Any) -> None:
     )
     assert (seen.faults, seen.finished, seen.exhausted, seen.state.flights) == ((), True, False, ())
     assert seen.state.pcs == (15, 10)
-
-
-@pytest.mark.parametrize("pieces", [1, 2, 4])
-def test_a_log_watches_any_driver_also_one_that_lands_in_pieces(ring: Any, pieces: int) -> None:
-    program = ring(stages=1, tiles=2).flatten()
-    log, state = PhaseLog(program), initial_state(program)
-    while not all(finished(program, state, a) for a in (0, 1)):
-        for agent in (1, 0):
-            if not finished(program, state, agent):
-                made = step(program, state, agent)
-                log.on_step(state, agent, made)
-                state = made.state
-        if state.flights:
-            made = land(program, state, state.flights[0], 64 // pieces)
-            log.on_landing(state.flights[0], 64 // pieces, made)
-            state = made.state
-    assert [len(phase.contributions) for phase in log.phases()[0]] == [1 + pieces, 1 + pieces, 0]
-    plain = run_canonically(program)
-    assert isinstance(plain, Occurrence)
-    assert [[p.observers for p in phases] for phases in log.phases()] == [
-        [p.observers for p in phases] for phases in plain.phases
-    ]

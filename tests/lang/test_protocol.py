@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pipesim.errors import ConfigurationError, ProgramFormatError, ProtocolError
+from pipesim.errors import ConfigurationError, ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Fence, Op, Scope, Space, semantics
+from pipesim.model.ops import Fence, Op, Scope, Space, semantics
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, Tile
 
@@ -86,30 +86,6 @@ def test_without_an_init_the_counts_make_the_usual_prologue() -> None:
     assert [op[0] for op in program.code[0]] == [Op.INIT, Op.INIT, Op.INIT, Op.FENCE, Op.BAR_SYNC, Op.WORK]
     assert program.code[0][:3] == ((Op.INIT, 0, 1), (Op.INIT, 1, 1), (Op.INIT, 2, 32))
     assert program.notes[0].startswith("no init was given")
-
-
-def test_a_cluster_has_everything_in_each_cta_and_meets_at_the_cluster_barrier() -> None:
-    p = Protocol("pair", cluster=2)
-    tile = p.smem("tile", 1, 64)
-    bars = p.mbarriers("b", 2, count=1)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        with w.elect_one():
-            if w.cta == 0:
-                w.tma_load(tile[0], bars[1], 3, cta_mask=0b11)
-            bars[1].arrive_cluster(1 - w.cta)
-
-    program = p.flatten()
-    assert program.barriers == tuple(Barrier(c, "b", i) for c in (0, 1) for i in (0, 1))
-    assert program.tiles == tuple(Tile("tile", Space.SHARED, c, 0, 64, 1) for c in (0, 1))
-    assert program.accesses == tuple(Access(Space.SHARED, c, 0, 64) for c in (0, 1)), "the multicast lands in both"
-    assert [[Op(o[0]).name for o in code] for code in program.code] == [
-        ["INIT", "INIT", "FENCE", "CLUSTER_ARRIVE", "CLUSTER_WAIT", "TMA_LOAD", "ARRIVE"],
-        ["INIT", "INIT", "FENCE", "CLUSTER_ARRIVE", "CLUSTER_WAIT", "ARRIVE"],
-    ]
-    assert [code[-1][1] for code in program.code] == [3, 1]
-    assert program.code[1][0] == (Op.INIT, 2, 1)
 
 
 def _two_inits(p: Protocol) -> None:
@@ -227,20 +203,6 @@ def test_a_role_that_changes_only_which_tile_it_touches() -> None:
     p.role("r")(lambda w: w.bar_arrive(next(turns) % 2 + 1, 64))
     with pytest.raises(ProtocolError, match="not deterministic"):
         p.flatten()
-
-
-def test_a_negative_number_that_reaches_the_program_is_refused_with_its_line() -> None:
-    p = Protocol("p")
-    p.mbarriers("b", 1, count=1)
-    p.role("r")(lambda w: w.wait_group(Engine.BULK, -1))  # negative
-    with pytest.raises(ProgramFormatError) as caught:
-        p.flatten()
-    assert str(caught.value) == (
-        "WAIT_GROUP: groups -1 is outside 0..4,294,967,296\n"
-        f"  at: {line('negative')} (r of p, operation 3 of agent 0)\n"
-        "  probable cause: the operation there is WAIT_GROUP engine=0 groups=-1\n"
-        "  try: give groups a value of 0 to 4,294,967,296"
-    )
 
 
 @pytest.mark.parametrize(

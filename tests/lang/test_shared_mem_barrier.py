@@ -103,15 +103,3 @@ def test_a_lap_counter_is_no_parity(wait: str, phase: int) -> None:
     with pytest.raises(ProtocolError, match=f"a wait takes parity 0 or 1, not {phase}") as caught:
         recorded(lambda b: getattr(b, wait)(phase))
     assert caught.value.correction == "pass phase & 1"
-
-
-@pytest.mark.parametrize("cta", [-1, 2])
-def test_a_barrier_of_a_cta_outside_the_cluster(cta: int) -> None:
-    for body in (
-        lambda b: b.arrive_cluster(cta),
-        lambda b: b.arrive_and_expect_bytes(64, cta),
-        lambda b: b.complete_transaction(cta, 64),
-    ):
-        with pytest.raises(ProtocolError, match=f"r: a barrier of CTA {cta}") as caught:
-            recorded(body)
-        assert caught.value.cause == "the cluster has 2 CTAs"

@@ -25,13 +25,6 @@ def word(expected: int, pending: int, tx: int = 0, done: int = 0) -> BarrierStat
     return BarrierState(expected, pending, tx, done, LIVE)
 
 
-def test_a_fresh_barrier_has_completed_parity_1_but_not_parity_0() -> None:
-    state, completed, fault = barrier.init(FRESH, 1)
-    assert (state, completed, fault) == (word(1, 1), False, None)
-    assert [barrier.passes(state, parity) for parity in (0, 1)] == [False, True]
-    assert [barrier.phase_wanted(state, parity) for parity in (0, 1)] == [0, -1]
-
-
 CHIP: dict[str, tuple[int, list[Call], Effect]] = {
     "bytes hold the phase until the last": (
         1, [("add_tx", 1024), ("arrive", 1), ("add_tx", -1000)], (word(1, 0, 24), False, None),

@@ -47,23 +47,6 @@ def with_jump(at: int, skip: int) -> Listing:
     return Listing(tuple(code), PLAIN.lines)
 
 
-def test_an_operation_takes_its_line_along() -> None:
-    assert delete_operations(PLAIN, {1, 3}).lines == (100, 102, 104, 105, 106, 107)
-    assert repeat_operation(PLAIN, 2).lines == (100, 101, 102, 102, 103, 104, 105, 106, 107)
-    assert move_operation(PLAIN, 5, 2).lines == (100, 101, 105, 102, 103, 104, 106, 107)
-    assert move_operation(PLAIN, 2, 5).lines == (100, 101, 103, 104, 102, 105, 106, 107)
-    assert reorder_operations(PLAIN, [7, 0]).lines == (107, 100)
-    new = [Insertion(8, jump(0), 9), Insertion(0, WORK[1], 5), Insertion(0, WORK[2], 6)]
-    assert insert_operations(PLAIN, new).lines == (5, 6, *PLAIN.lines, 9)
-    for after in (
-        delete_operations(PLAIN, {1, 3}),
-        repeat_operation(PLAIN, 2),
-        move_operation(PLAIN, 5, 2),
-        move_operation(PLAIN, 2, 5),
-    ):
-        assert all(op == WORK[line - 100] for op, line in zip(*after, strict=True))
-
-
 @given(st.integers(0, 7), st.integers(0, 7))
 def test_one_undoes_another(place: int, to: int) -> None:
     without = delete_operations(PLAIN, {place})

@@ -13,7 +13,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.pipelines import BlockScaledTilePayload
-from pipesim.protocols.blackwell import grouped, grouped_1d1d
+from pipesim.protocols.blackwell import grouped_1d1d
 from pipesim.protocols.blackwell.block_scaled import BlockScaled
 from pipesim.prove.check import Check, check
 from pipesim.targets import find
@@ -104,15 +104,3 @@ def test_a_slot_that_counts_another_number_of_warps_is_found(
     found = check(find("gemm_sm100_grouped_1d1d").build({"tiles": 4, "k_iters": 1}))
     assert found.verdict is Verdict.REFUTED
     assert {each.kind for each in found.refutations} <= shown
-
-
-def test_a_cta_without_a_tile_would_leave_its_mma_warp_at_a_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The load warp meets the MMA warp in its first tile only; upstream launches a CTA, or a pair, for each tile."""
-    with pytest.raises(ParameterError):
-        find("gemm_sm100_grouped").build({"tiles": 0})
-    monkeypatch.setattr(grouped, "require", lambda *_args, **_more: None)
-    found = check(find("gemm_sm100_grouped").build({"tiles": 0}))
-    assert found.verdict is Verdict.REFUTED
-    (shown,) = found.refutations
-    assert shown.deadlock is not None
-    assert {b.agent: b.barrier for b in shown.deadlock.blocked}["mma"] == "named barrier 3"

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.errors import ParameterError
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
@@ -76,14 +75,3 @@ def test_ping_pong_hides_the_shorter_of_the_two_and_cooperation_neither() -> Non
     assert (
         period(cutlass_sm100, FAST, k_tiles=8, epilogue=800, accumulators=1) > MMA + 800 * 3
     )  # released before the last
-
-
-def test_a_main_loop_of_one_stage_is_refused_because_it_would_wait_for_itself() -> None:
-    """A stage is given back when the next product runs: with a single stage there is no next one."""
-    for make in (cutlass_sm90_pingpong, cutlass_sm90_cooperative):
-        with pytest.raises(ParameterError, match="stages = 1"):
-            make(stages=1)
-        with pytest.raises(ParameterError, match="k_tiles = 0"):
-            make(k_tiles=0)
-    with pytest.raises(ParameterError, match="tiles = 0"):
-        cutlass_sm100(tiles=0)

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from pipesim.answers.views.check import Counterexample
 from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.prove.counterexample.words import Line, Part
-from pipesim.report.findings.schedule import MOST_STEPS, Fold, again_lines, schedule_block, select_steps
+from pipesim.report.findings.schedule import Fold, again_lines, schedule_block, select_steps
 
 FAULT = FaultReport(FaultKind.RACE, "", "mma/0", "", "")
 
@@ -46,16 +46,6 @@ def test_agents_that_do_not_fit_share_the_lane_of_their_role() -> None:
     ]
 
 
-def test_roles_that_do_not_fit_are_a_list() -> None:
-    block = schedule_block(shown(steps(["a", "b", "c", "d", "e"])), 60)
-    assert block[2:5] == [
-        "  move  agent  does",
-        "     1  a      arrive b[1] (k.py:1)",
-        "     2  b      arrive b[2] (k.py:2)",
-    ]
-    assert block[-1] == "     5  e      ✗ arrive b[5] (k.py:5)"
-
-
 def test_what_does_not_matter_is_counted_by_its_reason() -> None:
     schedule = (
         *steps(["a", "b"], Part.SETUP, 1), *steps(["c"], Part.ASIDE, 3), *steps(["a"], Part.FOCUS, 4),
@@ -68,15 +58,6 @@ def test_what_does_not_matter_is_counted_by_its_reason() -> None:
         "2 unrelated steps of a and b hidden",
         8,
     ]
-
-
-def test_a_long_past_keeps_its_end_and_what_the_failure_is_about() -> None:
-    schedule = (*steps(["a"], Part.FOCUS, 1), *steps(["b"] * 50, Part.PAST, 2), *steps(["a"], Part.FOCUS, 52))
-    rows = select_steps(schedule)
-    assert [row.number for row in rows if isinstance(row, Line)] == [1, *range(39, 53)]
-    assert [row.text for row in rows if isinstance(row, Fold)] == ["37 steps between"]
-    short = steps(["b"] * MOST_STEPS)
-    assert select_steps(short) == list(short), "the twin: what is not long stays whole"
 
 
 def test_the_commands_of_schedules_short_long_and_longer() -> None:

@@ -113,13 +113,3 @@ def doubts(*told: DoubtLine) -> list[str]:
     assert "\n".join([*lines, ""]) in "\n".join(check_lines(replace(found, doubts=told), 80)).partition("✗ deadlock")[0]
     assert lines[:2] == ["", "  not ordered with respect to other agents:"]
     return lines[2:]
-
-
-def test_a_doubt_of_agents_that_are_alike_is_printed_once_and_before_the_finding() -> None:
-    told = [DoubtLine("a race", f"epilogue/{n}: write out[0]", "gone.py:7", "load: copy out[0]", "gone.py:9")
-            for n in (0, 1, 3, 2)]  # fmt: skip
-    assert doubts(*told) == [
-        "    epilogue/0 to epilogue/3: write out[0] (gone.py:7)",
-        "    and load: copy out[0] (gone.py:9)",
-        "      a race",
-    ]

@@ -51,14 +51,6 @@ def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
     assert [line for line in stuck if line.startswith("  mma")] == ["  mma        " + "▒" * 34 + "██" + "▓" * 18]
 
 
-@pytest.mark.parametrize(("agents", "hidden"), [(7, []), (8, ["  and 1 more agent"]), (11, ["  and 4 more agents"])])
-def test_at_most_eight_agents_are_drawn(agents: int, hidden: list[str]) -> None:
-    rows = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 50 - n))]
-    lines = timeline_lines(trace((0, 0, 0), (0, 1, 50), *rows, agents=agents), None, 80)
-    assert [line.split()[0] for line in lines[3:11]] == ["load", *(f"mma/{n}" for n in range(7))]
-    assert [line for line in lines if line.startswith("  and ")] == hidden
-
-
 def many(agents: int, *odd: int) -> list[tuple[int, int, int]]:
     """A loader and mmas that do the same, but for those in ``odd``."""
     waits = [row for n in range(agents) for row in ((1 + n, 3, 0), (1 + n, 4, 20 if n in odd else 50))]

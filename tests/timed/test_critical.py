@@ -189,30 +189,6 @@ def test_it_is_the_ring_law_where_that_applies(
     assert law.period_millicycles - 1 <= found <= law.period_millicycles + 1
 
 
-def unlike(trips: tuple[int, int], names: tuple[str, str]) -> Program:
-    """Two roles that count their trips each for itself."""
-    p = Protocol("unlike")
-    bars = p.mbarriers("b", 1, count=1)
-    p.role("a")(lambda w: [w.work(10) for _ in w.loop(trips[0], names[0])] and None)  # type: ignore[arg-type]
-    p.role("b")(lambda w: [w.work(20) for _ in w.loop(trips[1], names[1])] and None)  # type: ignore[arg-type]
-    p.role("c")(lambda w: w.work(int(bars[0] is None)))
-    return p.flatten()
-
-
-def test_only_common_trips_have_a_period(toy: Make) -> None:
-    for trips, names, expected in (
-        ((16, 16), ("tiles", "tiles"), 23_000),
-        ((16, 12), ("tiles", "tiles"), 23_000),
-        ((16, 16), ("", ""), 23_000),
-        ((16, 12), ("", ""), None),
-        ((16, 16), ("tiles", "rows"), None),
-        ((2, 2), ("tiles", "tiles"), None),
-    ):
-        found = critical_cycle(unlike(trips, names), toy())
-        assert (found and found.period_millicycles) == expected, (trips, names)
-    assert waits_per_trip(unlike((16, 12), ("", ""))) == waits_per_trip(unlike((1, 1), ("t", "t"))) == 1
-
-
 def test_it_is_silent_about_other_programs(ring: Make, toy: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ring(stages=2, tiles=16, work=30)
     assert critical_cycle(whole, toy()) is not None
@@ -316,9 +292,3 @@ def test_barriers_that_are_no_mbarriers_are_named_too(toy: Make) -> None:
     ):
         found = bound(everything(40), toy(transfer_latency=latency))
         assert (found.by, found.period_millicycles) == (by, 1000 * cycles)
-
-
-def test_rings_whose_laps_never_fall_together_within_the_run(toy: Make) -> None:
-    """Stages 5, 7, 4: the rings are in step again after 140 trips; the farthest two visits to one operation count."""
-    program = chain([Link(5, 20), Link(7, 90), Link(4, 20)]).flatten({})
-    assert bound(program, toy()).period_millicycles == period(program, toy()) == 117_000

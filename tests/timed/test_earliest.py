@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipesim.explain.phases import run_canonically
-from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
 from pipesim.model.groups import BRANCHES
-from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.timed.bounds.critical import critical_cycle, least_period
 from pipesim.timed.bounds.earliest import Earliest
@@ -68,13 +65,3 @@ def test_no_ring_with_works_has_a_shorter_period(ring: Make, first: int) -> None
             assert found is None or found.period_millicycles * (tiles - stages) <= 1000 * run.cycles, (seed, found)
             told += found is not None
     assert told > 16
-
-
-def test_a_cluster_wait_without_an_arrive_is_no_reason_to_stop(toy: Make) -> None:
-    p = Protocol("unmatched")
-    p.role("waits")(lambda w: [w.work(5) for _ in w.loop(12, "tiles")] and None)  # type: ignore[arg-type]
-    program = p.flatten({})
-    code = ((int(Op.CLUSTER_WAIT), 0), *program.code[0])
-    broken = replace(program, code=(code,), lines=((0, *program.lines[0]),))
-    assert critical_cycle(program, toy()) is not None
-    assert critical_cycle(broken, toy()) is None

@@ -73,29 +73,6 @@ def test_the_built_in_profiles_load(name: str) -> None:
     assert load_profile(str(FOLDER / f"{name}.json")) == profile
 
 
-@pytest.mark.parametrize("name", ["h300", "", "../profiles/h100", "H100", "a" * 5000, "h100\0"])
-def test_an_unknown_name(name: str) -> None:
-    with pytest.raises(ProfileError) as caught:
-        load_profile(name)
-    assert caught.value.fact == f"there is no latency profile {name!r}"
-    assert caught.value.correction.endswith("use one of h100, h200, or the path of a JSON file")
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.json", tmp_path / "a\0b.json"):
-        with pytest.raises(ProfileError) as caught:
-            load_profile(str(path))
-        assert caught.value.fact == f"the latency profile {path} cannot be read"
-    folder = tmp_path / "folder.json"
-    folder.mkdir()
-    with pytest.raises(ProfileError, match="cannot be read"):
-        load_profile(str(folder))
-    latin = tmp_path / "latin.json"
-    latin.write_bytes(b'{"name": "M\xfcller"}')
-    with pytest.raises(ProfileError, match="cannot be read"):
-        load_profile(str(latin))
-
-
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(values(wait_issue=7) | {"name": "mine", "device": "Müller"}), encoding="utf-8")

@@ -9,7 +9,6 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.timed.costs import Cost
 from pipesim.timed.engine import simulate
@@ -133,37 +132,6 @@ def test_snapshots_are_relative_and_have_what_is_left_to_do() -> None:
     idle, busy = shared(0, 4), shared(0, 4)
     busy.multiplies(0, 100, 900)
     assert busy.snapshot(900) == idle.snapshot(900) != busy.snapshot(300)
-
-
-def test_a_multiplication_that_can_be_slowed_is_issued_once() -> None:
-    """Beside its own products it takes a little longer. The twin: while others compute, too."""
-
-    def cycles(exponentials: int) -> int:
-        p = Protocol("quarter")
-        sums = p.registers("sums", 1, 512)
-
-        @p.role("multiply")
-        def multiply(w: Warp) -> None:
-            w.work(100)
-            w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=100)
-            w.compute("quarter/product", mma=8 * 32768, products=8)
-            w.work(2000)
-            w.commit(Engine.WGMMA)
-            w.wait_group(Engine.WGMMA)
-
-        @p.role("other", warps=4)
-        def other(w: Warp) -> None:
-            w.work(1)
-            w.compute("quarter/exponentials", exp2=exponentials)
-
-        program = p.flatten({})
-        profile = load_profile("h200")
-        issue = 130
-        values = {**profile.values, "quarter/product.cycles": issue}
-        return simulate(program, replace(profile, values=values)).cycles
-
-    assert cycles(0) <= cycles(1) < cycles(0) + 60, "258 cycles of issue"
-    assert cycles(1) < cycles(100)
 
 
 def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[int, int]:

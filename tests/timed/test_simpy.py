@@ -14,7 +14,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.timed.sm.engines import CopyEngine
-from pipesim.timed.waits import CycleEnvironment, EngineTurn
+from pipesim.timed.waits import CycleEnvironment
 from tests.support.paths import ROOT
 
 H100 = load_profile("h100")
@@ -58,17 +58,6 @@ def test_simpy_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(processes) == len(program.agents)
     assert scheduled == steps > [100]
     assert issubclass(CopyEngine, BaseResource)
-
-
-def test_of_those_that_use_an_engine_in_one_cycle_the_lower_is_first() -> None:
-    """Whatever else is due in the cycle comes before them."""
-    env = CycleEnvironment()
-    order: list[simpy.Event] = []
-    events = [EngineTurn(env, 2), EngineTurn(env, 0), EngineTurn(env, 1), env.timeout(0)]
-    for event in events:
-        event.callbacks.append(order.append)
-    env.run()
-    assert order == [events[3], events[1], events[2], events[0]]
 
 
 def test_a_time_limit_inside_a_process_ends_the_run_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,31 +28,6 @@ def times(result: Simulation, agent: str, kind: EventKind, group: str = "") -> l
     ]
 
 
-def test_a_try_before_the_arrive_can_be_seen_fails(toy: Make) -> None:
-    """The arrive is issued at 12 and seen 40 later: a test in between fails, one after it succeeds."""
-    p = Protocol("early")
-    storage = p.mbarriers("b", 1, count=1)
-
-    @p.role("giver")
-    def giver(w: Any) -> None:
-        with w.elect_one():
-            storage[0].arrive()
-
-    @p.role("taker")
-    def taker(w: Any) -> None:
-        w.work(2)
-        first = storage[0].test_wait(0)
-        w.work(60)
-        storage[0].wait_if_needed(first, 0)
-
-    result = simulate(p.flatten(), toy(arrive_latency=40))
-    assert (times(result, "giver", EventKind.ARRIVE), times(result, "taker", EventKind.TRY)) == ([12], [15])
-    assert result.trace.events.value[result.trace.events.agent == 1].tolist() == [0] * 7
-    assert times(result, "taker", EventKind.WAIT_RETURN) == [86]
-    late = simulate(p.flatten(), toy(arrive_latency=3))
-    assert times(late, "taker", EventKind.WAIT_RETURN) == []  # seen at 15: the test succeeds, the wait is left out
-
-
 @pytest.mark.parametrize("latency", [0, 90])
 def test_a_commit_arrives_when_its_transfers_are_done(toy: Make, latency: int) -> None:
     p = Protocol("mma")

@@ -46,26 +46,6 @@ def test_two_groups_end_as_they_did_on_the_chip(
     assert all(abs(mine - chip) <= cycles for mine, chip in zip(found, measured, strict=True)), found
 
 
-#: The first warp of the first group came when the others had waited for so long, the second group began at such a time,
-#: and their results were there (the same kernel, 4 products of 128 columns; cycles since the first group was to begin).
-LATE_WARP = ((113, 712, 475, 1068, 812), (116, 681, 599, 1192, 936), (116, 672, 725, 1007, 1263))
-
-
-@pytest.mark.parametrize(("early", "late", "other", "first", "second"), LATE_WARP)
-def test_the_products_of_a_group_begin_with_its_last_warp(
-    early: int, late: int, other: int, first: int, second: int
-) -> None:
-    """Warps 0 and 1 are of one group, 4 and 5 of another one that uses the same two cores."""
-    warps = [Agent(cta=0, warp=warp, lanes=1, role="multiply", index=warp) for warp in (0, 1, 4, 5)]
-    cores = TensorCores(warps, AHEAD, [(0, 1), (0, 1), (2, 3), (2, 3)])
-    for at, agent in sorted(((early, 1), (late, 0), (other, 2), (other, 3))):
-        begun = cores.give(agent, at, 256, 4, 16)
-        assert begun == {0: (0, 1), 1: (), 2: (), 3: (2, 3)}[agent]
-    found = [cores.ends(agent, 256, max(late, other)) + 79 for agent in range(4)]
-    assert (found[0], found[2]) == (found[1], found[3])
-    assert max(abs(found[0] - first), abs(found[2] - second)) <= 32, found
-
-
 def test_snapshots_are_relative() -> None:
     cores, moved = TensorCores(agents(2), AHEAD), TensorCores(agents(2), AHEAD)
     for each, begin in ((cores, 0), (moved, 1000)):

@@ -67,30 +67,6 @@ def test_it_is_no_operation() -> None:
     assert working.sources[working.work[0].line] in plain.sources
 
 
-def test_an_arrive_at_cluster_scope_takes_effect_before_its_overhead_is_over() -> None:
-    """It waits for earlier accesses, longer beside other warps that arrive; of another arrive nothing is late."""
-    p = Protocol("after")
-    bar = p.mbarriers("bar", 1)
-    p.init(lambda: bar[0].init(1))
-
-    @p.role("one")
-    def one(w: Warp) -> None:
-        with w.elect_one():
-            bar[0].arrive()
-            w.compute("ring/use", cluster_fences=1, fences_beside=2)
-        bar[0].wait(0)
-
-    program, on = p.flatten(), profile(cycles=7)
-    agent, pc = next((a, pc) for a, code in enumerate(program.code) for pc, op in enumerate(code) if op[0] == Op.ARRIVE)
-    late = []
-    for amounts in (program.work[0].amounts, (("alu", 3),)):
-        worked = replace(program, work=(replace(program.work[0], amounts=amounts),))
-        found = Prices(worked, on, traced=False)(program.code[agent][pc], program.lines[agent][pc])
-        assert found.busy == 30 + 7
-        late.append(found.visible - on["arrive.latency"])
-    assert late == [30, 0]
-
-
 def test_a_warp_that_computes_much_slows_one_that_computes_little() -> None:
     """On its quarter, and is slowed by it. The twins: beside one that computes as little, and on another quarter."""
 

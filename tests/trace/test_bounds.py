@@ -112,42 +112,6 @@ def _changed(part: Any, path: list[str], value: Any) -> Any:
     return replace(part, **{name: _changed(getattr(part, name), rest, value)})
 
 
-#: A field, a value that it cannot have, and its largest; the field as an error names it where that is not the path.
-NUMBERS = [
-    ("grid", 10**12, (1 << 31) - 1, ""),
-    ("wrong_tiles", -1, 1 << 40, ""),
-    ("record_bytes", 1 << 40, 1 << 10, ""),
-    ("device.sms", 1 << 30, 1 << 16, ""),
-    ("device.sm_khz", 1 << 40, 8_000_000, ""),
-    ("device.sm_khz", -5, 8_000_000, ""),
-    ("device.globaltimer_step_ns", 1 << 62, 10**9, ""),
-    ("params.tiles", 1 << 63, (1 << 63) - 1, ""),
-    ("agents.0.index", -1, 1 << 10, "agents[0].index"),
-    ("agents.0.warp", 1 << 62, 1023, "agents[0].warp"),
-    ("barriers.0.stages", 0, 1 << 15, "barriers[0].stages"),
-    ("barriers.0.count", 1 << 62, 1 << 32, "barriers[0].count"),
-    ("ctas.0.sm", -1, 1 << 16, "ctas[0].sm"),
-    ("ctas.0.written.1", 1 << 62, 1 << 40, "ctas[0].written[1]"),
-    ("ctas.0.anchors.1.cycle", -(1 << 63), 1 << 55, "ctas[0].anchors[1].cycle"),
-    ("ctas.0.anchors.1.globaltimer_ns", 1 << 63, (1 << 62) - 1, "ctas[0].anchors[1].globaltimer_ns"),
-    ("runs.0.cycles.1", -1, 1 << 55, "runs[0].cycles[1]"),
-    ("runs.0.period_millicycles.0", 1 << 63, (1 << 62) - 1, "runs[0].period_millicycles[0]"),
-]
-
-
-@pytest.mark.parametrize(("path", "value", "most", "name"), NUMBERS)
-def test_a_number_out_of_range_is_named(
-    path: str, value: int, most: int, name: str, ring: Trace, store: Callable[[Trace], Path]
-) -> None:
-    stored = store(field(ring, path, value))
-    start = f"field {name or path} of the trace's metadata is {value:,}; "
-    for read in (read_trace, read_meta):
-        error = refused(stored, read)
-        assert error.fact.startswith(start)
-        assert error.fact.endswith(f" to {most:,} are possible")
-        assert (error.place, error.exit_code) == (str(stored), 3)
-
-
 TEXTS = [
     ("protocol", "", "it is empty"),
     ("protocol", "ring\n::error::", "it has the character U+000A"),

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -147,11 +146,3 @@ def test_edited_metadata_is_caught_by_its_seal(rewritten: Callable[..., Path], r
     # The twin: sealed anew, the same document is a trace of another device.
     path = rewritten(lambda table: renamed(table, seal=True))
     assert read_trace(path).meta.device == replace(ring.meta.device, name="NVIDIA H200")
-
-
-def test_a_clock_that_runs_backwards_is_for_conformance_to_report(
-    ring: Trace, with_event: Callable[..., Trace], store: Callable[[Trace], Path]
-) -> None:
-    backwards = with_event(ring, "cycle", 5, 1)
-    assert np.any(np.diff(backwards.events.cycle[:12]) < 0)
-    assert read_trace(store(backwards)) == backwards

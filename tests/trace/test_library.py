@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipesim.errors import EvidenceError, NoTraceError, TraceFormatError
 from pipesim.trace import library
-from pipesim.trace.files import read_trace, write_trace
+from pipesim.trace.files import write_trace
 from pipesim.trace.library import (
     abbreviations,
     find_traces,
@@ -50,18 +50,6 @@ def shelf(tmp_path: Path, ring_trace: Callable[..., Trace]) -> Path:
 
 def names(paths: list[Path], folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths]
-
-
-def test_metadata_is_read_without_the_columns(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_args: object, **_kwargs: object) -> None:
-        raise AssertionError("the columns were read")
-
-    monkeypatch.setattr(pq.ParquetFile, "read", never)
-    monkeypatch.setattr(pq, "read_table", never)
-    assert len(stored_traces(shelf)) == 6
-    # The twin: reading a trace does call what was forbidden.
-    with pytest.raises(AssertionError, match="the columns were read"):
-        read_trace(shelf / "h100" / "ring-s2-tb16384-t6-g4.parquet")
 
 
 def test_no_trace_names_the_nearest_and_the_command_that_records_one(shelf: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from pipesim.lang.protocol import Protocol
@@ -85,13 +84,3 @@ def test_a_recording_is_told_by_the_simulation_beside_it() -> None:
     simulated = Trace(replace(measured.meta, sites=table.sites), measured.events)
     assert ("throttle.full", DATA) in waited_groups(measured)
     assert ("throttle.full", ROOM) in waited_groups(known_from(measured, simulated))
-
-
-def test_what_a_table_says_comes_before_what_is_derived() -> None:
-    stored = next(iter(stored_traces(trace_folder())))
-    trace = read_trace(stored.path)
-    assert DATA in dict(waited_groups(trace)).values()
-    sites = tuple(replace(site, awaited=ROOM) for site in trace.meta.sites)
-    told = Trace(replace(trace.meta, sites=sites), trace.events)
-    assert {what for _, what in waited_groups(told)} == {ROOM}
-    assert np.array_equal(told.events.site, trace.events.site)

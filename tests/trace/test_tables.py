@@ -19,22 +19,6 @@ STORED = TRACES / "h200" / "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t3-w600-g2
 FORGETS = str(EXAMPLES / "ring_forgets.py") + ":ring"
 
 
-def test_every_event_is_a_row_with_its_names() -> None:
-    trace = read_trace(STORED)
-    rows = trace.to_arrow().to_pylist()
-    assert len(rows) == len(trace.events)
-    for at, row in enumerate(rows):
-        site, agent = (int(getattr(trace.events, name)[at]) for name in ("site", "agent"))
-        assert (row["agent"], row["role"]) == (trace.meta.agent_name(agent), trace.meta.agents[agent].role)
-        assert (row["warp"], row["site"]) == (trace.meta.agents[agent].warp, trace.meta.sites[site].name)
-        assert (row["kind"], row["barrier"]) == (
-            trace.meta.sites[site].kind.name.lower(),
-            trace.meta.sites[site].barrier,
-        )
-        for name in ("cta", "stage", "parity", "iteration", "value", "cycle", "time_ps", "error_ps", "globaltimer_ns"):
-            assert row[name] == getattr(trace.events, name)[at]
-
-
 @pytest.mark.slow
 def test_writing_a_trace_does_not_import_pandas(tmp_path: Path) -> None:
     text = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from pipesim.errors import ParameterError
@@ -52,14 +51,6 @@ def test_the_same_iterations_of_every_agent() -> None:
         whole().meta, window=(1, 3), ctas=(CtaInfo(0, 0, written=(6, 2), passes=(6, 4)),)
     )  # the rest of the description is untouched
     check_trace(part, "here")
-
-
-def test_of_a_run_that_was_stopped_the_iteration_it_waits_in_does_not_count() -> None:
-    trace = whole(status="deadline")
-    waiting = trace.events.select(np.array([*range(16), *range(18, 22)]))  # entered its sixth wait
-    assert cut(Trace(trace.meta, waiting), 0, 2).meta.ctas[0].passes == (5, 3)
-    ended = Trace(replace(trace.meta, status=Ending.FINISHED), waiting)
-    assert cut(ended, 0, 2).meta.ctas[0].passes == (6, 4)
 
 
 @pytest.mark.parametrize(("first", "end"), [(3, 3), (4, 3), (-1, 3)])

@@ -107,10 +107,3 @@ def test_a_header_that_promises_what_is_not_there(tmp_path, data, cause):
     assert caught.value.cause == (cause or caught.value.cause)
     assert caught.value.cause
     assert caught.value.correction == "write it with numpy.save"
-
-
-def test_an_array_that_is_no_ordinary_file(tmp_path):
-    (tmp_path / "zero.npy").symlink_to("/dev/zero")
-    with pytest.raises(ParameterError, match="cannot be read") as caught:
-        read_npy(str(tmp_path / "zero.npy"))
-    assert caught.value.cause == "it is a device"

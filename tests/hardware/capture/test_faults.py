@@ -72,12 +72,6 @@ def test_bytes_that_are_expected_instead():
     assert expected_bytes(KernelFault("expect_less", 1), 4112) == 2048
 
 
-def test_a_run_with_a_fault_has_no_window():
-    check_request(request(window=(2, 5)))
-    with pytest.raises(ParameterError, match="recorded completely"):
-        check_request(request(window=(2, 5), fault=KernelFault("no_acquire", 3)))
-
-
 @pytest.mark.parametrize("window", [(3,), (5, 5), (-1, 3), (12, 14)])
 def test_windows_out_of_range(window):
     with pytest.raises(ParameterError, match="window"):

@@ -11,7 +11,6 @@ import pytest
 from hwkernels.capture import CaptureRequest, SourceSubject, capture, compile_builds, pipeline
 from hwkernels.capture.arguments import parse_argument
 from hwkernels.capture.pipeline import capture_here
-from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
 from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.device.launch import DeviceInfo
@@ -241,12 +240,6 @@ def test_a_period_without_the_recorder(gpu, request_):
     assert median_period(meta.runs, traced=False) == 450_500
 
 
-@pytest.mark.parametrize("marks", [(0, 3), (3, 3), (2, 1)])
-def test_marks_that_are_no_period(request_, marks):
-    with pytest.raises(ParameterError, match="--marks"):
-        check_request(changed(request_, marks_at=marks))
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("left", "read"), [(0, 0), (3, 0), (4, 4)])
 def test_the_words_of_the_barriers_are_read_if_all_were_left(gpu, request_, builds, monkeypatch, left, read):
@@ -318,15 +311,6 @@ def test_a_warp_that_never_counted_its_records_is_named(gpu, request_, builds, m
     monkeypatch.setattr(gpu, "record", lambda self, said: None)
     with pytest.raises(HardwareError, match="math/0 of CTA 0 never counted its records"):
         capture_here(replace(request_, capacity=64), INFO, builds)
-
-
-@pytest.mark.parametrize(("text", "least"), [("1", 4), ("16", 34), ("100", 202)])
-def test_a_buffer_must_hold_what_the_kernels_room_asks_for(request_, text, least):
-    roomy = changed(request_, defines={"PIPESIM_ROOM": text})
-    check_request(replace(roomy, capacity=least))
-    assert plan(replace(roomy, capacity=least)).needs.room == int(text)
-    with pytest.raises(ParameterError, match=f"--capacity: {least - 1} is out of range"):
-        check_request(replace(roomy, capacity=least - 1))
 
 
 @pytest.mark.parametrize("text", ["0", "-4", "many", "", "65537"])

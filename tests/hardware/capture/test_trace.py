@@ -16,8 +16,7 @@ from hwkernels.source_recorder.layout import REPORT
 from hwkernels.source_recorder.measure import overhead
 from hwkernels.twins.buffers import Output
 from hwkernels.twins.fault import parse_fault
-from hwkernels.twins.hopper.producer_consumer import period_marks, share_sums, source_tiles
-from hwkernels.twins.twin import NEVER
+from hwkernels.twins.hopper.producer_consumer import source_tiles
 from pipesim.errors import HardwareError, KernelTrapError, ParameterError, UsageError
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
@@ -169,15 +168,6 @@ def test_every_warp_checks_its_share(fake_gpu, request_of):
     assert [agent.name for agent in trace.meta.agents] == ["producer/0", "consumer/0", "consumer/1", "consumer/2"]
 
 
-def test_shares_are_the_kernels():
-    source = np.arange(2 * 28, dtype=np.uint32).reshape(2, 28)  # 7 vectors: 2, 2 and 3 of them
-    sums = share_sums(source, 3)
-    assert sums.tolist() == [[sum(range(8)), sum(range(8, 16)), sum(range(16, 28))],
-                             [sum(range(28, 36)), sum(range(36, 44)), sum(range(44, 56))]]  # fmt: skip
-    assert share_sums(source[:, :8], 3).tolist() == [[0, 0, 28], [0, 0, sum(range(28, 36))]]
-    assert share_sums(np.full((1, 4), 0xC0000000, dtype=np.uint32), 1).tolist() == [[0]]
-
-
 def test_only_tiles_that_were_reached_are_compared():
     expected = np.arange(8, dtype=np.uint32).reshape(4, 2)
     output = Output("sums", expected, "uint32", first_warp=1)
@@ -191,20 +181,6 @@ def test_only_tiles_that_were_reached_are_compared():
         return checked.wrong_tiles
 
     assert [wrong_tiles(4, 4, 4), wrong_tiles(4, 1, 3), wrong_tiles(4, 0, 0)] == [4, 3, 0]
-
-
-@pytest.mark.parametrize(
-    ("tiles", "stages", "marks"),
-    [
-        (0, 4, (NEVER, NEVER)), (1, 1, (NEVER, NEVER)), (4, 4, (NEVER, NEVER)), (33, 32, (NEVER, NEVER)),
-        (12, 4, (4, 8)), (100, 4, (25, 85)), (512, 4, (128, 444)), (512, 1, (128, 447)),
-    ],
-)  # fmt: skip
-def test_marks_are_whole_laps_apart(tiles, stages, marks):
-    assert period_marks(tiles, stages) == marks
-    if marks[0] != NEVER:
-        assert (marks[1] - marks[0]) % stages == 0
-        assert marks[1] < tiles
 
 
 def test_without_periods_loops_are_compared():

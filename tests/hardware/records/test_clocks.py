@@ -91,18 +91,3 @@ def test_anchors_that_contradict_themselves(anchors: list[tuple[int, int, int, i
     with pytest.raises(TraceFormatError, match=r"do not advance|not later") as caught:
         read_line(np.array(anchors, dtype=ANCHOR), "CTA 3")
     assert caught.value.place == "CTA 3"
-
-
-def test_the_bound_of_a_cta_without_a_second_edge_grows_from_the_first() -> None:
-    """A trap came before it: the rate is another's, and a record may lie as late as it likes."""
-    anchors = np.zeros(2, dtype=ANCHOR)
-    anchors[0] = (EPOCH_NS - STEP_NS, EPOCH_NS, 980, 1012)
-    line = read_line(anchors, "SM", khz=2_000_000)
-    assert (line.open_end, line.limits[0], line.limits[1] > 1 << 62) == (True, 1012, True)
-    late = np.array([0, 1 << 20, 2_000_000_000, 3_000_000_000], dtype=np.int64)
-    assert line.place(late, EPOCH_NS).tolist() == [0, 500 * (1 << 20), 10**12, 3 * 10**12 // 2]
-    assert np.diff(line.drift_ps(late)).min() > 0  # also beyond the second that the line is drawn through
-    assert line.drift_ps(late)[2] == 10**12 * DRIFT_PERMILLE // 1000
-    anchors[1] = (EPOCH_NS + 10**9 - STEP_NS, EPOCH_NS + 10**9, 2_000_000_980, 2_000_001_012)
-    twin = read_line(anchors, "SM", khz=2_000_000)
-    assert (twin.open_end, twin.limits, twin.drift_ps(late)[2]) == (False, (1012, 2_000_000_980), 0)

@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwkernels.source_recorder.counts import buffer_records, fresh_headers, least_capacity, require_counted, settle
+from hwkernels.source_recorder.counts import fresh_headers, require_counted, settle
 from pipesim.errors import HardwareError
 
 ONES = 0xFFFFFFFF
 ROOM = 3
 CAPACITY = 14  # one unused record, nine that are kept, one between, three of scratch
-
-
-def test_the_least_buffer_keeps_one_iteration():
-    assert [least_capacity(room) for room in (1, 6, 16)] == [4, 14, 34]
-    assert [buffer_records(0, room) for room in (1, 6, 16)] == [4, 14, 34]
-    assert buffer_records(2, ROOM) == CAPACITY
 
 
 def test_an_agent_that_never_counted_is_named():

@@ -6,7 +6,7 @@ import pytest
 
 from hwkernels.device.compile import compile_cubin
 from hwkernels.device.sources import source_file
-from hwkernels.source_recorder.table import Table, names_in, read_table
+from hwkernels.source_recorder.table import Table, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER
 from pipesim.errors import CompileError, UsageError
 from pipesim.trace.schema import BarrierGroup, EventKind, Site
@@ -58,20 +58,6 @@ def test_a_wrong_line_is_named(tmp_path, line, fact):
         read_table(path, VALUES)
     assert fact in caught.value.fact
     assert caught.value.place == f"{path}:4"
-
-
-def test_an_included_file_stands_where_its_line_stands(tmp_path):
-    path, part = tmp_path / "whole.table.h", tmp_path / "part.table.h"
-    path.write_text('PIPESIM_ROLE(load, 1)\n#include "part.table.h"  // both\nPIPESIM_SITE(last, load, COPY, full)\n')
-    part.write_text("// a part\nPIPESIM_BARRIER(full, STAGES, 1)\nPIPESIM_SITE(first, load, EXPECT, full)\n")
-    whole = read_table(path, VALUES)
-    assert (whole.roles, whole.barriers) == ((("load", 1),), (BarrierGroup("full", 4, 1),))
-    assert [site.name for site in whole.sites] == ["first", "last"]
-    assert names_in(path) == {"STAGES"}
-    part.write_text("// a part\nPIPESIM_BARRIER(full, 0, 1)\n")
-    with pytest.raises(UsageError) as caught:
-        read_table(path, VALUES)
-    assert caught.value.place == f"{part}:2"
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,9 @@ The layouts are those of CUTLASS (``mma_sm90_desc.hpp``), in units of 16 bytes: 
 
 import re
 
-import numpy as np
-import pytest
-
 from hwkernels.device.sources import source_file
-from hwkernels.device.tensor_maps import Swizzle, swizzle_offset
-from tests.support.swizzled_tiles import expected_shared
 
 HEADER = (source_file("wgmma.cuh")).read_text()
-STRIDE = 1024  #: bytes from 8 rows of a tile to the next 8
-K_STEP, MN_STEP, MN_LEADING = 32, 2048, 8192  #: bytes from one 16 of K to the next, and to the next 64 columns
 
 
 def field(descriptor: int, low: int, width: int) -> int:
@@ -45,19 +38,3 @@ def test_units_of_16_bytes_may_be_added_to_a_descriptor():
     for at in (0, 0x400, 0x2F000):
         for step in (32, 64, 96):
             assert descriptor(at, 16, 1024) + step // 16 == descriptor(at + step, 16, 1024)
-
-
-def gathered(shared: np.ndarray, pieces: list[list[int]]) -> np.ndarray:
-    """The elements at these offsets (bytes, before the swizzle), 8 for each piece of 16 bytes."""
-    at = [[swizzle_offset(16 * piece, Swizzle.B128) for piece in row] for row in pieces]
-    return np.array([np.concatenate([shared[p : p + 16].view(np.uint16) for p in row]) for row in at])
-
-
-@pytest.mark.parametrize("n", [64, 128, 256])
-@pytest.mark.parametrize("k", range(4))
-def test_a_k_major_descriptor_names_the_rows_and_16_columns(n, k):
-    tile = np.random.default_rng(n + k).integers(0, 1 << 16, (n, 64), dtype=np.uint16)
-    shared = expected_shared(tile)
-    start, stride = k * K_STEP // 16, STRIDE // 16
-    pieces = [[start + 8 * (row % 8) + stride * (row // 8) + half for half in (0, 1)] for row in range(n)]
-    assert (gathered(shared, pieces) == tile[:, 16 * k : 16 * k + 16]).all()

@@ -113,15 +113,6 @@ def test_ptx_of_a_fat_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [each.file for each in gather(spool)[0].written] == ["k.json"]
 
 
-def test_a_launch_that_cannot_be_described_has_a_reason_beside_those_that_can(tmp_path: Path) -> None:
-    short = record(grid=7) | {"parameters": [{"bytes": "00" * 8}]}
-    report, _ = gathered(tmp_path, [record(), short, short])
-    (kernel,) = report.kernels
-    assert [(each.file, each.reason) for each in kernel.caught] == [
-        ("k.json", ""), ("", "the launch has 1 parameters, and its PTX 2"),
-    ]  # fmt: skip
-
-
 class TestDump:
     def of(self, tmp_path: Path, **texts: str) -> LaunchesReport:
         dump = tmp_path / "dump"

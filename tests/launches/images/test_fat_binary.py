@@ -56,14 +56,6 @@ def test_the_texts_of_nvccs_files():
     assert texts(GROUP)[1] == plain
 
 
-@pytest.mark.parametrize(
-    "damage", [entry(1, 90, header=32), entry(1, 90, header=72), entry(1, 90, TEXT)[:-8], b"short"]
-)
-def test_entries_that_do_not_fit(damage):
-    with pytest.raises(CodeImageError, match="fat binary"):
-        found(container(damage))
-
-
 def test_what_is_not_a_container():
     with pytest.raises(CodeImageError, match="expected a fat binary, found PTX"):
         entries_at(BASE, memory(b".version 8.0\n.target sm_90\n" + bytes(4096)))

@@ -18,15 +18,6 @@ def test_without_any_the_loader_is_asked(tmp_path):
     assert cupti_libraries({}, [str(tmp_path)], tmp_path / "none") == SONAMES
 
 
-def test_wheels_come_before_toolkits_and_the_newer_before_the_older(tmp_path):
-    old = made(tmp_path / "first", "nvidia/cuda_cupti/lib/libcupti.so.12")
-    new = made(tmp_path / "second", "nvidia/cu13/lib/libcupti.so.13")
-    kit = made(tmp_path / "kit", "extras/CUPTI/lib64/libcupti.so.12")
-    paths = [str(tmp_path / "first"), "a\0b", str(tmp_path / "second")]
-    found = cupti_libraries({"CUDA_HOME": str(tmp_path / "kit")}, paths, tmp_path / "none")
-    assert found == (new, old, kit, *SONAMES)
-
-
 def test_one_that_is_loaded_comes_first(tmp_path):
     new = made(tmp_path / "second", "nvidia/cu13/lib/libcupti.so.13")
     maps = tmp_path / "maps"

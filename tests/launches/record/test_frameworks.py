@@ -88,17 +88,6 @@ class TestTriton:
         kernel.run(1, 1, 1, 0, kernel.function, "packed", "metadata", None, None)
         assert launches.asked[0][2] == Assembler(None, ("--fmad=false", "--opt-level", "2"))
 
-    def test_restored_it_is_triton_s_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        module, _, _ = self.compiler()
-        original, finders = vars(module.CompiledKernel)["run"], list(sys.meta_path)
-        monkeypatch.setitem(sys.modules, "triton.compiler.compiler", module)
-        frameworks = Frameworks(Recorded())
-        frameworks.change()
-        assert vars(module.CompiledKernel)["run"] is not original
-        frameworks.restore()
-        assert vars(module.CompiledKernel)["run"] is original
-        assert sys.meta_path == finders
-
 
 class Handle:
     """A handle of the bindings: a number in an object."""

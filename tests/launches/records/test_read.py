@@ -64,18 +64,6 @@ def test_every_kind_of_record_is_read(tmp_path: Path) -> None:
     assert third == SeenParameter(b"\xfe\xff\xff\xff")
 
 
-def test_a_line_that_is_cut_at_its_end_is_not_a_record(tmp_path: Path) -> None:
-    """A process that was killed while it wrote: what was complete counts, and nothing is said of the rest."""
-    folder = write_spool(tmp_path / "s", [RECORD])
-    whole = (folder / "7.jsonl").read_bytes()
-    (folder / "7.jsonl").write_bytes(whole + whole.splitlines()[1][:-9])
-    found = read_spool(folder)
-    assert (len(found.launches), found.notes) == (1, [])
-    (folder / "7.jsonl").write_bytes(whole + whole.splitlines()[1][:-9] + b"\n")
-    (note,) = read_spool(folder).notes
-    assert note.startswith("7.jsonl:3: a record cannot be read: Unterminated string")
-
-
 @pytest.mark.parametrize(
     ("record", "said"),
     [

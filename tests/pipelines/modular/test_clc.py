@@ -12,7 +12,6 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ending import Ending
-from pipesim.model.machine import State
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.model.program import Program
 from pipesim.pipelines import (
@@ -25,7 +24,6 @@ from pipesim.pipelines import (
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 
-FULL, EMPTY, THROTTLE_FULL, THROTTLE_EMPTY = (0, 1), (2, 3), (4, 5), (6, 7)
 PROLOGUE = 8 + 2  # inits, fence, CTA barrier
 FENCE = (Op.FENCE, Fence.PROXY_ASYNC, 0)
 
@@ -199,30 +197,6 @@ def test_fetching_before_the_throttle_is_signalled_deadlocks(every_end: Any) -> 
     assert set(run.deadlock.cycle) == {"load", "scheduler"}
     waits = {b.agent: b.barrier for b in run.deadlock.blocked}
     assert (waits["load"], waits["scheduler"]) == ("clc.full[0]", "clc_throttle.full[0]")
-
-
-def test_the_throttle_keeps_the_requests_behind_the_load_warp(run: Any) -> None:
-    """Without it two tiles are asked for, and so taken from other clusters, before the load warp has begun."""
-    ahead = {}
-    for throttled in (True, False):
-        program = kernel(Kernel(tiles=6, throttled=throttled))
-        names = [program.agent_name(a) for a in range(len(program.agents))]
-        load, scheduler = names.index("load"), names.index("scheduler")
-        begun = [pc for pc, op in enumerate(program.code[load]) if op[0] == (Op.ARRIVE if throttled else Op.WORK)]
-        if throttled:
-            begun = [pc for pc in begun if program.code[load][pc][1] in THROTTLE_FULL]
-        asked = [pc for pc, op in enumerate(program.code[scheduler]) if op[0] == Op.TMA_LOAD]
-        most = 0
-
-        def watch(state: State) -> None:
-            nonlocal most
-            requests = sum(pc < state.pcs[scheduler] for pc in asked)  # noqa: B023
-            most = max(most, requests - sum(pc < state.pcs[load] for pc in begun))  # noqa: B023
-
-        for seed in range(40):
-            assert run(program, seed, watch, 8).outcome == "finished"
-        ahead[throttled] = most
-    assert ahead == {True: 0, False: 2}
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from pipesim.errors import ParameterError
-from pipesim.pipelines import KernelContext, compute_input_consumer_count
+from pipesim.pipelines import KernelContext
 
 SHAPES = [(m, n, g) for m, n, g in product(range(1, 5), range(1, 5), (1, 2)) if m % g == 0]
 
@@ -31,20 +31,6 @@ def test_every_cta_gets_every_slice_of_its_tiles_once(m: int, n: int, group: int
         got_b.update((rank, b_slice) for rank in bits(ctx.b_multicast_mask))
     assert got_a == Counter({(rank, s): 1 for rank in range(m * n) for s in range(n)})
     assert got_b == Counter({(rank, s): 1 for rank in range(m * n) for s in range(m // group)})
-
-
-@pytest.mark.parametrize(("m", "n", "group"), SHAPES)
-def test_a_leader_commits_to_all_that_load_for_its_group_and_each_counts_these_commits(
-    m: int, n: int, group: int
-) -> None:
-    every = contexts(m, n, group)
-    freed: Counter[int] = Counter()
-    for leader in (ctx for ctx in every if ctx.elect_one_cta):
-        fed = set(leader.group_ranks)
-        loaders = {c.block_rank_in_cluster for c in every if fed & bits(c.a_multicast_mask | c.b_multicast_mask)}
-        assert bits(leader.input_commit_mask) == loaders
-        freed.update(loaders)
-    assert set(freed.values()) == {compute_input_consumer_count(m, n, group)}
 
 
 @pytest.mark.parametrize(

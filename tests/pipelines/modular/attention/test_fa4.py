@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ParameterError, ProtocolError
-from pipesim.lang.intrinsics import elect, elect_mma_arrive
 from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Op, Operation
-from pipesim.model.program import Program
+from pipesim.model.ops import Op, Operation
 from pipesim.pipelines import BF16, FA4Config, FA4MBarLayout, FA4MiscMBars, RolePipeline
 
 
@@ -135,66 +132,3 @@ def test_the_second_q_tile_s_barriers_are_not_those_of_a_kernel_of_one() -> None
 
 
 # S alone: each way to forget a step or a slice
-
-
-def scores(*, stepped: bool = True, released: str = "in slices", phase: int = 1, tiles: int = 6) -> Program:
-    """The MMA commits a tile of scores, a softmax group gives it back as P in two slices.
-
-    ``released``: "in slices" as it must be, "stepping" if the softmax steps at each slice, "once" if it forgets one.
-    """
-    p = Protocol("scores")
-    tile = p.tmem("scores", 1, 512)
-    storage = p.mbarriers("S", 3)
-
-    @p.init
-    def init() -> None:
-        storage[0].init(1)
-        storage[1].init(128)
-        storage[2].init(128)
-
-    @p.role("mma")
-    def mma(w: Warp) -> None:
-        pipe = RolePipeline(storage[0], storage[1], 1, is_producer=bool(phase), consumer_sub_stages=2)
-        with w.elect_one():
-            for i in range(tiles):
-                for q in range(2):
-                    pipe.acquire(q)
-                w.mma(Engine.TCGEN05, writes=[(tile[0], i)])
-                elect_mma_arrive(pipe.producer_mbar(), elect())
-                if stepped:
-                    pipe.step()
-
-    @p.role("softmax", warps=4)
-    def softmax(w: Warp) -> None:
-        pipe = RolePipeline(storage[0], storage[1], 1, is_producer=False, consumer_sub_stages=2)
-        for i in range(tiles):
-            pipe.wait()
-            w.read(tile[0], i)
-            if released == "stepping":
-                pipe.release(0)
-            else:
-                pipe.release_no_step(0)
-            if released == "once":
-                pipe.step()
-            else:
-                pipe.release(1)
-
-    return p.flatten()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "ends"),
-    [
-        ({}, {"finished"}),
-        ({"phase": 0}, {"stuck"}),  # a producer that is made as a consumer
-        ({"released": "once"}, {"stuck"}),  # a slice that is never released
-        # the producer asks for the phase before the first again: it overwrites, or waits indefinitely
-        ({"stepped": False}, {"stuck", "RACE", "WRONG_ITEM", "OVER_ARRIVAL"}),
-        # two steps of one stage toggle the phase twice: the next wait looks for the phase that has just completed
-        ({"released": "stepping"}, {"WRONG_ITEM", "RACE", "OVER_ARRIVAL"}),
-    ],
-)
-def test_scores_go_to_the_softmax_and_come_back_in_slices(wrong: Any, ends: set[str], outcomes: Any) -> None:
-    found = outcomes(scores(**wrong), schedules=60)
-    assert found
-    assert found <= ends

@@ -100,12 +100,3 @@ def test_k_in_slices_and_v_whole(outcomes: Any) -> None:
 )
 def test_one_mistake_with_one_end(wrong: str, ends: set[str], outcomes: Any) -> None:
     assert outcomes(attention(wrong), schedules=20) == ends
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("wrong", ["waits for slice 0", "waits for the last", "acquires slice 0", "no step"])
-def test_a_slice_says_nothing_of_the_other(wrong: str, outcomes: Any) -> None:
-    """The consumer reads what has not landed; the producer fills what is still read, or was not even waited for."""
-    ends = outcomes(attention(wrong), schedules=200)
-    assert ends & {"RACE", "WRONG_ITEM"}
-    assert ends <= {"finished", "RACE", "WRONG_ITEM", "UNINITIALISED_READ", "OVER_ARRIVAL", "stuck"}
