@@ -14,13 +14,14 @@ from tests.support import fake_dumping_driver as fake
 
 @pytest.mark.parametrize(
     ("manner", "code", "said"),
-    [("", 5, "1 of 1 core dump"), ("early", 3, "0 of 1 core dump"), ("ends", 3, None)],
+    [("", 5, "1 of 1 core dump"), ("early --json", 3, '"end": "truncated"'), ("ends", 3, None)],
 )
 def test_its_exit_code_says_whether_it_was_dumped(
     call: Call, tmp_path: Path, manner: str, code: int, said: str | None
 ) -> None:
-    program = [sys.executable, "-S", fake.__file__, *([manner] if manner else [])]
-    answer = call("hang", "--after", "0.1", "--keep", str(tmp_path), "--", *program)
+    manners, json = manner.removesuffix("--json").split(), ["--json"] if manner.endswith("--json") else []
+    program = [sys.executable, "-S", fake.__file__, *manners]
+    answer = call("hang", *json, "--after", "0.1", "--keep", str(tmp_path), "--", *program)
     assert answer.code == code
     assert any("Ctrl-\\" in line for line in answer.error)
     assert (said or "") in " ".join(answer.out.split())

@@ -75,6 +75,8 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("doctor", ["doctor", "--for", "tests", "--for", "check"]),
     ("launches", ["launches", "--", "true"]),
     ("record", ["record", "--", "true"]),
+    ("hang", ["hang", "--", "true"]),
+    ("autopsy", ["autopsy", str(ROOT / "tests" / "hang" / "dumps" / "setmaxnreg.h200.elf.xz")]),
     ("schema-list", ["schema"]),
     ("error", ["check", "nothing_of_the_kind"]),
 ]
