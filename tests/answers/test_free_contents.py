@@ -21,6 +21,7 @@ from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Array, Content, Field, Free, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
+from pipesim.report.pages.check import check_lines
 from pipesim.report.sentences.check import check_sentence, kinds_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import random_free_kernel, ring_of_cta
@@ -98,6 +99,9 @@ def test_twins(made: str, free: Free, trips: tuple[int, int], wrong: dict[str, i
 def test_the_condition_is_in_the_words_of_the_kernel(tmp_path: Path) -> None:
     report = checked(tmp_path, TILES, Free(0, 384, 64), value=0, trips=31, other=30)
     assert "CTA 0 with lens[0] 64 refuted (lens[blockIdx.x] > 0 at ring.ptx:49)" in kinds_words(report)
+    (where,) = [line for line in check_lines(report, 200) if line.startswith("  in ")]
+    assert "with lens[0] 64" in where
+    assert "8:0" not in where
 
 
 def test_of_more_contents_than_are_looked_at_nothing_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

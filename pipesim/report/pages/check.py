@@ -225,7 +225,8 @@ def _in_ctas(shown: Counterexample, width: int) -> list[str]:
     said = [kind_words(replace(each, line="") if each.line in texts else each) for each in kinds]
     more = len(shown.kinds) - len(kinds)
     said += [f"CTAs of {count(more, 'more kind')}"] if more else []
-    size = {name: value for name, value in shown.settings.items() if name != "cta"}
+    named = any(each.contents for each in shown.kinds)  # then elements have their names, and not their places alone
+    size = {name: value for name, value in shown.settings.items() if name != "cta" and not (named and ":" in name)}
     where = [f"in {listed(said)}"] if said else []
     where += [f"with {listed([f'{name} {number(value)}' for name, value in size.items()])}"] if size else []
     lines = wrap(" ".join(where), width, "  ", "    ") if where else []
