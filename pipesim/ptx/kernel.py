@@ -12,6 +12,7 @@ from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.model.program import Program
 from pipesim.ptx.emit.record import BARRIER_BYTES, FirstParities, Stream
+from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Kernel, emulate, entry_of, prepare
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
@@ -138,6 +139,7 @@ class KernelReading(NamedTuple):
 
     ``lines``: for each agent and operation the line of the PTX file. ``offsets``: for each barrier its byte offset in
     shared memory. ``function``: the kernel with its calls inlined. ``streams``: what each agent did, with positions.
+    ``instructions``: that were executed, of all warps.
     """
 
     program: Program
@@ -145,6 +147,7 @@ class KernelReading(NamedTuple):
     offsets: tuple[int, ...]
     function: Function
     streams: list[Stream]
+    instructions: int
 
 
 @dataclass(frozen=True)
@@ -168,16 +171,20 @@ class EditableKernel:
         return prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
 
     def read(
-        self, lines: Mapping[int, str] | None = None, first: FirstParities | None = None, *, past_hangs: bool = False
+        self,
+        lines: Mapping[int, str] | None = None,
+        first: FirstParities | None = None,
+        *,
+        past_hangs: bool = False,
+        limits: EmulationLimits | None = None,
     ) -> KernelReading:
         """The program with these lines instead, as :meth:`prepared` has them; ``first``: with other parities;
         ``past_hangs``: followed past a hang as well.
         """
         ready = self.prepared(lines)
-        emulation = emulate(ready, None, first, past_hangs=past_hangs)
+        emulation = emulate(ready, limits, first, past_hangs=past_hangs)
         body = ready.function.body
         where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
         made = emit(ready, emulation)
-        return KernelReading(
-            made.program, where, tuple(offset for _, offset in made.places), ready.function, made.streams
-        )
+        offsets = tuple(offset for _, offset in made.places)
+        return KernelReading(made.program, where, offsets, ready.function, made.streams, emulation.instructions)
