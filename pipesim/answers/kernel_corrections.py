@@ -7,31 +7,42 @@ operands of memory that is read too early) is asked of the file with lines chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from pipesim.answers.budget import Unit
 from pipesim.answers.kernel_changes import carried, for_groups, not_past, numbers, tensor_waits
 from pipesim.answers.kernel_lines import KernelLines, LineChange
+from pipesim.answers.kernel_slips import LIKELY, Slips
+from pipesim.answers.slip_sentences import slip_sentence
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import PARITY_WAITS
+from pipesim.model.groups import PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import beside
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, with_places
-from pipesim.prove.repair.correction import Correction, corrections
+from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.branch_decisions import BranchPast
+from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import FirstParities
+from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.kernel import EditableKernel
 
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
-_MOST_TRIED = 500_000  #: operations of all programs that are tried for one finding
+_MOST_TRIED = 120_000  #: operations of all programs that are tried for one finding
+_MOST_PLACED = 60_000  #: the same, of single instructions of the PTX
+_MOST_SLIPS = 300_000  #: instructions and operations of all kernels that are read with a slip put right
+_LEAST_SLIPS = 8  #: that are tried of a large kernel
+_OPERATION = 4  #: instructions that it costs as much to read and to check
+_LONGER = 3  #: times as many instructions may be executed with a change
+_MORE_COST = 0.3  #: of a second slip that is offered beside the first
 #: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
 _LAST_OF_LINES, _LAST_OF_PLACES = 6, 4
 
@@ -47,7 +58,10 @@ def corrections_of_kernel(
         if trial.proves(change):
             line, source = f"{kernel.ptx}:{min(change.lines)}", change.source or trial.lines.source_of(change.lines)
             return (Correction(change.repair, change.said, line, source),)
-    return trial.of_program(refuted)
+    if not is_of_any_kind(refuted):
+        return trial.of_program(refuted) or trial.of_slips(refuted, led_past)
+    likely = trial.of_slips(refuted, led_past, until=LIKELY)
+    return likely or trial.of_program(refuted) or trial.of_slips(refuted, led_past, LIKELY)
 
 
 class _Trial:
@@ -56,7 +70,8 @@ class _Trial:
     def __init__(self, kernel: EditableKernel, program: Program, unit: Unit) -> None:
         self._kernel, self._unit, self._strictness = kernel, unit, program.strictness
         self._read = 0
-        reading = kernel.read(past_hangs=True)
+        self._reading = reading = kernel.read(past_hangs=True)
+        self._limits = EmulationLimits(_LONGER * reading.instructions)
         self.lines = KernelLines(kernel, reading)
         self._program = correctable(reading.program.with_strictness(program.strictness), expects=False)
         if check(self._program, max_states=1).verdict is not Verdict.REFUTED:  # what is wrong is what is read
@@ -64,13 +79,49 @@ class _Trial:
 
     def proves(self, change: LineChange | None, first: FirstParities | None = None) -> bool:
         """Whether the kernel is proved with these lines, or with waits that begin with these parities."""
+        again = self._with(change.lines if change is not None else {}, first)
+        return again is not None and check(again, max_states=1).verdict is Verdict.PROVED
+
+    def _with(self, lines: Mapping[int, str], first: FirstParities | None = None) -> Program | None:
         self._unit(self._read, 0)
         self._read += 1
         try:
-            again = self._kernel.read(change.lines if change is not None else None, first).program
+            again = self._kernel.read(lines, first, limits=self._limits).program
         except PipesimError:
-            return False
-        return check(again.with_strictness(self._strictness), max_states=1).verdict is Verdict.PROVED
+            return None
+        return None if again.coverage.stopped else again.with_strictness(self._strictness)
+
+    def of_slips(
+        self, refuted: Refutation, led_past: Sequence[BranchPast], above: float = -math.inf, until: float = math.inf
+    ) -> tuple[Correction, ...]:
+        """Slips at single instructions, of these costs; a second one that is about as likely and does something else.
+
+        None with which less memory is accessed: what is left out is not wrong any more.
+        """
+        ready, before = self._kernel.prepared(), self._reading.program
+        plain = self._reading if refuted.deadlock is not None else self._kernel.read()
+        most = _MOST_SLIPS // (len(ready.function.body) + _OPERATION * sum(map(len, before.code)))
+        found: dict[object, tuple[float, Correction]] = {}
+        known: set[int] = set()  # lines
+        text = self._kernel.text.split("\n")
+        ranked = (s for s in Slips(ready, plain, refuted, text, led_past).ranked() if above < s.cost <= until)
+        for slip in islice(ranked, max(most, _LEAST_SLIPS)):
+            if found and slip.cost > next(iter(found.values()))[0] + _MORE_COST:
+                break
+            if not known.isdisjoint(line for line, _ in slip.lines):
+                continue
+            again = self._with(dict(slip.lines))
+            if again is None or again.code in found or _accesses(again) < _accesses(before):
+                continue
+            if check(again, max_states=1).verdict is Verdict.PROVED:
+                said = slip_sentence(self.lines, slip, before, again)
+                line = f"{self._kernel.ptx}:{slip.lines[0][0]}"
+                source = source_of(ready.function.body[slip.position], ready.module)
+                known.add(slip.lines[0][0])
+                found[again.code] = slip.cost, Correction(Repair(RepairKind.SLIP, "", ""), said, line, source)
+            if len(found) == MOST:
+                break
+        return tuple(correction for _, correction in found.values())
 
     def of_program(self, refuted: Refutation) -> tuple[Correction, ...]:
         """Single changes of the program with which it is proved, or the kernel if it is read again with them."""
@@ -86,7 +137,7 @@ class _Trial:
             return tuple(map(self._in_source, by_line))
         self._program = with_places(program, self.lines.where, self._kernel.ptx.name)
         placed = self._program
-        by_place = corrections(placed, alike[0], placed, self._unit, _MOST_TRIED, self._holds, _LAST_OF_PLACES)
+        by_place = corrections(placed, alike[0], placed, self._unit, _MOST_PLACED, self._holds, _LAST_OF_PLACES)
         return tuple(map(self._in_source, by_place))
 
     def _in_source(self, found: Correction) -> Correction:
@@ -101,6 +152,10 @@ class _Trial:
             return self.proves(None, first)
         lines = for_groups(self.lines, self._program, repair)
         return bool(lines) and self.proves(LineChange(lines, repair, ""))
+
+
+def _accesses(program: Program) -> int:
+    return sum(op[0] in TOUCHES_MEMORY for code in program.code for op in code)
 
 
 def _author(line: str) -> str:

@@ -1,346 +1,198 @@
-"""Changes of single instructions of a kernel's PTX, each what a slip there would have changed, the likeliest first.
+"""Slips at single instructions of a kernel's PTX that a finding could come from, the likeliest first.
 
-From the instructions at which a finding shows it goes back to what computes their operands, guards and branches. A
-number is one of its neighbours or one that the same instruction has elsewhere, a register one that is computed beside
-it, a barrier's address that of another barrier, a comparison its neighbour. Nothing is offered before it is proved.
+From the instructions at which the finding shows it goes back to what computes their operands, guards and branches.
+What each of them may have been meant to be is in :mod:`pipesim.answers.slip_texts`.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from typing import NamedTuple
 
-from pipesim.model.groups import ACCESSES, ASKS, ENGINE_ACCESSES, ON_BARRIER, ON_NAMED_BARRIER, TOUCHES_MEMORY
-from pipesim.model.ops import Op, operand
+from pipesim.answers.slip_texts import LineTexts, SlipContext, on_mbarrier
+from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.prove.refutation import Refutation
+from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.kernel import KernelReading
-from pipesim.ptx.text.instruction import Instruction, Register
 
-_LINE = re.compile(r"(\s*)(@!?%?[\w$]+\s+)?([\w.:]+)(\s+)(.*?)(;.*)", re.DOTALL)
-_TOKEN = re.compile(r"%[\w$]+(?![\w.])|(?<![\w.%$])-?(?:0x[0-9a-fA-F]+|\d+)(?![\w.$])")
-_NEIGHBOUR = {
-    "lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq",
-    "lo": "ls", "ls": "lo", "hi": "hs", "hs": "hi",
-}  # fmt: skip
-_DEEPEST = 6
-_SIBLINGS = 4  #: numbers of other instructions that are tried for one
-_RELATIVES = 6  #: registers that are tried for one
-_STEP = 0.1  #: what each step back from an instruction costs
+LIKELY = 0.75  #: what the slips cost at most that are tried before all other corrections
+_DEEPEST = 6  #: steps back from an instruction that synchronises
+_STEP = 0.1  #: what each of them costs
 _ELSEWHERE = 1.0  #: what it costs that the finding does not show at an instruction's barriers
-_LANES = (31, 127)  #: what masks the threads of a warp, and of a warpgroup
+_ONE_COPY = 0.2  #: that only one of several instructions of a line of the source is wrong
+_NEVER = 0.2  #: that it is never executed, where a kernel hangs
+_LED_PAST = -0.4  #: that of a branch by which what is missing did not come
+_ABOVE = 3  #: branches before an instruction, on every way to it, that may decide about it
 
 
 @dataclass(frozen=True, order=True)
 class Slip:
-    """Lines written otherwise; ``cost``: how unlikely it is."""
+    """Lines written otherwise; ``cost``: how unlikely it is. ``position`` of the instruction."""
 
     cost: float
     position: int
     lines: tuple[tuple[int, str], ...]
 
 
+class _Suspect(NamedTuple):
+    cost: float
+    position: int
+    address: bool  #: it computes the address of an mbarrier
+    depth: int
+
+
 class Slips:
     """The slips that a kernel could have, for one finding of it."""
 
-    def __init__(self, kernel: Kernel, reading: KernelReading, refuted: Refutation, text: list[str]) -> None:
-        self._body, self._text = kernel.function.body, text
+    def __init__(
+        self,
+        kernel: Kernel,
+        reading: KernelReading,
+        refuted: Refutation,
+        text: list[str],
+        led_past: Sequence[BranchPast] = (),
+    ) -> None:
+        self._body, self._kept = kernel.function.body, kernel.code.kept
         self._graph, self._uses = kernel.code.regions.graph, kernel.code.regions.uses
-        self._kept = kernel.code.kept
         self._reading, self._refuted = reading, refuted
-        self._writers: defaultdict[str, list[int]] = defaultdict(list)
-        self._readers: defaultdict[str, list[int]] = defaultdict(list)
-        for at in sorted(self._kept):
-            for name in self._uses.writes[at]:
-                self._writers[name].append(at)
-            for name in self._uses.reads[at]:
-                self._readers[name].append(at)
-        self._numbers: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        self._addresses: defaultdict[str, set[int]] = defaultdict(set)  # the offsets of barriers that are meant by each
-        self._on: defaultdict[int, set[int]] = defaultdict(set)
-        program = reading.program
-        for code, stream in zip(program.code, reading.streams, strict=True):
-            for op, at in zip(code, stream.positions, strict=False):
-                if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
-                    self._on[at].add(reading.offsets[operand(op, "barrier")])
-        self._focus: set[int] = set()  # offsets of barriers at which the finding shows
-        self._guards: Counter[str] = Counter()
-        self._synchronising = {at for stream in reading.streams for at in stream.positions}
-        for at in self._kept:
-            found = self._parsed(self._body[at])
-            if found is not None:
-                self._numbers[self._body[at].opcode].update(int(t, 0) for _, t in _tokens(found[5]) if not t.startswith("%"))
-            if at in self._synchronising and self._body[at].guard is not None and found is not None and found[2]:
-                self._guards[found[2].strip()] += 1
-            if at in self._on and found is not None:
-                for inner in re.findall(r"\[([^\]]*)\]", found[5]):
-                    self._addresses[inner] |= self._on[at]
+        self._branches = {past.at for past in led_past}
+        self._on: defaultdict[int, set[int]] = defaultdict(set)  # by position the offsets of mbarriers
+        for op, at in self._operations():
+            if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
+                self._on[at].add(reading.offsets[operand(op, "barrier")])
+        self._alike: defaultdict[object, list[int]] = defaultdict(list)
+        for at in sorted(self._on):
+            self._alike[self._body[at].opcode, self._body[at].modifiers, self._body[at].source].append(at)
+        self._groups, self._near = self._shown()
+        pairs = zip(reading.program.barriers, reading.offsets, strict=True)
+        focus = {offset for barrier, offset in pairs if barrier.name in self._groups}
+        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus))
 
     def ranked(self) -> list[Slip]:
         """All of them, the likeliest first; a line is changed to one text once."""
         best: dict[tuple[tuple[int, str], ...], Slip] = {}
-        for at, (cost, address) in self._suspects().items():
-            for more, new in self._variants(at, address):
-                slip = Slip(cost + more, at, ((self._body[at].line, new),))
-                if slip.lines not in best or slip < best[slip.lines]:
-                    best[slip.lines] = slip
+        for each in self._suspects():
+            copies = self._copies(each.position)
+            options = [self._options(at, each) for at in copies]
+            for what, (more, new) in options[0].items():
+                line = self._body[each.position].line
+                pairs = zip(copies, options, strict=True)
+                every = [(self._body[at].line, texts[what][1]) for at, texts in pairs if what in texts]
+                both = [(0.0, tuple(sorted(set(every))))]
+                both += [(_ONE_COPY, ((line, new),))] if len(every) > 1 else []
+                for extra, lines in both:
+                    slip = Slip(each.cost + more + extra, each.position, lines)
+                    if lines not in best or slip < best[lines]:
+                        best[lines] = slip
         return sorted(best.values())
 
-    # where
-
-    def _suspects(self) -> dict[int, tuple[float, bool]]:
-        """Positions with what it costs to come there, and whether it computes the address of an mbarrier."""
-        found: dict[int, tuple[float, bool]] = {}
-        waiting = [(cost, at, False, 0) for at, cost in self._shown().items()]
-        heapify(waiting)
-        while waiting:
-            cost, at, address, depth = heappop(waiting)
-            if at in found:
-                continue
-            found[at] = cost, address
-            if depth >= _DEEPEST:
-                continue
-            here = depth == 0
-            on_barrier = here and self._on_barrier(self._body[at])
-            back = [
-                (w, address or (on_barrier and n == 0))
-                for n, name in enumerate(self._uses.needs[at] if here else self._uses.reads[at])
-                for w in self._writers[name]
-            ]
-            guard = self._body[at].guard
-            if guard is not None:
-                back += [(w, False) for w in self._writers[guard.register]]
-            if here:
-                back += [(branch, False) for branch in self._deciding(at)]
-            for w, is_address in back:
-                heappush(waiting, (cost + _STEP, w, is_address, depth + 1))
+    def _options(self, at: int, each: _Suspect) -> dict[tuple[object, ...], tuple[float, str]]:
+        """What the line of an instruction may be, by what is changed, as if it were at the same place as another."""
+        found: dict[tuple[object, ...], tuple[float, str]] = {}
+        for cost, what, new in self._texts.otherwise(at, address=each.address, far=each.cost >= _ELSEWHERE):
+            found[what] = min(found.get(what, (cost, new)), (cost, new))
         return found
 
+    def _copies(self, at: int) -> list[int]:
+        """An instruction, and those of one line of the source that a compiler made of it in unrolled loops."""
+        mine = self._body[at]
+        key = mine.opcode, mine.modifiers, mine.source
+        others = self._alike.get(key, []) if mine.source is not None else []
+        return [at, *(other for other in others if other != at)]
+
+    def _operations(self) -> Iterator[tuple[Operation, int]]:
+        """The operations of all agents with the positions of their instructions."""
+        for code, stream in zip(self._reading.program.code, self._reading.streams, strict=True):
+            yield from zip(code, stream.positions, strict=False)
+
+    def _suspects(self) -> Iterator[_Suspect]:
+        """Instructions with what it costs to come there, the nearest first."""
+        writers: defaultdict[str, list[int]] = defaultdict(list)
+        for at in sorted(self._kept):
+            for name in self._uses.writes[at]:
+                writers[name].append(at)
+        waiting = [_Suspect(cost, at, False, 0) for at, cost in self._synchronising().items()]
+        heapify(waiting)
+        seen: set[int] = set()
+        while waiting:
+            each = heappop(waiting)
+            cost, at, address, depth = each
+            if at in seen:
+                continue
+            seen.add(at)
+            yield each
+            if depth >= _DEEPEST:
+                continue
+            needs = self._uses.reads[at] if depth else self._uses.needs[at]
+            on = not depth and on_mbarrier(self._body[at])
+            back = [(w, address or (on and not n)) for n, name in enumerate(needs) for w in writers[name]]
+            guard = self._body[at].guard
+            back += [(w, False) for w in (writers[guard.register] if guard is not None else ())]
+            back += [(branch, False) for branch in (() if depth else self._deciding(at))]
+            for w, is_address in back:
+                heappush(waiting, _Suspect(cost + _STEP, w, is_address, depth + 1))
+
     def _deciding(self, at: int) -> Iterator[int]:
-        """The branches that end the blocks which dominate an instruction's, and those that leave its loops."""
-        block = self._graph.block_of[at]
-        leaving = {
-            b
-            for loop in self._graph.loops
-            if block in loop.blocks
-            for b in loop.blocks
-            if any(after not in loop.blocks for after in self._graph.blocks[b].successors)
-        }
+        """The branches that leave the loops of an instruction, and those before it on every way."""
+        graph = self._graph
+        block = graph.block_of[at]
+        mine = [loop.blocks for loop in graph.loops if block in loop.blocks]
+        leaving = {b for blocks in mine for b in blocks if not blocks.issuperset(graph.blocks[b].successors)}
         above: list[int] = []
-        up = self._graph.dominators[block]
-        while up is not None and len(above) < 3:
+        up = graph.dominators[block]
+        while up is not None and len(above) < _ABOVE:
             above.append(up)
-            up = self._graph.dominators[up]
+            up = graph.dominators[up]
         for each in dict.fromkeys((*sorted(leaving), *above)):
-            last = self._graph.blocks[each].end - 1
+            last = graph.blocks[each].end - 1
             if self._body[last].guard is not None and last in self._kept:
                 yield last
 
-    def _shown(self) -> dict[int, float]:
+    def _synchronising(self) -> dict[int, float]:
         """The instructions that synchronise; those at which the finding shows cost nothing."""
+        never = _NEVER if self._refuted.deadlock is not None else _ELSEWHERE
+        found: dict[int, float] = {}
+        for op, at in self._operations():
+            found[at] = 0.0 if at in self._near or self._name(op) in self._groups else found.get(at, _ELSEWHERE)
+        found |= {at: never for at in self._kept if at not in found and synchronises(self._body[at])}
+        return found | dict.fromkeys(self._branches, _LED_PAST)
+
+    def _name(self, op: Operation) -> str:
+        """The group of barriers that an operation is on, as a finding names it; "" of others."""
+        program = self._reading.program
+        if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
+            return program.barriers[operand(op, "barrier")].name
+        return f"named barrier {program.named_barrier(op)}" if op[0] in ON_NAMED_BARRIER else ""
+
+    def _shown(self) -> tuple[set[str], set[int]]:
+        """The groups of barriers that a finding is about, and the positions of its operations and of those beside them.
+
+        Of a fault in memory the nearest two operations on barriers before and after, and what waits for transfers.
+        """
         program, streams = self._reading.program, self._reading.streams
-        groups: set[str] = set()
-        near: set[int] = set()
         hang, fault = self._refuted.deadlock, self._refuted.fault
         if hang is not None:
-            groups |= {b.barrier.rpartition("[")[0] or b.barrier for b in hang.blocked}
-        for agent, pc in _sides(self._refuted) if fault is not None else ():
-            code = program.code[agent]
-            if agent >= len(streams) or pc >= len(code):
+            return {b.barrier.rpartition("[")[0] or b.barrier for b in hang.blocked}, set()
+        groups, near = set[str](), set[int]()
+        if fault is None:
+            return groups, near
+        pairs = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc), (fault.cause_agent, fault.cause_pc))
+        for agent, pc in pairs:
+            if agent < 0 or not 0 <= pc < len(program.code[agent]):
                 continue
-            near.add(streams[agent].positions[pc])
-            near |= {at for op, at in zip(code, streams[agent].positions, strict=False) if op[0] == Op.WAIT_GROUP}
-            for way in (range(pc, -1, -1), range(pc + 1, len(code))):
-                signals = [at for at in way if code[at][0] in ON_BARRIER | ON_NAMED_BARRIER][:2]
-                near |= {streams[agent].positions[at] for at in signals}
-                groups |= {
-                    program.barriers[operand(code[at], "barrier")].name
-                    for at in signals
-                    if code[at][0] in ON_BARRIER and operand(code[at], "barrier") >= 0
-                }
-        if fault is not None and fault.barrier >= 0:
-            groups.add(program.barriers[fault.barrier].name)
-        pairs = zip(program.barriers, self._reading.offsets, strict=True)
-        self._focus |= {offset for barrier, offset in pairs if barrier.name in groups}
-        found: dict[int, float] = {}
-        for agent, stream in enumerate(streams):
-            for op, at in zip(program.code[agent], stream.positions, strict=False):
-                on = ""
-                if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
-                    on = program.barriers[operand(op, "barrier")].name
-                elif op[0] in ON_NAMED_BARRIER:
-                    on = f"named barrier {program.named_barrier(op)}"
-                cost = 0.0 if at in near or on in groups else _ELSEWHERE
-                found[at] = min(cost, found.get(at, cost))
-        return found
-
-    # what
-
-    def _parsed(self, each: Instruction) -> tuple[str, ...] | None:
-        found = _LINE.fullmatch(self._text[each.line - 1])
-        return ("", *(part or "" for part in found.groups())) if found is not None else None
-
-    def _variants(self, at: int, address: bool) -> Iterator[tuple[float, str]]:
-        """The line of an instruction otherwise, and what that costs."""
-        each = self._body[at]
-        found = self._parsed(each)
-        if found is None:
-            return
-        _, indent, guard, opcode, space, operands, end = found
-
-        def line(guard: str = guard, opcode: str = opcode, operands: str = operands) -> str:
-            return f"{indent}{guard}{opcode}{space}{operands}{end}"
-
-        words = opcode.split(".")
-        if words[0] == "setp":
-            for n, word in enumerate(words):
-                if word in _NEIGHBOUR:
-                    cost = 0.5 if word not in ("eq", "ne") else 1.5
-                    yield cost, line(opcode=".".join([*words[:n], _NEIGHBOUR[word], *words[n + 1 :]]))
-        if words[0] in ("bar", "barrier") and "cluster" not in words:
-            new = [{"sync": "arrive", "arrive": "sync"}.get(word, word) for word in words]
-            yield 1.0, line(opcode=".".join(new))
-        if "pred" in words and words[0] in ("and", "or"):
-            yield 2.0, line(opcode=".".join([{"and": "or", "or": "and"}[words[0]], *words[1:]]))
-        if words[0] == "selp":
-            parts = [part.strip() for part in operands.split(",")]
-            if len(parts) == 4:
-                yield 1.0, line(operands=f"{parts[0]}, {parts[2]}, {parts[1]}, {parts[3]}")
-        if at in self._synchronising:
-            if guard:
-                yield 0.5, line(guard="")
-            flipped = guard.replace("@!", "@") if "@!" in guard else guard.replace("@", "@!")
-            if guard:
-                yield 2.0, line(guard=flipped)
-            others = [g for g, _ in self._guards.most_common(_RELATIVES) if g != guard.strip()]
-            yield from ((1.5, line(guard=f"{other} ")) for other in others)
-        yield from self._with_operands(each, opcode, operands, address, line)
-
-    def _with_operands(
-        self, each: Instruction, opcode: str, operands: str, address: bool, line: Callable[..., str]
-    ) -> Iterator[tuple[float, str]]:
-        written = bool(self._uses.writes[each.position])
-        comma = operands.find(",") if written else -1
-        on_barrier = self._on_barrier(each)
-        for start, token in _tokens(operands):
-            if written and (comma < 0 or start < comma):
-                continue
-            rest = operands[start + len(token) :]
-
-            def put(new: object, start: int = start, rest: str = rest) -> str:
-                return line(operands=f"{operands[:start]}{new}{rest}")
-
-            inside = operands.rfind("[", 0, start) > operands.rfind("]", 0, start)
-            if token.startswith("%"):
-                if not (inside and on_barrier):
-                    yield from ((cost, put(name)) for cost, name in self._relatives(each, token))
-                elif rest.startswith("]"):
-                    yield from ((1.0, put(f"{token}+{by}")) for by in self._moves(each.position))
-            else:
-                for cost, new in self._values(each, opcode, inside, int(token, 0), address):
-                    if new != int(token, 0):
-                        yield cost, put(new)
-        if on_barrier:
-            for inner in re.findall(r"\[([^\]]*)\]", operands):
-                here = self._addresses.get(inner, set())
-                for other, there in self._addresses.items() if here else ():
-                    if other != inner and (here | there) & self._focus:
-                        yield 1.0, line(operands=operands.replace(f"[{inner}]", f"[{other}]"))
-
-    def _on_barrier(self, each: Instruction) -> bool:
-        words = each.modifiers
-        return each.opcode == "mbarrier" or "mbarrier::complete_tx::bytes" in words or "commit" in words
-
-    def _values(
-        self, each: Instruction, opcode: str, inside: bool, value: int, address: bool
-    ) -> Iterator[tuple[float, int]]:
-        """Numbers that may be meant instead of one."""
-        alike = [n for n, _ in self._numbers[each.opcode].most_common(_SIBLINGS + 1) if n != value][:_SIBLINGS]
-        if each.opcode == "and":
-            alike = list(dict.fromkeys((*(n for n in _LANES if n != value), *alike)))
-        if inside and self._on_barrier(each):
-            yield from ((1.0, value + by) for by in self._moves(each.position))
-            return
-        if address and opcode.startswith(("add", "mov")) and abs(value) > 1:
-            yield from ((1.0, value + by) for by in self._distances())
-        match each.opcode:
-            case "xor" | "mov" | "selp" if value in (0, 1):
-                yield 0.2, 1 - value
-                yield 1.0, value + 1
-                yield 1.5, value - 1
-            case "setp":
-                yield from ((0.5, value + by) for by in (1, -1))
-                yield from ((1.5, n) for n in alike)
-            case "cp" if "wait_group" in each.modifiers:
-                yield from ((0.2, n) for n in range(value - 1, -1, -1))
-            case "wgmma":
-                yield from ((0.2, n) for n in range(value - 1, -1, -1))
-            case "bar" | "barrier" | "mbarrier" | "and":
-                yield from ((0.7, n) for n in alike)
-                yield from ((1.5, value + by) for by in (1, -1, value, -(value // 2), 32, -32) if value + by >= 0)
-            case _:
-                small = abs(value) < 64
-                yield from ((0.8 if small else 2.0, value + by) for by in (1, -1))
-                yield from ((1.0, n) for n in alike)
-                yield from ((1.5, n) for n in (2 * value, value // 2, 0) if not small)
-
-    def _moves(self, at: int) -> Iterator[int]:
-        """The distances from the barriers that an instruction is on to others: from or to those of the finding."""
-        here, known = self._on[at], set(self._reading.offsets)
-        for by in dict.fromkeys(b - a for a in sorted(here)[:1] for b in sorted(known) if a != b):
-            there = {a + by for a in here}
-            if there <= known and (there | here) & self._focus:
-                yield by
-
-    def _distances(self) -> list[int]:
-        """The distances of the barriers of two groups, and of the next one in a group."""
-        offsets: defaultdict[str, list[int]] = defaultdict(list)
-        for barrier, offset in zip(self._reading.program.barriers, self._reading.offsets, strict=True):
-            if not barrier.cta:
-                offsets[barrier.name].append(offset)
-        firsts = sorted(min(each) for each in offsets.values())
-        found = Counter(b - a for a in firsts for b in firsts if a != b)
-        near = [by for by, _ in found.most_common(8)]
-        return list(dict.fromkeys([*near, 8, -8]))
-
-    def _relatives(self, each: Instruction, token: str) -> Iterator[tuple[float, str]]:
-        """Registers of the same sort that are computed from this one, or beside it, or from which it is."""
-        reads, writes = self._uses.reads, self._uses.writes
-        name = next((read for read in reads[each.position] if _plain(read) == _plain(token)), "")
-        near: dict[str, None] = {}
-        sources = [name]
-        for _ in range(3):
-            sources = [s for one in sources for w in self._writers[one] for s in reads[w] if s not in near]
-            near |= dict.fromkeys(sources)
-        near |= dict.fromkeys(w for r in self._readers[name] for w in writes[r])
-        near |= dict.fromkeys(w for s in tuple(near)[:_RELATIVES] for r in self._readers[s] for w in writes[r])
-        alike = [at for at in self._kept if self._body[at].opcode == each.opcode]
-        alike.sort(key=lambda at: abs(at - each.position))
-        near |= dict.fromkeys(read for at in alike[:_RELATIVES] for read in reads[at])
-        but = {name, *writes[each.position]}
-        some = [other for other in near if other not in but and _sort(other) == _sort(name)][:_RELATIVES]
-        yield from ((1.5 + 0.05 * n, f"%{_plain(other)}") for n, other in enumerate(some) if name)
-
-
-def _sort(register: str) -> str:
-    """The letters with which the names of one type of register begin."""
-    return _plain(register).rstrip("0123456789")
-
-
-def _tokens(operands: str) -> list[tuple[int, str]]:
-    return [(found.start(), found[0]) for found in _TOKEN.finditer(operands)]
-
-
-def _plain(name: str) -> str:
-    return name.lstrip("%").partition("$")[0]
-
-
-def _sides(refuted: Refutation) -> list[tuple[int, int]]:
-    fault = refuted.fault
-    assert fault is not None
-    pairs = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc), (fault.cause_agent, fault.cause_pc))
-    return [(agent, pc) for agent, pc in pairs if agent >= 0 and pc >= 0]
+            code, positions = program.code[agent], streams[agent].positions
+            beside = [
+                n
+                for way in (range(pc, -1, -1), range(pc + 1, len(code)))
+                for n in [n for n in way if code[n][0] in ON_BARRIER | ON_NAMED_BARRIER][:2]
+            ]
+            groups |= {self._name(code[n]) for n in beside}
+            waits = (n for n, op in enumerate(code) if op[0] == Op.WAIT_GROUP)
+            near |= {positions[n] for n in (pc, *beside, *waits)}
+        return groups | ({program.barriers[fault.barrier].name} if fault.barrier >= 0 else set()), near

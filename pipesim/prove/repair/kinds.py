@@ -49,6 +49,7 @@ class RepairKind(Enum):
     OMIT = "omit"  #: an operation is left out
     INSIDE = "inside"  #: only the elected lane of a warp executes it
     ONE_WARP = "one warp"  #: one warp of a role does what all of them do
+    SLIP = "slip"  #: of a kernel's PTX: one instruction, or a line of them, is written otherwise
     NOT_PAST = "not past"  #: of a kernel's PTX: the condition of a branch that leads past an arrive
     LEAVE_OUT = "leave out"  #: agents that do nothing with a stage do not wait for it
     # more operations

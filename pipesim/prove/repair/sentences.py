@@ -371,6 +371,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     ),
     RepairKind.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",
     RepairKind.OUTSIDE: "put {at} outside elect_one(): every lane of the warp needs it",
+    RepairKind.SLIP: "an instruction of {role} is another one",
     RepairKind.NOT_PAST: "{role} arrives every time",
     RepairKind.TENSOR_WAIT: "{role} waits for its accesses of tensor memory",
     RepairKind.LEAVE_OUT: "{role}: warps that neither use a stage nor arrive for it do not wait for {group}",

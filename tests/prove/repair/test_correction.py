@@ -29,7 +29,7 @@ NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES}
 #: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py).
 IN_READY_MADE = {RepairKind.PEERS}
 #: Offered for kernels only (tests/answers/test_led_past.py, test_kernel_corrections.py).
-OF_KERNELS = {RepairKind.NOT_PAST, RepairKind.TENSOR_WAIT}
+OF_KERNELS = {RepairKind.SLIP, RepairKind.NOT_PAST, RepairKind.TENSOR_WAIT}
 
 
 @pytest.mark.slow

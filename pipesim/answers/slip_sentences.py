@@ -1,0 +1,77 @@
+"""A slip at an instruction of a kernel in words: the line as it should be, and what the kernel does otherwise then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pipesim.answers.kernel_lines import KernelLines
+from pipesim.answers.kernel_slips import Slip
+from pipesim.explain.sync_changes import SyncChange, SyncChangeKind, sync_changes
+from pipesim.model.groups import COMMITS, PARITY_WAITS, SIGNALS
+from pipesim.model.ops import Op, operand
+from pipesim.model.program import Program
+
+_MOST_EFFECTS = 2
+
+
+def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Program) -> str:
+    """``load first waits for empty with parity 1 instead of 0: `mov.b32 %r1, 1` instead of `mov.b32 %r1, 0` (...)``."""
+    effects = list(filter(None, map(_effect, sync_changes(before, after).changes))) or list(_counts(before, after))
+    lines = [line for line, _ in slip.lines]
+    edits = " and ".join(_edit(kernel.text(line), new) for line, new in slip.lines)
+    said = "; ".join(effects[:_MOST_EFFECTS]) or kernel.who(lines[0]) or "the kernel"
+    return f"{said}: {edits} ({kernel.places(lines)})"
+
+
+def _counts(before: Program, after: Program) -> Iterator[str]:
+    """How often a role waits for, signals or fills the barriers of a group, where that is another number."""
+    was, now = _tally(before), _tally(after)
+    for key in dict.fromkeys((*now, *was)):
+        if was[key] != now[key]:
+            role, does, group = key
+            yield f"{role} {does} {group} {now[key]:,} times instead of {was[key]:,}"
+
+
+def _tally(program: Program) -> Counter[tuple[str, str, str]]:
+    found: Counter[tuple[str, str, str]] = Counter()
+    for agent, code in zip(program.agents, program.code, strict=True):
+        for op in code:
+            does = _DOES.get(op[0])
+            if does is not None and operand(op, "barrier") >= 0:
+                found[agent.role, does, program.barriers[operand(op, "barrier")].name] += 1
+    return found
+
+
+_DOES = {
+    **dict.fromkeys(SIGNALS, "arrives on"), **dict.fromkeys(COMMITS, "commits to"),
+    **dict.fromkeys(PARITY_WAITS, "waits for"), int(Op.TMA_LOAD): "copies, signalled on,",
+}  # fmt: skip
+
+
+def _edit(old: str, new: str) -> str:
+    was, now = (" ".join(text.partition("//")[0].split()).rstrip(";") for text in (old, new))
+    return f"`{now}` instead of `{was}`" if now else f"omit `{was}`"
+
+
+def _effect(change: SyncChange) -> str:
+    """What a role does otherwise with the change."""
+    on, before, after = (f" on {change.on}" if change.on else ""), change.before, change.after
+    match change.kind:
+        case SyncChangeKind.COUNT if not change.what:
+            return f"initialise {change.on} with a count of {after.times} instead of {before.times}"
+        case SyncChangeKind.PARITY if not change.nth:
+            return f"{change.role} first waits for parity {after.times} instead of {before.times}{on}"
+        case SyncChangeKind.PARITY:
+            return f"{change.role} waits for parity {after.times} instead of {before.times}{on}"
+        case SyncChangeKind.TIMES if before.times == after.times:
+            return f"{change.role}: {after.nbytes:,} bytes instead of {before.nbytes:,} in all with {change.what}{on}"
+        case SyncChangeKind.TIMES:
+            times = f"{after.times} times instead of {before.times}"
+            return f"{change.role}: {change.what}{on} {times}"
+        case SyncChangeKind.AMOUNT:
+            return f"{change.role}: another number with {change.what}{on}"
+        case SyncChangeKind.ORDER:
+            return f"{change.role}: {change.what} instead of {change.instead_of}"
+        case _:
+            return ""
