@@ -16,7 +16,7 @@ from pipesim.answers.budget import Unit
 from pipesim.answers.kernel_changes import carried, for_groups, not_past, numbers, tensor_waits
 from pipesim.answers.kernel_lines import KernelLines, LineChange
 from pipesim.answers.kernel_slips import LIKELY, Slips
-from pipesim.answers.slip_sentences import slip_sentence
+from pipesim.answers.slip_sentences import slip_repair, slip_sentence
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import PARITY_WAITS, TOUCHES_MEMORY
@@ -118,7 +118,7 @@ class _Trial:
                 line = f"{self._kernel.ptx}:{slip.lines[0][0]}"
                 source = source_of(ready.function.body[slip.position], ready.module)
                 known.add(slip.lines[0][0])
-                found[again.code] = slip.cost, Correction(Repair(RepairKind.SLIP, "", ""), said, line, source)
+                found[again.code] = slip.cost, Correction(slip_repair(before, again), said, line, source)
             if len(found) == MOST:
                 break
         return tuple(correction for _, correction in found.values())

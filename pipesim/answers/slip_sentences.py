@@ -11,12 +11,30 @@ from pipesim.explain.sync_changes import SyncChange, SyncChangeKind, sync_change
 from pipesim.model.groups import COMMITS, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.sentences import sentence
 
 _MOST_EFFECTS = 2
 
 
+def slip_repair(before: Program, after: Program) -> Repair:
+    """The change as one of the program: of the groups that roles leave pending, if it is no more than that."""
+    changed: dict[tuple[int, int, int], dict[str, None]] = {}
+    for agent, code, new in zip(before.agents, before.code, after.code, strict=True):
+        for op, now in zip(code, new, strict=False):
+            if op != now and op[0] == now[0] == Op.WAIT_GROUP:
+                key = operand(op, "engine"), operand(op, "groups"), operand(now, "groups")
+                changed.setdefault(key, {})[agent.role] = None
+    for (engine, was, left), roles in changed.items() if len(changed) == 1 else ():
+        return Repair(RepairKind.DEPTH, ",".join(roles), str(engine), left, was)
+    return Repair(RepairKind.SLIP, "", "")
+
+
 def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Program) -> str:
     """``load first waits for empty with parity 1 instead of 0: `mov.b32 %r1, 1` instead of `mov.b32 %r1, 0` (...)``."""
+    repair = slip_repair(before, after)
+    if repair.kind is RepairKind.DEPTH:
+        return sentence(repair)
     effects = list(filter(None, map(_effect, sync_changes(before, after).changes))) or list(_counts(before, after))
     lines = [line for line, _ in slip.lines]
     edits = " and ".join(_edit(kernel.text(line), new) for line, new in slip.lines)
