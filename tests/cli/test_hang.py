@@ -12,6 +12,7 @@ from tests.cli.conftest import Call
 from tests.support import fake_dumping_driver as fake
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("manner", "code", "said"),
     [("", 5, "1 of 1 core dump"), ("early --json", 3, '"end": "truncated"'), ("ends", 3, None)],

@@ -48,6 +48,7 @@ def hanging(folder: Path, manner: str = "", environment: Mapping[str, str] | Non
                     os.kill(each, signal.SIGKILL)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("manner", "expected"),
     [
@@ -136,6 +137,7 @@ def test_control_backslash_is_for_pipesim_alone(tmp_path: Path) -> None:
     assert run_program(["sh", "-c", "kill -QUIT $$"], os.environ).status == 128 + signal.SIGQUIT
 
 
+@pytest.mark.slow
 def test_another_terminal_asks_the_process_that_watches(tmp_path: Path) -> None:
     got: list[int] = []
     before = signal.signal(signal.SIGQUIT, lambda number, _: got.append(number))
