@@ -41,11 +41,15 @@ def test_the_kinds_are_those_of_reading_every_cta(seed: int) -> None:
     assert kinds_of(first, range(30))[1] == by_force(first, range(30)), seed
 
 
-def checked(folder: Path, text: str, launch: Launch, *settings: str, quick: bool = False) -> CheckReport:
+def written(folder: Path, text: str, launch: Launch) -> str:
     file = folder / "ring.ptx"
     file.write_text(text)
     file.with_suffix(".json").write_text(launch_json(launch))
-    return check(find(str(file), sets=settings), {}, quick=quick)
+    return str(file)
+
+
+def checked(folder: Path, text: str, launch: Launch, *settings: str, quick: bool = False) -> CheckReport:
+    return check(find(written(folder, text, launch), sets=settings), {}, quick=quick)
 
 
 #: A stage for each tile of 7 that this CTA of ``width`` has, and for the tiles that it takes.
@@ -84,7 +88,7 @@ APART = """ setp.eq.u32 %p9, %r20, 0;
 
 def test_each_kind_has_its_findings(tmp_path: Path) -> None:
     """A finding that is waived in one CTA hides none of another."""
-    report = checked(tmp_path, *ring_of_cta(APART, (5, 1, 1), trips=30, other=31))
+    report = checked(tmp_path, *ring_of_cta(APART, (5, 1, 1), trips=30, other=31), quick=True)
     first, second = report.refutations
     assert [place_of(each.finding) for each in (first, second)] == ["ring.ptx:64", "ring.ptx:59"]
     assert [[kind.cta for kind in each.kinds] for each in (first, second)] == [[0], [3]]
@@ -168,14 +172,15 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 def test_waivers_agree_with_nothing_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All that is found is waived, but there are more kinds of CTAs than are looked at."""
-    checked(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32), quick=True)
+    written(tmp_path, *ring_of_cta(OWN, (200, 1, 1), trips=30, other=32))
     assert main(["check", str(tmp_path / "ring.ptx"), "--quick", "--ignore=deadlock"]) == 3
     assert "not all CTAs and sizes of kernel are proved or refuted" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:
     late = SHARE + "\n mov.u32 %r31, 2;"
-    checked(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31), quick=True)
+    written(tmp_path, *ring_of_cta(late, (4, 1, 1), trips=30, other=31))
     told = []
     for n, more in enumerate(((), ("--set", "cta=3"))):
         file = tmp_path / f"{n}.html"
@@ -188,7 +193,7 @@ def test_the_picture_is_of_the_cta_that_fails(tmp_path: Path) -> None:
 def test_the_diagram_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last CTA of 4 has no tile, and so uses no barrier: it is drawn for itself."""
     few = " mov.u32 %r30, 0;\n setp.lt.u32 %p9, %r20, 3;\n @%p9 add.u32 %r30, %r20, 1;"
-    checked(tmp_path, *ring_of_cta(few, (4, 1, 1), trips=30, other=30), quick=True)
+    written(tmp_path, *ring_of_cta(few, (4, 1, 1), trips=30, other=30))
     capsys.readouterr()
     assert main(["show", str(tmp_path / "ring.ptx")]) == 0
     shown = capsys.readouterr().out
@@ -225,7 +230,7 @@ def test_of_more_kinds_than_are_looked_at_nothing_is_proved(tmp_path: Path) -> N
 
 
 def test_the_document_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checked(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30), quick=True)
+    written(tmp_path, *ring_of_cta(SHARE, (4, 1, 1), trips=30, other=30))
     assert main(["check", str(tmp_path / "ring.ptx"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)["report"]
     first = {"cta": 0, "ctas": 3, "contents": {}, "differs": "", "line": "", "verdict": "proved"}
