@@ -114,3 +114,13 @@ def test_tiles_that_are_handed_out_are_given_in_their_order() -> None:
     assert (made.launch_control, made.fewer_tiles, made.inputs.arrays) == (2, (), {})
     with pytest.raises(ParameterError, match="tiles 2 to 3 that are handed out before are not given"):
         given.with_setting("handed_out:4", 7)
+
+
+def test_a_number_of_tiles_that_the_launch_fixes_stays(tmp_path: Path) -> None:
+    """The kernel that is wrong with a longer choice is proved for this number, and with the tiles that are given."""
+    for sets in (["launch_control=2"], ["launch_control=4", "handed_out:0=2"]):
+        report = checked(tmp_path, FIFTH, LATE, *sets)
+        assert report.verdict is Verdict.PROVED, sets
+        assert report.scope.policies == {}
+    wrong = checked(tmp_path, FIFTH, LATE, "launch_control=4", "handed_out:0=3", "handed_out:1=4", "handed_out:2=5")
+    assert wrong.verdict is Verdict.REFUTED

@@ -72,7 +72,7 @@ class OtherLaunches:
     def _all_pairs(self, kernel: Extraction) -> Iterator[Target]:
         """The kernel with tiles of which each kind follows each other one, where runs with few tiles show kinds."""
         found = [each.every for each in self._looked if HANDED_OUT in each.every.arrays]
-        if all(each.any_tiles for each in found):
+        if all(each.any_tiles for each in found) or kernel.kernel.launch.policies.launch_control is not None:
             return
         array, first = found[0].arrays[HANDED_OUT], found[0].kinds[0].cta
         runs = [kind.inputs for each in found for kind in each.kinds if kind.cta == first]

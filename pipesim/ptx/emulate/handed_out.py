@@ -24,9 +24,9 @@ class HandedOut:
 
     def by_launch_control(self, number: int, count: int) -> int:
         """The number of the cluster whose work is handed out as the ``number``-th of ``count``, x counted first."""
-        return self._tile(
-            number, number + 1, FreeArray(HANDED_OUT, 1, 1, self.clusters - 2, count, tuple(range(count)))
-        )
+        array = FreeArray(HANDED_OUT, 1, 1, self.clusters - 2, count, tuple(range(count)))
+        after = self._given[-1] - len(self._given) if self._given else 0
+        return self._tile(number, after + number + 1, array)
 
     def by_counter(self, number: int, usual: int, step: int) -> int:
         """The ``number``-th answer of a counter to which each tile adds ``step``; without others ``usual``."""
