@@ -43,7 +43,6 @@ _SECONDS = 120
 #: Sentences that say something else than what was meant, decided by hand: mistake, pattern, word, reason.
 JUDGED = (
     ("persistent_scheduler: first phase", "^compute waits for throttle_full", "misdirects", "this wait is right"),
-    ("persistent_scheduler: the throttle", "one barrier for both", "misdirects", "there have to be two barriers"),
     ("epilogue_residual: a store too many", "commit_group in every", "misdirects", "the groups are right as they are"),
     ("cooperative: the last stage", "^consumer arrives on empty after its last", "right", "empty is what is meant"),
     ("gemm_sm100_blockwise: no commit", "count of 4 instead of 5", "same", "the epilogue arrives after the product"),

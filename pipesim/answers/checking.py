@@ -63,7 +63,7 @@ from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
-from pipesim.prove.repair.correction import Correction, is_of_any_kind
+from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
 from pipesim.targets import Target
 
 EVERY_RANGE = 1 << 10
@@ -462,6 +462,7 @@ class SteppedCheck:
         assert self._small is not None
         kernel = self._asked.target.editable
         tried = False  # all that could correct any finding of a kernel; what does corrects all of it
+        most = MOST_TRIED
         for n, refuted in enumerate(self._wrong):
             self._computing[n] = computing_of(refuted, kernel)
             past = led_past_of(self._small.program, refuted, kernel)
@@ -469,7 +470,8 @@ class SteppedCheck:
             branches = [branch for _, branch in past]
             known = next(filter(None, self._corrections.values()), ()) if kernel is not None else ()
             if not known and not (tried and is_of_any_kind(refuted)):
-                known = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel, branches)
+                known = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel, branches, most)
+                most = most if known else MOST_TRIED // 4  # it rarely is another change that suffices for the next one
                 tried = tried or (kernel is not None and is_of_any_kind(refuted))
             self._corrections[n] = known
 

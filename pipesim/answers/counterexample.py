@@ -29,7 +29,7 @@ from pipesim.prove.counterexample.shorten import shorten
 from pipesim.prove.counterexample.words import final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden
-from pipesim.prove.repair.correction import Correction, corrections
+from pipesim.prove.repair.correction import MOST_TRIED, Correction, corrections
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
 
@@ -110,18 +110,20 @@ def corrections_of(
     unit: Unit,
     kernel: EditableKernel | None = None,
     led_past: Sequence[BranchPast] = (),
+    most: int = MOST_TRIED,
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
     changes of its file first.
 
-    ``led_past``: the branches by which what is missing did not come.
+    ``led_past``: the branches by which what is missing did not come. ``most``: operations that are tried, if it is not
+    a kernel.
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT}:
         return ()
     if asked.coverage.stopped:
         return ()  # of which nothing can be proved
     if kernel is None:
-        return corrections(small, refuted, asked, unit)
+        return corrections(small, refuted, asked, unit, most)
     from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
 
     return corrections_of_kernel(kernel, asked, refuted, unit, led_past)

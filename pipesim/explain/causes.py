@@ -41,7 +41,10 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
     others = _unawaited_barriers(program) if unserved.arrivals_missing else []
     if others:
         named = " and ".join(others[:_MOST_NAMED]) + (" and others" if len(others) > _MOST_NAMED else "")
-        return f"{lacks}, and no role waits for {named}, on which arrivals are made: use one barrier for both"
+        pipeline = barrier.rpartition(".")[0]  # whose two barriers are meant to be two
+        part = pipeline and all(each.startswith(f"{pipeline}.") for each in others)
+        do = f"a role lacks its part of {pipeline}" if part else "use one barrier for both"
+        return f"{lacks}, and no role waits for {named}, on which arrivals are made: {do}"
     return f"{lacks}: {do} to the role that {agent} waits for, or omit this wait"
 
 

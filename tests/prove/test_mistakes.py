@@ -150,12 +150,14 @@ def test_what_is_offered_for_a_mistake_in_a_kernel(name: str) -> None:
     program, offered = offered_for(name)
     assert {refuted.kind.name for refuted in check(program, SMALL).refutations} == mistake.kinds({})
     assert sorted({without_places(each.said) for each in offered}) == sorted(mistake.offered)
+    as_meant: list[bool] = []
     for each in offered:
         right = apply_repair(program, each.repair)
         assert right is not None
         assert check(right, 1).verdict is Verdict.PROVED
-        assert (does(right) == does(mistake.corrected[0]().flatten())) == (name not in ELSEWHERE)
+        as_meant.append(does(right) == does(mistake.corrected[0]().flatten()))
         assert PurePath(each.line.rpartition(":")[0]).name in ("kernels.py", "ring.py", "small.py")
+    assert any(as_meant) == (bool(offered) and name not in ELSEWHERE)
 
 
 def does(program: Program) -> list[list[Operation]]:

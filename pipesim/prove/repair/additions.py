@@ -17,7 +17,6 @@ from pipesim.model.groups import (
     LIFE,
     LOOP_MARKS,
     ON_BARRIER,
-    ON_NAMED_BARRIER,
     OWN_WRITES,
     PARITY_WAITS,
     READS_MEMORY,
@@ -91,15 +90,7 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
-    """The arrives that are missing when the agent ends, after a wait for the transfers that are left under way; at a
-    named barrier the last bar_sync or bar_arrive once more.
-    """
-    if repair.at.op in ON_NAMED_BARRIER:
-        before = listing(program, agent)
-        mine = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
-        return insert_operations(
-            before, [Insertion(_last(before), before.code[pc], before.lines[pc]) for pc in mine[-1:]]
-        )
+    """The arrives that are missing when the agent ends, after a wait for the transfers that are left under way."""
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
     if not arrives:
@@ -279,8 +270,6 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
             here = place
             while here > begin and here not in found and works(before.code[here - 1]):
                 here -= 1
-            if repair.was == Placement.BEFORE_ALL.value:
-                here, begin = begin, place + 1
             wait = (int(Op.WAIT), barrier, (repair.value + turns[barrier]) & 1, *tail)
             found[here] = Insertion(here, wait, before.lines[place])
             turns[barrier] += 1

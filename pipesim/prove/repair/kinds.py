@@ -82,7 +82,6 @@ class Placement(Enum):
 
     EACH = -1  #: for each piece of work
     FIRST = 1  #: before the first use only: it is waited for once
-    BEFORE_ALL = 3  #: before all that a role does from one signal to the next
     VISIT = 5  #: before the first use of the bytes that each signal is about
     ONE_WARP = 4  #: by the first warp of the role alone, or of every ``value`` of them
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits

@@ -19,6 +19,7 @@ from pipesim.prove.repair.sites import (
     families,
     members,
     numbers_of,
+    operations_at,
     roles_of,
     site_of,
     sites_of,
@@ -38,7 +39,6 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
         mine = members(program, role)
         sites = list(sites_of(program, role))
         for site in (site for site in sites if site.op in ON_NAMED_BARRIER):
-            yield 4, Repair(K.TAIL, role, "", at=site)
             at = _numbers_at(program, role, site)
             numbered = ",".join(map(str, at))
             yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.ONLY_ARRIVES, role, numbered, at=site)
@@ -152,12 +152,7 @@ def _of_lanes(program: Program, role: str) -> Iterator[Ranked]:
 
 def _numbers_at(program: Program, role: str, site: SourceInstruction) -> list[int]:
     """The named barriers of one instruction, in order."""
-    found = {
-        program.named_barrier(op)
-        for agent in members(program, role)
-        for pc, op in enumerate(program.code[agent])
-        if site_of(program, agent, pc) == site
-    }
+    found = {program.named_barrier(op) for each in operations_at(program, role, site) for op in each}
     return sorted(number for number in found if number < NAMED_BARRIERS)
 
 

@@ -122,11 +122,6 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
     for end in (*(end for end in ends if end in returned), ""):
         past = SourceInstruction(int(Op.ARRIVE), "", end) if end else NOWHERE
         yield from ((rank, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value, past=past)) for start in starts)
-    for end in (end for end in ends if end in returned):
-        past = SourceInstruction(int(Op.ARRIVE), "", end)
-        yield from (
-            (rank, Repair(K.ACQUIRE, role, group, start, Placement.BEFORE_ALL.value, past=past)) for start in starts
-        )
     used = [site for site in reversed(sites_of(program, role)) if site.op in TOUCHES_MEMORY]
     tiles = [SourceInstruction(int(Op.READ), "", tile) for tile in dict.fromkeys(s.about for s in reversed(used))]
     yield from ((rank, Repair(K.ACQUIRE, role, group, 0, Placement.WRITTEN.value, tile)) for tile in tiles)

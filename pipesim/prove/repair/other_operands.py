@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import chain, combinations
 
 from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, OperandName, Operation, operand
@@ -18,7 +18,7 @@ from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, waited_before
 from pipesim.prove.repair.places import tile_of, uses_in_turn
-from pipesim.prove.repair.sites import begin_of, executes_everywhere, members, roles_of, sites_of
+from pipesim.prove.repair.sites import begin_of, executes_everywhere, members, operations_at, roles_of, sites_of
 
 K = RepairKind
 #: What is done on a group excludes that the same role does one of these on it as well.
@@ -72,12 +72,8 @@ def _on_another(
 
 def _stages_used(program: Program, role: str, site: SourceInstruction) -> set[int]:
     """The stages on whose barriers an instruction is."""
-    return {
-        program.barriers[operand(op, "barrier")].stage
-        for agent in members(program, role)
-        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
-        if here == site
-    }
+    every = chain.from_iterable(operations_at(program, role, site))
+    return {program.barriers[operand(op, "barrier")].stage for op in every}
 
 
 def _is_signalled(mine: _BarrierUses, group: str) -> bool:
@@ -192,12 +188,8 @@ def _tile_at(program: Program, role: str, site: SourceInstruction) -> str:
     """The tile that an instruction uses, "" if none."""
     if site.op not in TOUCHES_MEMORY:
         return ""
-    used = (
-        tile_of(program, program.accesses[operand(op, "access")])
-        for agent in members(program, role)
-        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
-        if here == site
-    )
+    every = chain.from_iterable(operations_at(program, role, site))
+    used = (tile_of(program, program.accesses[operand(op, "access")]) for op in every)
     return next((tile.name for tile in used if tile is not None), "")
 
 
@@ -205,8 +197,7 @@ def _is_stuck(program: Program, role: str, site: SourceInstruction, name: Operan
     """True if an instruction is executed several times, always on the same barrier or on the same bytes."""
     if site.op == Op.INIT:
         return False
-    codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
-    used = [[operand(op, name) for op, here in code if here == site] for code in codes]
+    used = [[operand(op, name) for op in code] for code in operations_at(program, role, site)]
     if name == "barrier":  # also of other CTAs
         used = [[program.barriers[barrier].stage for barrier in each] for each in used]
     elif name == "access":  # or parts of the same slot
@@ -236,22 +227,15 @@ def _filled_together(program: Program) -> Iterator[Ranked]:
 
 def _in_other_slot(program: Program, role: str, site: SourceInstruction) -> bool:
     """True if a copy is always into another slot than that of the stage of its barrier."""
-    agent = members(program, role)[0]
-    pairs = zip(program.code[agent], program.instructions[agent], strict=True)
-    mine = [(program.slot_of(operand(op, "access")), program.barriers[operand(op, "barrier")].stage)
-            for op, here in pairs if here == site]  # fmt: skip
+    first = operations_at(program, role, site)[0]
+    mine = [(program.slot_of(operand(op, "access")), program.barriers[operand(op, "barrier")].stage) for op in first]
     return all(slot not in (-1, stage) for slot, stage in mine)
 
 
 def _goes_round(program: Program, role: str, site: SourceInstruction) -> bool:
     """True if the role uses several slots at the instruction: one alone is meant to be that one."""
-    used = {
-        program.slot_of(operand(op, "access"))
-        for agent in members(program, role)
-        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
-        if here == site
-    }
-    return len(used) > 1
+    every = chain.from_iterable(operations_at(program, role, site))
+    return len({program.slot_of(operand(op, "access")) for op in every}) > 1
 
 
 def begins_at(program: Program, role: str, site: SourceInstruction, *, on_slot: bool = False) -> int:
@@ -260,9 +244,7 @@ def begins_at(program: Program, role: str, site: SourceInstruction, *, on_slot: 
         program.barriers[operand(op, "barrier")].stage
         if op[0] in ON_BARRIER and not on_slot
         else program.slot_of(operand(op, "access"))
-        for agent in members(program, role)[:1]
-        for op, here in zip(program.code[agent], program.instructions[agent], strict=True)
-        if here == site
+        for op in operations_at(program, role, site)[0]
     ]
     return used[0] if len(set(used)) > 1 else 0
 
@@ -276,8 +258,7 @@ def of_single_warps(program: Program) -> Iterator[Ranked]:
         if len(codes) > 1 and len(set(codes)) == 1 and any(op[0] == Op.TMA_LOAD for op in codes[0]):
             yield 1, Repair(K.ONE_WARP, role, "", len(codes))
         for site in (s for s in sites_of(program, role) if s.op in ASYNC_ACCESSES and len(here) > 1):
-            used = [[op for op, at in zip(program.code[agent], program.instructions[agent], strict=True) if at == site]
-                    for agent in here]  # fmt: skip
+            used = operations_at(program, role, site)[: len(here)]
             if all(used[0] == each for each in used):
                 yield 2, Repair(K.ONE_WARP, role, site.about, len(here), at=site)
         for site in (s for s in sites_of(program, role) if s.op == Op.ARRIVE and len(here) > 1):

@@ -212,7 +212,7 @@ def _acquire(r: Repair) -> str:
         return f"{r.role} waits for {r.group}, with parity {r.value}, once: before it first uses {r.at.about}"
     if r.was == Placement.VISIT.value and not r.past.about:
         place = "it uses the bytes that this is about"
-    elif r.was in (Placement.BEFORE_ALL.value, Placement.VISIT.value):
+    elif r.was == Placement.VISIT.value:
         place = f"all the work that it signals on {r.past.about}"
     elif r.at.op:
         place = _with_line(r.at)
@@ -240,8 +240,6 @@ def _move(r: Repair) -> str:
 
 
 def _tail(r: Repair) -> str:
-    if r.at.op in ON_NAMED_BARRIER:
-        return f"{r.role} executes {instruction(r.at)} once more at its end, as many times as its partners"
     if not r.value:
         return f"{r.role} arrives on {r.group} once at its end: no role does"
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"

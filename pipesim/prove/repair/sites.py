@@ -159,6 +159,12 @@ def arrived_at(program: Program, role: str) -> list[int]:
     return list(found)
 
 
+def operations_at(program: Program, role: str, site: SourceInstruction) -> list[list[Operation]]:
+    """What each agent of a role executes at an instruction, in its order."""
+    codes = [zip(program.code[n], program.instructions[n], strict=True) for n in members(program, role)]
+    return [[op for op, here in code if here == site] for code in codes]
+
+
 def executes_everywhere(program: Program, role: str, site: SourceInstruction) -> bool:
     """True if all agents of a role execute this instruction."""
     return all(executes(program, agent, site) for agent in members(program, role))

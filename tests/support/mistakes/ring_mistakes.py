@@ -129,7 +129,7 @@ _RING = [
     _in(right_ring, "wrong_role_arrives", {RELEASE: "pass", LOAD: f"{LOAD}\n{RELEASE}"}, WILD, tiles=5),
     _in(
         right_ring, "producer_starts_at_zero", {ACQUIRE: "r.of_empty(i).wait(r.phase(i))"}, HANGS, PRODUCER_TOGGLES,
-        tiles=5,
+        "consumer arrives once on every stage of empty before it begins", tiles=5,
     ),
     _in(
         right_ring, "consumer_starts_at_one", {AWAIT: "r.of_full(i).wait(r.phase(i) ^ 1)"},
@@ -224,7 +224,7 @@ _RING = [
     ),
     _in(
         right_ring, "expects_a_skipped_copy", {LOAD: f"if i < tiles - 1: {LOAD}", READ: f"if i < tiles - 1: {READ}"},
-        HANGS,
+        HANGS, "producer executes the copy to full every time, after the arrive on full",
     ),
     _in(
         right_ring, "invalidated_by_the_producer",
