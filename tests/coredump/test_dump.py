@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of
+from pipesim.answers.views.conclusion import Conclusion
 from pipesim.cli.main import main
 from pipesim.coredump.dump import CoreDump, open_dump
 from pipesim.coredump.elf import parse_elf
@@ -90,3 +91,20 @@ def test_more_damage_ends_in_no_traceback() -> None:
 def test_the_command_ends_with_the_code_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["autopsy", str(RING)]) == 1
     assert capsys.readouterr().out.splitlines() == autopsy_lines(autopsy(RING), 80)
+
+
+def test_where_a_warp_runs_no_hang_is_claimed() -> None:
+    """Consumer 0 is put behind its last wait: it runs, and may bring what the others wait for."""
+    dump = open_dump(RING)
+    (cta,) = dump.ctas
+    table, row = cta.warps[0].section, dump.elf.sections[cta.warps[0].section].row
+    made = bytearray(DATA)
+    for lane in range(32):
+        at = dump.elf.sections[table].offset + row * lane
+        pc = int.from_bytes(made[at : at + 8], "little") - 0x1950 + 0x660  # among its loads and additions
+        made[at : at + 8] = pc.to_bytes(8, "little")
+    report = autopsy_of(CoreDump(parse_elf(bytes(made)), "core"), "core")
+    (group,) = report.launches[0].groups
+    assert [(each.warps, each.does) for each in group.others] == [(("warp/0",), "nothing: it runs")]
+    assert (report.findings, report.conclusion) == ((), Conclusion.UNKNOWN)
+    assert "not known to hang: a warp runs" in " ".join(" ".join(autopsy_lines(report, 80)).split())

@@ -193,7 +193,9 @@ class Unit:
 
     def _is_over(self, placed: PlacedWarp) -> bool:
         """Whether what lanes wait for has come: they run, and the dump shows them on the way."""
-        word, parity = self.word(placed), placed.standing.parity
+        word, parity, waits = self.word(placed), placed.standing.parity, placed.standing.waits
+        if waits in (WaitsFor.NAMED, WaitsFor.CLUSTER):
+            return self._blocked(placed).arrivals_missing <= 0
         return word is not None and parity >= 0 and word.parity != parity
 
     def barrier_name(self, rank: int, address: int) -> str:
@@ -334,10 +336,10 @@ class Unit:
         names = {each.agent for each in blocked}
         others: dict[tuple[str, str], list[str]] = {}
         for p in self.placed:
-            if p.name not in names and (p.standing.waits is not WaitsFor.LANES):
-                others.setdefault(
-                    (p.standing.waits.value, self.dump.place(p.standing.code, p.standing.offset)), []
-                ).append(p.name)
+            if p.name not in names and p.standing.waits is not WaitsFor.LANES:
+                does = WaitsFor.NOTHING if self._is_over(p) else p.standing.waits
+                line = self.dump.place(p.standing.code, p.standing.offset)
+                others.setdefault((does.value, line), []).append(p.name)
         return DumpedCtas(
             ctas=sum(len(each.ctas) for each in alike),
             numbers=tuple(_number(self.grid, cta) for each in alike for cta in each.ctas),

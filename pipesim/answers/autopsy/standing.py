@@ -14,6 +14,7 @@ from functools import cached_property
 
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, DumpLane, DumpWarp
+from pipesim.coredump.sass.integer import is_ordinary
 from pipesim.coredump.sass.lanes import LaneState, Value, together
 from pipesim.coredump.sass.sync import SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.walk import address_of
@@ -204,11 +205,28 @@ class Standings:
 
 def _asks(flow: CodeFlow, way: Sequence[int]) -> tuple[int, WaitsFor] | None:
     """The instruction by which a loop asks for something, if asking is all that it does."""
-    kinds = {sync.kind: n for n in way if (sync := flow.syncs[n]) is not None}
-    if not (kinds.keys() <= _HARMLESS or (SassSync.SWAP in kinds and kinds.keys() <= _HARMLESS | _TOLD)):
+    kinds = {sync.kind for n in way if (sync := flow.syncs[n]) is not None}
+    if not (kinds <= _HARMLESS or (SassSync.SWAP in kinds and kinds <= _HARMLESS | _TOLD)):
         return None
-    first = next((kind for kind in _ASKS if kind in kinds), None)
-    return (kinds[first], _ASKS[first]) if first is not None else None
+    asked = ((kind, n) for kind in _ASKS for n in way if (sync := flow.syncs[n]) is not None and sync.kind is kind)
+    return next(((n, _ASKS[kind]) for kind, n in asked if _is_asked(flow, way, kind, n)), None)
+
+
+def _is_asked(flow: CodeFlow, way: Sequence[int], kind: SassSync, at: int) -> bool:
+    """Whether a loop asks there for the same again and again, and does not go through memory.
+
+    A compiler takes an ordinary load of one address out of its loop, so that one that is left asks if it is volatile or
+    relaxed; an atomic operation, or a load of shared memory, if nothing in the loop writes its address.
+    """
+    words = flow.code.words
+    if kind is SassSync.LOAD:
+        return not is_ordinary(words[at])
+    if kind not in (SassSync.ATOMIC, SassSync.SHARED_ATOMIC, SassSync.SHARED_LOAD):
+        return True
+    address = range(words[at].ra, words[at].ra + 2)
+    turns = (SassSync.BRANCH, SassSync.LANES)
+    written = (words[n].rd for n in way if (sync := flow.syncs[n]) is None or sync.kind not in turns)
+    return words[at].rd != RZ and not any(each in address for each in written)
 
 
 def _is_rewritten(flow: CodeFlow, index: int, at: int) -> bool:

@@ -41,6 +41,11 @@ class DumpedCtas:
     barriers: tuple[RebuiltBarrier, ...]
     others: tuple[WarpPlace, ...] = ()
 
+    @property
+    def hangs(self) -> bool:
+        """Whether all warps wait: where one runs, what the others wait for may come."""
+        return bool(self.deadlock.blocked) and not self.others
+
 
 @dataclass(frozen=True)
 class PredictedHang:
@@ -96,7 +101,7 @@ class AutopsyReport:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The hang of each group of CTAs."""
-        return tuple(each.deadlock for launch in self.launches for each in launch.groups if each.deadlock.blocked)
+        return tuple(each.deadlock for launch in self.launches for each in launch.groups if each.hangs)
 
     @property
     def conclusion(self) -> Conclusion:

@@ -286,6 +286,11 @@ def _predicates(parts: _SassParts) -> Step:
     return step
 
 
+def is_ordinary(word: Word) -> bool:
+    """Whether a load of global memory is weak or of constants, by bits 77 to 80; else it is volatile, or relaxed."""
+    return word.high >> 13 & 0xF in (0, 4)
+
+
 def _load(parts: _SassParts) -> Step:
     """LDC, ULDC, LDCU, and LDG of memory that is read only (by bits 77 to 80).
 
@@ -294,7 +299,7 @@ def _load(parts: _SassParts) -> Step:
     word, around, base = parts.word, parts.around, parts.word.opcode & 0x1FF
     size = (1, 1, 2, 2, 4, 8, 16, 4)[parts.field(9)]
     bank, offset = word.low >> 54 & 0x1F, word.low >> (37 if base == _LDCU else 38) & 0xFFFF
-    ordinary = word.high >> 13 & 0xF in (0, 4) and word.ra < RZ - 1
+    ordinary = is_ordinary(word) and word.ra < RZ - 1
 
     def read(more: int, lanes: LaneState) -> Value:
         if base != _LDG:

@@ -83,8 +83,11 @@ def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[st
     lines = wrap(_which(launch, group), width, "  ")
     if any(each.waiting or each.pending != each.count for each in group.barriers):
         lines += ["", *barrier_lines(group.barriers, width, "parity")]
-    if group.deadlock.blocked:
+    if group.hangs:
         lines += ["", *headline(group.deadlock, width), "", *deadlock_lines(group.deadlock, width)]
+    elif group.deadlock.blocked:
+        said = "not known to hang: a warp runs, so that what the others wait for may come"
+        lines += ["", *wrap(said, width, f"{UNSURE} "), "", *deadlock_lines(group.deadlock, width)]
     for each in group.others:
         lines += with_source(f"{names_of(each.warps)}: {each.does}", each.line, width, "  ", "      ")
     return lines
@@ -108,10 +111,10 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def _verdict(report: AutopsyReport, width: int) -> list[str]:
-    hung = [each for each in report.launches if any(group.deadlock.blocked for group in each.groups)]
+    hung = [each for each in report.launches if any(group.hangs for group in each.groups)]
     if not hung:
-        waits = any(group.others for launch in report.launches for group in launch.groups)
-        said = "no warp waits for another one of its CTA" if waits else "no warp is in the dump"
+        runs = any(group.others for launch in report.launches for group in launch.groups)
+        said = "in each CTA a warp runs" if runs else "no warp is in the dump"
         return wrap(f"unknown: {said}", width, f"{UNSURE} ")
     names = ", ".join(dict.fromkeys(kernel_name(each.kernel) for each in hung))
     return wrap(f"hangs: {names}", width, f"{BAD} ")
