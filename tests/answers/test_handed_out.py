@@ -6,17 +6,14 @@ import random
 from itertools import pairwise, product
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipesim.answers.check import check
-from pipesim.answers.every_cta.tiles import MOST_WALKS, kinds_of_tiles, walks
+from pipesim.answers.every_cta.tiles import MOST_WALKS, walks
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.ptx.extract import extract
-from pipesim.ptx.free.arrays import FreeArray
-from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Policies
 from pipesim.ptx.text.read import read_module
@@ -92,18 +89,6 @@ def test_each_kind_of_tile_follows_each_other_one_where_that_can_be(seed: int) -
     could = {(kinds[a], kinds[b]) for a, b in product(range(len(kinds)), repeat=2) if a < b}
     assert pairs == could or len(found) == MOST_WALKS or len(set(kinds)) == 1
     assert all(list(each) == sorted(set(each)) for each in found)
-    assert {each[0] for each in found} or len(set(kinds)) == 1
-
-
-def test_tiles_are_of_one_kind_where_no_run_tells_them_apart() -> None:
-    inputs = FreeInputs()
-    array = FreeArray("handed_out", 8, 2, 9, 2, (0, 1), (1, 9))
-    tile = inputs.element(array, 1, 10)
-    assert tile < 20
-    assert tile & 2
-    found = kinds_of_tiles([inputs], array, {"blockIdx.x": np.array([0])}, 10)
-    asked = [(8 + 2 * n < 20, (8 + 2 * n) & 2) for n in range(10)]
-    assert all((found[n] == found[m]) == (asked[n] == asked[m]) for n, m in product(range(10), repeat=2))
 
 
 def test_tiles_that_are_handed_out_are_given_in_their_order() -> None:

@@ -156,7 +156,6 @@ class _ContentsSearch:
         self._place, self._arrays = place, arrays
         self._words: dict[Terms, tuple[Word, ...]] = {}
         self._shares: dict[Terms, dict[Word, np.ndarray] | None] = {}
-        self._tables: dict[Terms, np.ndarray | None] = {}
         self._forms = Forms()
         self._parts = 0
 
@@ -245,35 +244,15 @@ class _ContentsSearch:
     def _one_by_one(self, each: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
         import numpy as np
 
-        mine = [domains[w] for w in words]
-        table = self._table(each.terms, words)
-        holds = np.asarray(each.holds(self._grid(each.terms, words, mine) if table is None else table[np.ix_(*mine)]))
-        if holds.all():
-            return True
+        grid = np.meshgrid(*(domains[w] for w in words), indexing="ij")
+        value = self._value(each.terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
+        shape = tuple(len(domains[w]) for w in words)
+        holds = np.broadcast_to(np.asarray(each.holds(value), dtype=bool), (prod(shape),)).reshape(shape)
         if not holds.any():
             return None
         for n, word in enumerate(words):
             domains[word] = domains[word][holds.any(axis=tuple(m for m in range(len(words)) if m != n))]
-        return False
-
-    def _table(self, terms: Terms, words: Sequence[Word]) -> np.ndarray | None:
-        """A sum for all values of its elements; None if these are too many."""
-        import numpy as np
-
-        if terms not in self._tables:
-            sizes = [self._arrays[name].most + 1 for name, _ in words]
-            few = prod(sizes) <= _TOGETHER
-            self._tables[terms] = self._grid(terms, words, [np.arange(size) for size in sizes]) if few else None
-        return self._tables[terms]
-
-    def _grid(self, terms: Terms, words: Sequence[Word], values: Sequence[np.ndarray]) -> np.ndarray:
-        """A sum for each combination of values of its elements."""
-        import numpy as np
-
-        grid = np.meshgrid(*values, indexing="ij")
-        found = self._value(terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
-        shape = tuple(map(len, values))
-        return np.broadcast_to(np.asarray(found), (prod(shape),)).reshape(shape)
+        return bool(holds.all())
 
     def _shares_of(self, terms: Terms, words: Sequence[Word]) -> dict[Word, np.ndarray] | None:
         """What each element adds to a sum, by the number of its value; None if some depend on each other."""
