@@ -36,7 +36,7 @@ from pipesim.ptx.kernel import EditableKernel
 
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
-_MOST_TRIED = 120_000  #: operations of all programs that are tried for one finding
+_MOST_TRIED = 160_000  #: operations of all programs that are tried for one finding
 _MOST_PLACED = 60_000  #: the same, of single instructions of the PTX
 _MOST_SLIPS = 300_000  #: instructions and operations of all kernels that are read with a slip put right
 _LEAST_SLIPS = 8  #: that are tried of a large kernel
@@ -113,12 +113,13 @@ class _Trial:
             again = self._with(dict(slip.lines))
             if again is None or again.code in found or _accesses(again) < _accesses(before):
                 continue
-            if check(again, max_states=1).verdict is Verdict.PROVED:
-                said = slip_sentence(self.lines, slip, before, again)
-                line = f"{self._kernel.ptx}:{slip.lines[0][0]}"
-                source = source_of(ready.function.body[slip.position], ready.module)
-                known.add(slip.lines[0][0])
-                found[again.code] = slip.cost, Correction(slip_repair(before, again), said, line, source)
+            repair = slip_repair(before, again)
+            if repair.serialises or check(again, max_states=1).verdict is not Verdict.PROVED:
+                continue
+            line, source = f"{self._kernel.ptx}:{slip.lines[0][0]}", ready.function.body[slip.position]
+            said = slip_sentence(self.lines, slip, before, again)
+            known.update(number for number, _ in slip.lines)
+            found[again.code] = slip.cost, Correction(repair, said, line, source_of(source, ready.module))
             if len(found) == MOST:
                 break
         return tuple(correction for _, correction in found.values())

@@ -15,6 +15,7 @@ from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 
 _MOST_EFFECTS = 2
+_LONGEST = 24  #: opcode that is said in full
 
 
 def slip_repair(before: Program, after: Program) -> Repair:
@@ -68,8 +69,17 @@ _DOES = {
 
 
 def _edit(old: str, new: str) -> str:
-    was, now = (" ".join(text.partition("//")[0].split()).rstrip(";") for text in (old, new))
-    return f"`{now}` instead of `{was}`" if now else f"omit `{was}`"
+    was, now = map(_short, (old, new))
+    return f"`{now}` instead of `{was}`"
+
+
+def _short(text: str) -> str:
+    """An instruction without its comment, and with the first two words of a long opcode."""
+    words = text.partition("//")[0].rstrip(" ;").split()
+    at = 1 if words[0].startswith("@") else 0
+    if len(words[at]) > _LONGEST:
+        words[at] = ".".join(words[at].split(".")[:2])
+    return " ".join(words)
 
 
 def _effect(change: SyncChange) -> str:

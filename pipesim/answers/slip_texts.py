@@ -169,7 +169,7 @@ class LineTexts:
                 others = [o for o, there in every if o != inside and there != here and (here | there) & self._focus]
                 for n, other in enumerate(others):
                     new = line.operands.replace(f"[{inside}]", f"[{other}]")
-                    yield 0.5 + 0.1 * n, (other,), line.having(operands=new)
+                    yield 0.5 + 0.1 * n, (inside, other), line.having(operands=new)
 
     def _distances(self, here: Set[int]) -> Iterator[int]:
         """The distances from these mbarriers to others, from or to those of the finding; the nearest first."""
