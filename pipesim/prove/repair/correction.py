@@ -84,7 +84,7 @@ def corrections(
             continue  # what makes agents wait for each other ends no hang
         if held is not None and repair.kind not in _IS_ON:
             continue
-        if found and (rank > found[0][0] or repair.meets or any(_is_alike(repair, each.repair) for _, each in found)):
+        if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
         large = trials.proved(repair)
         if trials.left < 0:
@@ -103,11 +103,6 @@ def corrections(
     if held is not None and not found:
         found.append(held)
     return tuple(correction for _, correction in found)
-
-
-def _is_alike(one: Repair, other: Repair) -> bool:
-    """True of corrections of one kind; but a loop may be too long as well as that of another role too short."""
-    return one.kind is other.kind and (one.kind is not RepairKind.TRIPS or (one.value > 0) is (other.value > 0))
 
 
 class _Trials:

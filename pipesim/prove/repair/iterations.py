@@ -19,7 +19,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import MOVING, SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.places import in_slot, tile_of
 from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
 
@@ -193,9 +193,12 @@ def _of_trips(program: Program) -> Iterator[Ranked]:
     for name, by_role in trips.items():
         for was in dict.fromkeys(by_role.values()):
             roles = [role for role, mine in by_role.items() if mine == was]
-            for more in sorted({other - was for other in by_role.values()} - {0}):
-                if abs(more) <= _MOST_TRIPS:
-                    yield 3 if 2 * len(roles) < len(by_role) else 4, Repair(K.TRIPS, ",".join(roles), name, more)
+            for other in dict.fromkeys(by_role.values()):
+                theirs = [role for role, each in by_role.items() if each == other]
+                odd = 2 * len(roles) < len(by_role)  # else it may as well be that of the others
+                past = NOWHERE if odd else NOWHERE._replace(about=" and ".join(theirs))
+                if 0 < abs(other - was) <= _MOST_TRIPS:
+                    yield 3 if odd else 4, Repair(K.TRIPS, ",".join(roles), name, other - was, past=past)
 
 
 def of_another_length(program: Program, agent: int, repair: Repair) -> Listing:

@@ -300,6 +300,13 @@ def _stages(r: Repair) -> str:
     return f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap"
 
 
+def _trips(r: Repair) -> str:
+    changed, other = ("more", "fewer") if r.value > 0 else ("fewer", "more")
+    several = f"{abs(r.value)} iteration{'' if abs(r.value) == 1 else 's'} {changed}"
+    others = f", or {r.past.about} {abs(r.value)} {other}" if r.past.about else ""
+    return f"{r.role} executes {several} of its loop over {r.group}{others}: all roles as many"
+
+
 def _every_time(r: Repair) -> str:
     parts = [*r.also, r] if r.also and r.also[-1].at.op == r.past.op and r.also[-1].past != r.past else [r]
     said = " and ".join(dict.fromkeys(instruction(each.at) for each in (parts[::-1] if r.value else parts)))
@@ -380,10 +387,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_TIME: _every_time,
-    RepairKind.TRIPS: lambda r: (
-        f"{r.role} executes {abs(r.value)} iteration{'' if abs(r.value) == 1 else 's'} "
-        f"{'more' if r.value > 0 else 'fewer'} of its loop over {r.group}: as many as other roles"
-    ),
+    RepairKind.TRIPS: _trips,
     RepairKind.EVERY_WARP: _every_warp,
     RepairKind.COUNT_IN: (
         "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}"

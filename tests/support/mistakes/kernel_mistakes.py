@@ -326,8 +326,8 @@ _KERNELS = [
     ),
     _in(
         right_ring, "an_iteration_short", "DEADLOCK", {"w.loop(tiles,": "w.loop(tiles - 1,"},
-        "producer executes 1 iteration more of its loop over tiles: as many as other roles",
-        "consumer executes 1 iteration fewer of its loop over tiles: as many as other roles", base=COUNTED,
+        "producer executes 1 iteration more of its loop over tiles, or consumer 1 fewer: all roles as many",
+        base=COUNTED,
     ),
     _in(
         right_ring, "not_throttled", "DEADLOCK", {"back[0].wait(i & 1 ^ 1)": "pass", "go[0].arrive()": "pass"},
