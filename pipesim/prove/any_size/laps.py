@@ -194,9 +194,9 @@ def follows(short: Outline, shorter: Outline, long: Outline, laps: Laps, more: i
 def places(short: Outline, long: Outline, parameter: str) -> int:
     """In how many places ``long`` has as many operations more as in the others; 0 if that is not so.
 
-    They are at most as many as times the loop of this trip count is gone through.
+    They are at most as many as times the loop of this trip count is gone through, where loops have names.
     """
-    most = min(_times(short.program, parameter), MOST_PLACES)
+    most = min(_times(short.program, parameter), MOST_PLACES) if short.program.loops else MOST_PLACES
     grown = [b - a for a, b in zip(short.lengths, long.lengths, strict=True)]
     for many in range(2, most + 1):
         if all(more % many == 0 for more in grown) and all(
