@@ -200,7 +200,7 @@ def committer(agent: int, op: Operation) -> Committer | None:
     """Whose commits the arrivals of this operation follow, where they keep their order; None: of no agent."""
     if op[0] == Op.CP_ASYNC_ARRIVE:
         return (agent, Engine.CP_ASYNC) if op[CP_ASYNC_LANES] == WARP else None
-    return (agent, op[ENGINE]) if op[COMMIT_BARRIER] >= 0 else None
+    return (agent, op[ENGINE]) if op[COMMIT_BARRIER] >= 0 and op[ENGINE] != Engine.CP_ASYNC else None
 
 
 def landing_flights(program: Program, state: State) -> list[tuple[int, Flight]]:

@@ -12,6 +12,7 @@ FOUND = [
     ("corners", 3027916),
     ("corners", 3050264),
     ("corners", 3053889),
+    ("corners", 9062553),
     ("corners", 3091242),
     ("corners", 3097905),
     ("operations", 3061323),

@@ -228,7 +228,8 @@ class Certificate:
             op = self._program.code[flight.agent][flight.pc]
             if op[0] != Op.CP_ASYNC_ARRIVE or op[NOINC]:  # else it only takes back what it raised
                 self._open[bar].arrivals = self._open[bar].arrivals.join(clock)
-            self.accesses.add_commit(flight.agent, flight.engine, flight.sequence, bar, phases)
+            place = flight.agent, flight.engine, flight.sequence, bar, phases
+            self.accesses.add_commit(*place, in_order=by is not None)
         self._complete(bar, result)
 
     # one rule for each kind of operation

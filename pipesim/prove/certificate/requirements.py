@@ -261,7 +261,7 @@ class OtherCta:
             marks.phases.append((part.bar, part.phase))
             marks.operations.append((part.agent, part.pc))
             if part.by is not None:
-                accesses.mark_end(marks, *part.by, part.flight)
+                accesses.mark_end(marks, *part.by, part.flight, in_order=True)
 
     def _is_known(self, accesses: Accesses, part: PhasePart, clocks: Sequence[Clock]) -> bool:
         there = self._of_cta(self._program.barriers[part.bar].cta)
@@ -281,7 +281,7 @@ def _knows(accesses: Accesses, clock: Clock, part: PhasePart) -> bool:
     """True if this part of a phase occurs before the moment; where commits keep their order, a later one shows so."""
     if clock.known[part.bar] > part.phase or (not part.flight and clock.covers(part.agent, part.pc)):
         return True
-    return part.by is not None and accesses.committed_since(clock, *part.by, part.flight)
+    return part.by is not None and accesses.committed_since(clock, *part.by, part.flight, in_order=True)
 
 
 def _all(clocks: Sequence[Clock]) -> tuple[int, ...]:

@@ -129,6 +129,7 @@ class Accesses:
         self._reads: dict[int, dict[tuple[int, int, bool], AccessEvent]] = {}
         self._landed: dict[int, tuple[int, int]] = {}  # by flight: the channel and phases that counted its bytes
         self._commits: dict[tuple[int, int], dict[int, _Commits]] = {}  # by agent and engine, then by channel
+        self._in_order: dict[tuple[int, int], dict[int, _Commits]] = {}  # of these, those that arrive in their order
         self._waits: dict[int, list[tuple[int, int]]] = {}  # by flight: the waits that it had ended before
 
     def fork(self) -> Accesses:
@@ -138,10 +139,7 @@ class Accesses:
         twin._equal = self._equal.fork()
         twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
         twin._landed = self._landed.copy()
-        twin._commits = {
-            key: {channel: _Commits(made.flights.copy(), made.phases.copy()) for channel, made in by_channel.items()}
-            for key, by_channel in self._commits.items()
-        }
+        twin._commits, twin._in_order = _copied(self._commits), _copied(self._in_order)
         twin._waits = {flight: waits.copy() for flight, waits in self._waits.items()}
         return twin
 
@@ -154,11 +152,17 @@ class Accesses:
         """Whoever knows this many phases of this channel knows that the flight is over."""
         self._landed[flight] = (channel, phases)
 
-    def add_commit(self, agent: int, engine: int, flight: int, channel: int, phases: int) -> None:
-        """The same of everything that the agent had issued on the engine before ``flight``, a commit."""
-        commits = self._commits.setdefault((agent, engine), {}).setdefault(channel, _Commits([], []))
-        commits.flights.append(flight)
-        commits.phases.append(phases)
+    def add_commit(
+        self, agent: int, engine: int, flight: int, channel: int, phases: int, *, in_order: bool = False
+    ) -> None:  # fmt: skip
+        """The same of everything that the agent had issued on the engine before ``flight``, a commit.
+
+        ``in_order``: it arrives after the earlier commits of its agent that arrive in order.
+        """
+        for known in (self._commits, self._in_order) if in_order else (self._commits,):
+            commits = known.setdefault((agent, engine), {}).setdefault(channel, _Commits([], []))
+            commits.flights.append(flight)
+            commits.phases.append(phases)
 
     def add_wait(self, flight: int, agent: int, pc: int) -> None:
         """What comes after this operation comes after the flight's end."""
@@ -216,10 +220,14 @@ class Accesses:
             return clock.known[landed[0]] >= landed[1]
         return self.committed_since(clock, access.agent, access.engine, access.flight)
 
-    def committed_since(self, clock: Clock, agent: int, engine: int, flight: int) -> bool:
-        """True if the moment knows a phase with a later commit of this agent and engine in it."""
-        known = clock.known
-        for channel, commits in self._commits.get((agent, engine), _NO_COMMITS).items():
+    def committed_since(
+        self, clock: Clock, agent: int, engine: int, flight: int, *, in_order: bool = False
+    ) -> bool:  # fmt: skip
+        """True if the moment knows a phase with a later commit of this agent and engine in it, ``in_order`` of those
+        that arrive in their order.
+        """
+        known, made = clock.known, self._in_order if in_order else self._commits
+        for channel, commits in made.get((agent, engine), _NO_COMMITS).items():
             later = bisect_right(commits.flights, flight)
             if later < len(commits.flights) and known[channel] >= commits.phases[later]:
                 return True
@@ -242,20 +250,29 @@ class Accesses:
         if access.flight != OWN:
             self.mark_end(marks, access.agent, access.engine, access.flight)
 
-    def mark_end(self, marks: Marks, agent: int, engine: int, flight: int) -> None:
-        """Enter how a flight's end is, or will be, known."""
+    def mark_end(self, marks: Marks, agent: int, engine: int, flight: int, *, in_order: bool = False) -> None:
+        """Enter how a flight's end is, or will be, known; ``in_order``: the arrival of a commit."""
         waits = self._waits.get(flight, ())
         landed = self._landed.get(flight)
-        ends = [landed] if landed is not None else self._ends(agent, engine, flight)
+        made = self._in_order if in_order else self._commits
+        ends = [landed] if landed is not None else _ends(made.get((agent, engine), _NO_COMMITS), flight)
         marks.shape += (len(waits), landed is not None, *(channel for channel, _ in ends), -1)
         marks.operations += waits
         marks.phases += ends
 
-    def _ends(self, agent: int, engine: int, flight: int) -> list[tuple[int, int]]:
-        """Of each channel on which a later commit has arrived, the first phase that says so."""
-        found = []
-        for channel, commits in self._commits.get((agent, engine), _NO_COMMITS).items():
-            later = bisect_right(commits.flights, flight)
-            if later < len(commits.flights):
-                found.append((channel, commits.phases[later]))
-        return sorted(found)
+
+def _copied(commits: dict[tuple[int, int], dict[int, _Commits]]) -> dict[tuple[int, int], dict[int, _Commits]]:
+    return {
+        key: {channel: _Commits(made.flights.copy(), made.phases.copy()) for channel, made in by_channel.items()}
+        for key, by_channel in commits.items()
+    }
+
+
+def _ends(made: Mapping[int, _Commits], flight: int) -> list[tuple[int, int]]:
+    """Of each channel on which a later commit has arrived, the first phase that says so."""
+    found = []
+    for channel, commits in made.items():
+        later = bisect_right(commits.flights, flight)
+        if later < len(commits.flights):
+            found.append((channel, commits.phases[later]))
+    return sorted(found)
