@@ -38,9 +38,9 @@ _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
 _MOST_TRIED = 160_000  #: operations of all programs that are tried for one finding
 _MOST_PLACED = 60_000  #: the same, of single instructions of the PTX
-_MOST_SLIPS = 300_000  #: instructions and operations of all kernels that are read with a slip put right
+_MOST_SLIPS = 240_000  #: instructions and operations of all kernels that are read with a slip put right
 _LEAST_SLIPS = 8  #: that are tried of a large kernel
-_OPERATION = 4  #: instructions that it costs as much to read and to check
+_INSTRUCTION = 4  #: operations that it costs as much to read
 _LONGER = 3  #: times as many instructions may be executed with a change
 _MORE_COST = 0.3  #: of a second slip that is offered beside the first
 #: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
@@ -100,7 +100,7 @@ class _Trial:
         """
         ready, before = self._kernel.prepared(), self._reading.program
         plain = self._reading if refuted.deadlock is not None else self._kernel.read()
-        most = _MOST_SLIPS // (len(ready.function.body) + _OPERATION * sum(map(len, before.code)))
+        most = _MOST_SLIPS // (_INSTRUCTION * len(ready.function.body) + sum(map(len, before.code)))
         found: dict[object, tuple[float, Correction]] = {}
         known: set[int] = set()  # lines
         text = self._kernel.text.split("\n")

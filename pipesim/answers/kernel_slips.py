@@ -27,6 +27,7 @@ _STEP = 0.1  #: what each of them costs
 _ELSEWHERE = 1.0  #: what it costs that the finding does not show at an instruction's barriers
 _ONE_COPY = 0.2  #: that only one of several instructions of a line of the source is wrong
 _NEVER = 0.2  #: that it is never executed, where a kernel hangs
+_BREAKS = -0.2  #: that it breaks a rule of a barrier
 _LED_PAST = -0.4  #: that of a branch by which what is missing did not come
 _ABOVE = 3  #: branches before an instruction, on every way to it, that may decide about it
 
@@ -70,9 +71,10 @@ class Slips:
         for at in sorted(self._on):
             self._alike[self._body[at].opcode, self._body[at].modifiers, self._body[at].source].append(at)
         self._groups, self._near = self._shown()
-        pairs = zip(reading.program.barriers, reading.offsets, strict=True)
+        pairs = list(zip(reading.program.barriers, reading.offsets, strict=True))
         focus = {offset for barrier, offset in pairs if barrier.name in self._groups}
-        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus))
+        stages = {offset: (barrier.name, barrier.stage) for barrier, offset in pairs}
+        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus, stages))
 
     def ranked(self) -> list[Slip]:
         """All of them, the likeliest first; a line is changed to one text once."""
@@ -161,6 +163,13 @@ class Slips:
         for op, at in self._operations():
             found[at] = 0.0 if at in self._near or self._name(op) in self._groups else found.get(at, _ELSEWHERE)
         found |= {at: never for at in self._kept if at not in found and synchronises(self._body[at])}
+        fault = self._refuted.fault
+        if (
+            fault is not None
+            and fault.barrier >= 0
+            and 0 <= fault.pc < len(self._reading.streams[fault.agent].positions)
+        ):
+            found[self._reading.streams[fault.agent].positions[fault.pc]] = _BREAKS
         return found | dict.fromkeys(self._branches, _LED_PAST)
 
     def _name(self, op: Operation) -> str:

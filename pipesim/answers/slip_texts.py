@@ -41,13 +41,14 @@ def on_mbarrier(each: Instruction) -> bool:
 @dataclass(frozen=True)
 class SlipContext:
     """A kernel with the text of its file; ``on``: by position the offsets of the mbarriers that an instruction was on;
-    ``focus``: those at which the finding shows.
+    ``focus``: those at which the finding shows; ``stages``: of each its group and its stage there.
     """
 
     kernel: Kernel
     text: list[str]
     on: Mapping[int, Set[int]]
     focus: Set[int]
+    stages: Mapping[int, tuple[str, int]]
 
 
 class _Line:
@@ -75,7 +76,7 @@ class LineTexts:
         kernel = context.kernel
         self._body, self._kept, self._uses = kernel.function.body, sorted(kernel.code.kept), kernel.code.regions.uses
         self._text, self._on, self._focus = context.text, context.on, context.focus
-        self._known = set().union(*context.on.values()) if context.on else set[int]()
+        self._stages = context.stages
         self._writers: defaultdict[str, list[int]] = defaultdict(list)
         self._readers: defaultdict[str, list[int]] = defaultdict(list)
         self._numbers: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by opcode
@@ -172,12 +173,20 @@ class LineTexts:
                     yield 0.5 + 0.1 * n, (inside, other), line.having(operands=new)
 
     def _distances(self, here: Set[int]) -> Iterator[int]:
-        """The distances from these mbarriers to others, from or to those of the finding; the nearest first."""
+        """The distances from these mbarriers to others, from or to those of the finding: the same stage of another
+        group first, then the nearest.
+        """
         first = min(here, default=0)
-        for by in sorted({to - first for to in self._known} - {0}, key=abs)[:_DISTANCES]:
-            there = {offset + by for offset in here}
-            if there <= self._known and (there | here) & self._focus:
-                yield by
+        group, stage = self._stages.get(first, ("", 0))
+
+        def unlikely(to: int) -> tuple[bool, int]:
+            other, there = self._stages[to]
+            return other == group or there != stage, abs(to - first)
+
+        for to in sorted(self._stages.keys() - {first}, key=unlikely)[:_DISTANCES]:
+            there = {offset + to - first for offset in here}
+            if there <= self._stages.keys() and (there | here) & self._focus:
+                yield to - first
 
     def _numbers_for(self, each: Instruction, value: int, *, address: bool) -> Iterator[tuple[float, int]]:
         """Numbers that may be meant instead of one."""
