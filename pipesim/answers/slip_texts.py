@@ -19,7 +19,7 @@ Texts = Iterator[tuple[float, tuple[object, ...], str]]  #: with what it costs, 
 
 _LINE = re.compile(r"(\s*)(@!?%?[\w$]+\s+)?([\w.:]+)(\s+)(.*?)(;.*)", re.DOTALL)
 _TOKEN = re.compile(r"%[\w$]+(?![\w.])|(?<![\w.%$])-?(?:0x[0-9a-fA-F]+|\d+)(?![\w.$])")
-_INSIDE = re.compile(r"\[([^\]]*)\]")
+_INSIDE = re.compile(r"\[([^\],]*)\]")  # no address of a box
 _NEIGHBOUR = {
     "lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "lo": "ls", "ls": "lo", "hi": "hs", "hs": "hi",
     "eq": "ne", "ne": "eq",
@@ -124,8 +124,13 @@ class LineTexts:
                     if new != value:
                         yield cost, (value, new), line.having(operands=f"{before}{new}{rest}")
             elif not far:
+                twice = line.operands.count(token) > 1 and each.opcode in ("and", "or", "setp")
                 for n, name in enumerate(self._relatives(each, token)):
-                    yield 1.3 + 0.05 * n, (token, name), line.having(operands=f"{before}{name}{rest}")
+                    yield (
+                        (0.4 if twice else 1.3) + 0.05 * n,
+                        (token, name),
+                        line.having(operands=f"{before}{name}{rest}"),
+                    )
 
     def _other_instruction(self, each: Instruction, line: _Line) -> Texts:
         """Another comparison, the other sort of meeting, the two values of a selection exchanged."""
@@ -227,7 +232,10 @@ class LineTexts:
         near |= dict.fromkeys(w for r in self._readers[name] for w in writes[r])
         near |= dict.fromkeys(w for s in tuple(near)[:_RELATIVES] for r in self._readers[s] for w in writes[r])
         alike = sorted(self._alike[each.opcode], key=lambda at: abs(at - each.position))[1 : _RELATIVES + 1]
-        near |= dict.fromkeys(read for at in alike for read in reads[at])
+        beside = [read for at in alike for read in reads[at]]
+        often = Counter(read for at in self._alike[each.opcode] for read in reads[at]).most_common(_RELATIVES)
+        common = [read for read, _ in often] if "pred" in each.modifiers else []
+        near = dict.fromkeys((*common, *near, *beside))
         but = {name, *writes[each.position]}
         found = [other for other in near if other not in but and _sort(other) == _sort(name)]
         return [f"%{_plain(other)}" for other in found[:_RELATIVES]] if name else []
