@@ -77,10 +77,12 @@ class NamedBarrier:
     all_of_cta: int = -1
     votes: list[Value] = field(default_factory=list)
     results: dict[int, list[Value]] = field(default_factory=dict)
+    voted: bool = False  #: whether any generation had votes
 
     def complete(self) -> None:
         """The next generation begins."""
         self.results[self.generation] = self.votes
+        self.voted = self.voted or bool(self.votes)
         self.arrived, self.votes, self.all_of_cta = 0, [], -1
         self.generation += 1
 

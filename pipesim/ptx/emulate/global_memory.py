@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.stop import EmulationStop
-from pipesim.ptx.emulate.values import Leaf, Unknown, Value
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, same
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
@@ -44,6 +44,7 @@ class GlobalMemory:
         self._placed: dict[Terms, _Placed] = {}  #: what was stored or counted at addresses that vary with free inputs
         self._range = (1 << 64, 0)  #: of the addresses at which something was stored or counted
         self._failed: dict[int, int] = {}  #: word: compare-and-swaps that have found it taken
+        self._changed = 0  #: how often a stored byte was not there before, or was another one
         self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
         self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
         self._answers: dict[int, list[int]] = {}  #: word: what atomics on it returned, of which the launch says nothing
@@ -156,7 +157,9 @@ class GlobalMemory:
         for i in range(size):
             owner, _ = self._stored.get(address + i, (agent, 0))
             byte: Value = value >> 8 * i & 255 if isinstance(value, int) else Unknown(Leaf("a stored value", 0))
-            self._stored[address + i] = (owner if owner == agent else -1, byte)
+            was = self._stored.get(address + i)
+            now = self._stored[address + i] = (owner if owner == agent else -1, byte)
+            self._changed += was is None or was[0] != now[0] or not same(was[1], byte)
 
     def atomic(self, agent: int, address: int, each: Instruction, operands: list[Value], lanes: int) -> Value:
         """What an atomic returns; by the launch's policy where nothing has been there."""
@@ -202,7 +205,7 @@ class GlobalMemory:
 
     def changes(self) -> object:
         """What the warps have changed that they may be given again."""
-        return tuple(self._counters.items()), len(self._stored), tuple(self._failed.items())
+        return tuple(self._counters.items()), self._changed, tuple(self._failed.items())
 
     def _contest(self, agent: int, address: int, size: int) -> None:
         """An agent changes a word: what another one was given of it depends on who came first."""

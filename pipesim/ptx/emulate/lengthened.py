@@ -79,6 +79,9 @@ class LengthenedLoop:
         """After a round of all warps."""
         if self._fails or self._times > _MOST_LOOPS:
             return
+        if any(each.voted or each.votes for each in self._cluster.named.values()):
+            self._fails = True  # votes at a barrier are values that are not compared
+            return
         stands = _stands(self._cluster)
         if self._inside is not None:
             if stands == self._inside[0]:
@@ -161,7 +164,7 @@ def _slots(cluster: Cluster) -> Iterator[Slot]:
 def _stands(cluster: Cluster) -> object:
     """Where the cluster stands: everything that decides what happens next, beside values, and as phases go on."""
     barriers = tuple((place, s.expected, s.pending, s.tx, s.done & 1, s.life) for place, s in cluster.barriers.items())
-    named = tuple((key, each.arrived, each.all_of_cta, len(each.votes)) for key, each in cluster.named.items())
+    named = tuple((key, each.arrived, each.all_of_cta) for key, each in cluster.named.items())
     flights = tuple((each.agent, each.position) for each in cluster.flights)
     columns = tuple((tuple(each.live.items()), tuple(each.waiting)) for each in cluster.columns)
     return (
