@@ -20,6 +20,7 @@ from pipesim.errors import CoreDumpError
 
 _CORE, _CUDA = 4, 190  # e_type and e_machine
 LANES = 32
+_MOST_REGISTERS = 255
 Dim = tuple[int, int, int]
 
 
@@ -282,7 +283,9 @@ class CoreDump:
 
 
 def _words(data: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
+    """The words of a section of registers, which a damaged dump may make longer than a lane has registers."""
+    count = min(len(data) // 4, _MOST_REGISTERS)
+    return struct.unpack(f"<{count}I", data[: 4 * count])
 
 
 def open_dump(path: Path) -> CoreDump:

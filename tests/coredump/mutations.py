@@ -27,9 +27,9 @@ def damaged(data: bytes, seed: int) -> bytes:
     for _ in range(choice.choice((1, 1, 2, 4, 16))):
         row = start + ROW * choice.randrange((len(made) - start) // ROW)
         offset, size = struct.unpack_from("<QQ", data, row + 24)
-        inside = offset + choice.randrange(min(size, 1 << 16)) if size > 0 and offset + size <= len(made) else 0
-        places = (choice.randrange(HEADER), row + choice.choice(FIELDS) + choice.randrange(4), inside, inside, inside)
-        at = choice.choice(places)
+        field = row + choice.choice(FIELDS) + choice.randrange(4)
+        inside = offset + choice.randrange(min(size, 1 << 16)) if size > 0 and offset + size <= len(made) else field
+        at = choice.choice((choice.randrange(HEADER) if choice.random() < 0.2 else field, *[inside] * 8))
         made[at] = choice.choice((0, 1, 255, choice.randrange(256), made[at] ^ 1 << choice.randrange(8)))
     if choice.random() < 0.15:
         del made[choice.randrange(len(made)) :]
