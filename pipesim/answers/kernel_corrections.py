@@ -32,7 +32,7 @@ from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.kernel import EditableKernel
+from pipesim.ptx.kernel import EditableKernel, KernelReading
 
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
@@ -80,29 +80,32 @@ class _Trial:
     def proves(self, change: LineChange | None, first: FirstParities | None = None) -> bool:
         """Whether the kernel is proved with these lines, or with waits that begin with these parities."""
         again = self._with(change.lines if change is not None else {}, first)
-        return again is not None and check(again, max_states=1).verdict is Verdict.PROVED
+        return again is not None and check(again.program, max_states=1).verdict is Verdict.PROVED
 
-    def _with(self, lines: Mapping[int, str], first: FirstParities | None = None) -> Program | None:
+    def _with(self, lines: Mapping[int, str], first: FirstParities | None = None) -> KernelReading | None:
         self._unit(self._read, 0)
         self._read += 1
         try:
-            again = self._kernel.read(lines, first, limits=self._limits).program
+            again = self._kernel.read(lines, first, limits=self._limits)
         except PipesimError:
             return None
-        return None if again.coverage.stopped else again.with_strictness(self._strictness)
+        if again.program.coverage.stopped:
+            return None
+        return again._replace(program=again.program.with_strictness(self._strictness))
 
     def of_slips(
         self, refuted: Refutation, led_past: Sequence[BranchPast], above: float = -math.inf, until: float = math.inf
     ) -> tuple[Correction, ...]:
         """Slips at single instructions, of these costs; a second one that is about as likely and does something else.
 
-        None with which less memory is accessed: what is left out is not wrong any more.
+        None with which an access to memory is not executed any more: what is left out is not wrong.
         """
         ready, before = self._kernel.prepared(), self._reading.program
         plain = self._reading if refuted.deadlock is not None else self._kernel.read()
         most = _MOST_SLIPS // (_INSTRUCTION * len(ready.function.body) + sum(map(len, before.code)))
         found: dict[object, tuple[float, Correction]] = {}
         known: set[int] = set()  # lines
+        accessing = _accessing(self._reading)
         text = self._kernel.text.split("\n")
         ranked = (s for s in Slips(ready, plain, refuted, text, led_past).ranked() if above < s.cost <= until)
         for slip in islice(ranked, max(most, _LEAST_SLIPS)):
@@ -110,9 +113,10 @@ class _Trial:
                 break
             if not known.isdisjoint(line for line, _ in slip.lines):
                 continue
-            again = self._with(dict(slip.lines))
-            if again is None or again.code in found or _accesses(again) < _accesses(before):
+            reading = self._with(dict(slip.lines))
+            if reading is None or reading.program.code in found or not accessing <= _accessing(reading):
                 continue
+            again = reading.program
             repair = slip_repair(before, again)
             if repair.serialises or check(again, max_states=1).verdict is not Verdict.PROVED:
                 continue
@@ -155,8 +159,10 @@ class _Trial:
         return bool(lines) and self.proves(LineChange(lines, repair, ""))
 
 
-def _accesses(program: Program) -> int:
-    return sum(op[0] in TOUCHES_MEMORY for code in program.code for op in code)
+def _accessing(reading: KernelReading) -> set[int]:
+    """The lines at which memory is accessed."""
+    pairs = zip(reading.program.code, reading.lines, strict=True)
+    return {line for code, lines in pairs for op, line in zip(code, lines, strict=True) if op[0] in TOUCHES_MEMORY}
 
 
 def _author(line: str) -> str:

@@ -36,7 +36,8 @@ def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Progr
     repair = slip_repair(before, after)
     if repair.kind is RepairKind.DEPTH:
         return sentence(repair)
-    effects = list(filter(None, map(_effect, sync_changes(before, after).changes))) or list(_counts(before, after))
+    changes = sorted(sync_changes(before, after).changes, key=lambda change: not change.on)  # on barriers first
+    effects = list(filter(None, map(_effect, changes))) or list(_counts(before, after))
     lines = [line for line, _ in slip.lines]
     edits = " and ".join(_edit(kernel.text(line), new) for line, new in slip.lines)
     said = "; ".join(effects[:_MOST_EFFECTS]) or kernel.who(lines[0]) or "the kernel"
