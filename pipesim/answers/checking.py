@@ -79,7 +79,7 @@ _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
 _NO_VERDICT = (*_ENDED.values(), How.STOPPED, How.SOME_CTAS, How.SOME_CONTENTS)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
 _WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
-_MOST_BESIDE = 8  #: kinds of CTAs beside the first refuted one whose own findings are explained
+_MOST_BESIDE = 3  #: kinds of CTAs beside the first refuted one whose own findings are explained
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
 
 
