@@ -87,7 +87,7 @@ def _effect(change: SyncChange) -> str:
     """What a role does otherwise with the change."""
     on, before, after = (f" on {change.on}" if change.on else ""), change.before, change.after
     match change.kind:
-        case SyncChangeKind.COUNT if not change.what:
+        case SyncChangeKind.COUNT if not change.what and before.times > 0 and after.times > 0:
             return f"initialise {change.on} with a count of {after.times} instead of {before.times}"
         case SyncChangeKind.PARITY if not change.nth:
             return f"{change.role} first waits for parity {after.times} instead of {before.times}{on}"
