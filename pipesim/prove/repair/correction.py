@@ -138,7 +138,7 @@ class _Trials:
             return None
         self._large.add(large.code)
         self.left -= sum(map(len, large.code)) if small is None else 0
-        proved = check(large, max_states=1).verdict is Verdict.PROVED
+        proved = holds(large) and check(large, max_states=1).verdict is Verdict.PROVED  # a check refutes at length
         return large if proved or (self._again is not None and self._again(repair)) else None
 
     def _holds(self, small: Program) -> bool:
