@@ -33,18 +33,20 @@ class Budget:
 
 
 BUDGETS = (
-    Budget("pipesim", ".py", 97_500),  # the aim is 78,000; what verdicts cover and what findings say added 13,000
+    Budget(
+        "pipesim", ".py", 105_700
+    ),  # the aim is 78,000; what verdicts cover added 15,000, core dumps 4,200, slips 1,200
     Budget("hwkernels", ".py", 7_900),
     Budget("tests", ".py", 69_700),  # the aim is 62,000
     Budget("tools", ".py", 9_000),
-    Budget("docs", "", 12_200),  # the aim is 12,000
+    Budget("docs", "", 12_350),  # the aim is 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
     ("run producer_consumer", 72),
     ("verify producer_consumer", 137),
-    ("check docs/examples/row_max.ptx", 162),
+    ("check docs/examples/row_max.ptx", 167),
 )
 
 
