@@ -1,6 +1,6 @@
 """What is claimed of every value of a word of a kernel's parameters, compared with values that are read one by one.
 
-``python tools/judge_sizes.py N [FIRST_SEED]``: N random kernels, whose trips mostly grow with ``n``. A value that was
+``python tools/judge_sizes.py N [FIRST_SEED]``: N random kernels, whose loops mostly grow with ``n``. A value that was
 not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says, operation
 by operation.
 """

@@ -117,6 +117,8 @@ class _Trial:
             if reading is None or reading.program.code in found or not accessing <= _accessing(reading):
                 continue
             again = reading.program
+            if len(again.code) != len(before.code):  # lanes of a warp are followed apart
+                continue
             repair = slip_repair(before, again)
             if repair.serialises or check(again, max_states=1).verdict is not Verdict.PROVED:
                 continue

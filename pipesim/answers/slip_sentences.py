@@ -19,7 +19,7 @@ _LONGEST = 24  #: opcode that is said in full
 
 
 def slip_repair(before: Program, after: Program) -> Repair:
-    """The change as one of the program: of the groups that roles leave pending, if it is no more than that."""
+    """The change as one of the program: of the groups that roles leave pending, if it is only that."""
     changed: dict[tuple[int, int, int], dict[str, None]] = {}
     for agent, code, new in zip(before.agents, before.code, after.code, strict=True):
         for op, now in zip(code, new, strict=False):

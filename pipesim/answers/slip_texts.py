@@ -108,7 +108,7 @@ class LineTexts:
         if at in self._on or each.opcode in ("bar", "barrier"):
             yield from self._other_guard(line)
         if on_mbarrier(each) and "init" not in each.modifiers:
-            less = _ASTRAY if far else 0.0  # what comes to a barrier of the finding, or leaves it
+            less = _ASTRAY if far else 0.0  # what reaches a barrier of the finding, or leaves it
             yield from ((cost - less, what, new) for cost, what, new in self._other_barrier(at, line))
         commas = line.operands.find(",") if self._uses.writes[at] else -1
         for start, token in line.tokens():

@@ -102,7 +102,7 @@ def _files(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch, fo
 COMMAND = Command(
     "autopsy",
     "what a core dump of a kernel that hangs says: who waits for whom",
-    "Read a core dump that the driver wrote of a GPU: where each warp stands and what it waits for, what each barrier "
+    "Read a core dump that the driver wrote of a GPU: where each warp is and what it waits for, what each barrier "
     "lacks, who could have supplied it, and where that warp is now. No GPU and no driver is needed.",
     _arguments,
     _carry_out,

@@ -1,4 +1,4 @@
-"""``pipesim hang``: run a program, and when it hangs on the GPU, take a core dump of each of its processes."""
+"""``pipesim hang``: run a program, and when its kernels hang, take a core dump of each of its processes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _warn_without_driver() -> None:
 
 COMMAND = Command(
     "hang",
-    "run a program, and when it hangs on the GPU, say who waits for whom",
+    "run a program, and when its kernels hang, say who waits for whom",
     "Run a program on a machine with a GPU, and when it hangs (nothing moves for --after seconds, or a person asks), "
     "have the driver write a core dump of each of its processes, end it, and say who waits for whom, as autopsy does. "
     "The program is not changed, its kernels take no longer, and it has no limits. Exit code 5: it hung.",

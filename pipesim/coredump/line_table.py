@@ -30,7 +30,7 @@ class _LineProgram:
         self._data, self.at = data, at
 
     def take(self, size: int) -> int:
-        """A number of so many bytes. IndexError beyond the end."""
+        """A number of this many bytes. IndexError beyond the end."""
         if size < 0 or self.at + size > len(self._data):
             raise IndexError
         self.at += size

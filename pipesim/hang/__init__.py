@@ -1,1 +1,1 @@
-"""A program that hangs on a GPU: it is run with core dumps on request, watched, and dumped when it stands still."""
+"""A program whose kernels hang: it is run with core dumps on request, watched, and dumped when it makes no progress."""

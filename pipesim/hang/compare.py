@@ -1,4 +1,4 @@
-"""What the dumps of one program say, and which say the same: of many ranks the one that differs stands out."""
+"""What the dumps of one program say, and which say the same: of many ranks the one that differs is found."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ENABLE, PIPE, FILE = "CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "CUDA_COREDUMP_PIPE"
 FLAGS = "CUDA_COREDUMP_GENERATION_FLAGS"
 WATCHER = "PIPESIM_HANG"  #: the process that watches
 #: Left out of a dump: copies of the machine code, what can be as large as the GPU's memory, and the constant banks. If
-#: only the banks are kept of these, driver 580 fails on some kernels: the file ends behind the banks, always.
+#: only the banks are kept of these, driver 580 fails on some kernels: the file ends after the banks, always.
 LEFT_OUT = "skip_nonrelocated_elf_images,skip_global_memory,skip_local_memory,skip_constbank_memory"
 LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
 
@@ -29,7 +29,7 @@ def dump_environment(
 ) -> dict[str, str]:
     """The environment of a program whose processes can be dumped to ``folder``, each as ``core.HOST.PID``.
 
-    ``pipes``: another folder, for the pipes, which the driver leaves behind. ``memory``: with global and local memory.
+    ``pipes``: another folder, for the pipes, which the driver leaves there. ``memory``: with global and local memory.
     """
     mine = {ENABLE: "1", PIPE: f"{pipes}/%h.%p", FILE: f"{folder.resolve()}/core.%h.%p", WATCHER: str(os.getpid())}
     return {**environment, **({} if memory else {FLAGS: LEFT_OUT}), **mine}

@@ -21,8 +21,8 @@ class HangWatch:
 
     ``after``: seconds in which no process that has a CUDA context, and none that it has started, has read or written a
     byte, begun or ended; None: as long as a person likes. What a GPU does cannot be seen from outside, so a program
-    that computes for so long without a word counts as one that stands still. ``tell`` gets what a person is to know
-    while the program runs.
+    that computes for so long without a word counts as one that makes no progress. ``tell`` gets what a person is to
+    know while the program runs.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class HangWatch:
             self.cause, self.dumps = cause, take_dumps(program)
         elif cause is not None:
             self._asked = False
-            self._tell("no process of the program has a CUDA context that can be dumped: it goes on")
+            self._tell("no process of the program has a CUDA context that can be dumped: it continues")
 
     def _due(self, program: int) -> HangCause | None:
         if self._asked:
@@ -66,7 +66,7 @@ class HangWatch:
 def dump_now(process: int) -> tuple[ProcessDump, ...] | None:
     """Have a program dumped by another terminal's wish.
 
-    None where ``pipesim hang`` watches it: that process is told to, and says what it found. Otherwise the program was
+    None where ``pipesim hang`` watches it: that process does it, and says what it found. Otherwise the program was
     started with the driver's variables, and this process does it. UsageError if neither is so.
     """
     everyone = tree_of(process)

@@ -113,7 +113,7 @@ class Supplier:
     ``last_iteration`` describe its last one ("" and -1 when it never had one): an iteration counts the operations of
     this kind that the agent had made on this group of barriers before. ``last_trip`` is the iteration of the outermost
     loop that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's iterations come
-    from. ``waits_for`` names what blocks it, if anything. ``sure``: False if its next operation is behind a branch with
+    from. ``waits_for`` names what blocks it, if anything. ``sure``: False if its next operation is after a branch with
     a condition that is not known.
     """
 

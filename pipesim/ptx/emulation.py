@@ -127,7 +127,7 @@ _HANDED_OUT = (1, 2, 4, 8)
 
 
 class FewerTiles(NamedTuple):
-    """A policy with which other CTAs leave only so many ``tiles`` to the cluster, instead of the value ``used``."""
+    """A policy with which other CTAs leave only this many ``tiles`` to the cluster, instead of the value ``used``."""
 
     policy: str
     value: int

@@ -57,6 +57,7 @@ OTHERS = {
     "hwkernels/capture/subprocess_capture.py": "in a folder of its own, which only the two processes know",
     "hwkernels/rewriter/assemble.py": "in a folder of its own, which only ptxas reads",
     "hwkernels/source_recorder/table_file.py": "in a folder of its own, read back at once",
+    "pipesim/cli/autopsy.py": "it has a kernel and its launch file saved, by a method of that name",
     "pipesim/launches/observe/site/sitecustomize.py": "a note in the spool folder: of a cut line the reader says so",
 }
 

@@ -1,1 +1,1 @@
-"""What a core dump of a kernel that hangs says: where each warp stands, what it waits for, and who could supply it."""
+"""What a core dump of a kernel that hangs says: where each warp is, what it waits for, and who could supply it."""

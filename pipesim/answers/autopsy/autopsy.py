@@ -1,4 +1,4 @@
-"""``autopsy``: the launches of a core dump, their CTAs grouped by how they stand, and who waits for whom in each."""
+"""``autopsy``: the launches of a core dump, their CTAs grouped by how they are, and who waits for whom in each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pipesim.ptx.source_owner import is_library
 _BY_NOBODY = frozenset({WaitsFor.NOTHING, WaitsFor.SLEEP, WaitsFor.UNKNOWN})
 _WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
 _MOST_CTAS, _MOST_WARPS = 16, 32  #: of a cluster and of a CTA: what a damaged dump has beyond them is left out
-_MOST_WALKED = 4  #: groups of CTAs whose warps are walked through their code
+_MOST_WALKED = 4  #: groups of CTAs whose warps are followed through their code
 _WARP_GROUP = 4  #: warps that execute setmaxnreg together
 
 
@@ -113,7 +113,7 @@ class _Dump:
 
 @dataclass(frozen=True)
 class PlacedWarp:
-    """Lanes of a warp that stand together, with the warp's number, and its name in a report."""
+    """Lanes of a warp that are together, with the warp's number, and its name in a report."""
 
     name: str
     cta: DumpCta
@@ -132,7 +132,7 @@ class Unit:
 
     @cached_property
     def placed(self) -> tuple[PlacedWarp, ...]:
-        """Where the lanes of its warps stand, in the order of the warps' numbers."""
+        """Where the lanes of its warps are, in the order of the warps' numbers."""
         found = []
         for cta in self.ctas:
             rank = _rank(self.grid, cta)
@@ -146,13 +146,13 @@ class Unit:
         return tuple(sorted(found, key=lambda each: (each.rank, each.number)))
 
     def _name(self, number: int, rank: int, lane: int = -1) -> str:
-        """A warp, or lanes of it that stand elsewhere, the first of which is ``lane``."""
+        """A warp, or lanes of it that are elsewhere, the first of which is ``lane``."""
         at = f"@{rank}" if self.size > 1 else ""
         return f"lanes of warp {number} from {lane}{at}" if lane >= 0 else f"warp/{number}{at}"
 
     @cached_property
     def looks(self) -> Hashable:
-        """What is equal for CTAs that hang alike: where their warps stand and for what, and the words of barriers."""
+        """What is equal for CTAs that hang alike: where their warps are and for what, and the words of barriers."""
         return (
             tuple(
                 (p.rank, p.number, len(p.standing.lanes), p.standing.offset, p.standing.waits, p.standing.parity,
@@ -331,7 +331,7 @@ class Unit:
         return Deadlock(tuple(blocked), self.ended, ring_names, cut=not known, one_sided=uneven)
 
     def described(self, alike: Sequence[Unit], *, walk: bool) -> DumpedCtas:
-        """What this CTA shows, for all that stand ``alike``."""
+        """What this CTA shows, for all that are ``alike``."""
         blocked = self.blocked
         names = {each.agent for each in blocked}
         others: dict[tuple[str, str], list[str]] = {}
@@ -362,7 +362,7 @@ class Unit:
 
 
 def _weight(waits: WaitsFor) -> int:
-    """Of lanes of one warp that stand apart, those that wait for other warps are named first."""
+    """Of lanes of one warp that are apart, those that wait for other warps are named first."""
     return {WaitsFor.LANES: 2, WaitsFor.NAMED: 1}.get(waits, 0)
 
 

@@ -1,6 +1,6 @@
-"""Where the lanes of a warp stand, by the instruction at their program counter, and what they wait for there.
+"""Where the lanes of a warp are, by the instruction at their program counter, and what they wait for there.
 
-Measured on H100 and H200: a lane that waits for an mbarrier or at ``BAR.SYNC`` stands behind that instruction, one in
+Measured on H100 and H200: a lane that waits for an mbarrier or at ``BAR.SYNC`` is after that instruction, one in
 ``UCGABAR_WAIT`` or ``WARPSYNC`` at it. A loop that only asks (``test_wait``, a load, a compare-and-swap,
 ``setmaxnreg.inc``) may stop anywhere in it, so the shortest way from the program counter back to it is looked at.
 """
@@ -45,7 +45,7 @@ class WaitsFor(Enum):
 
 @dataclass(frozen=True)
 class Standing:
-    """Lanes of one warp that stand together. ``offset``: in ``code``, of the instruction that waits.
+    """Lanes of one warp that are together. ``offset``: in ``code``, of the instruction that waits.
 
     ``address``: of an mbarrier within the shared memory of the CTA with this ``rank`` in the cluster, or of a word of
     memory; -1 if it is not known. ``parity``: that was asked for. ``number`` and ``count``: of a named barrier with
@@ -137,7 +137,7 @@ _TOLD = frozenset({SassSync.SHARED_STORE, SassSync.BAR_SYNC})
 
 
 class Standings:
-    """Where the lanes of a dump stand. ``codes``: the machine code of the dump, by address."""
+    """Where the lanes of a dump are. ``codes``: the machine code of the dump, by address."""
 
     def __init__(self, dump: CoreDump, codes: Sequence[MachineCode], *, wide: bool) -> None:
         self._dump = dump
@@ -238,9 +238,9 @@ def _is_rewritten(flow: CodeFlow, index: int, at: int) -> bool:
 
 
 def _behind(flow: CodeFlow, index: int) -> int:
-    """The instruction behind which lanes at ``index`` wait, -1 if there is none.
+    """The instruction after which lanes at ``index`` wait, -1 if there is none.
 
-    ``BAR.SYNC.DEFER_BLOCKING`` lets a warp go on for a few instructions that others do not notice.
+    ``BAR.SYNC.DEFER_BLOCKING`` lets a warp continue for a few instructions that others do not notice.
     """
     for before in range(index - 1, max(index - 1 - _DEFERRED, -1), -1):
         sync = flow.syncs[before]
@@ -251,7 +251,7 @@ def _behind(flow: CodeFlow, index: int) -> int:
 
 
 def lane_state(dump: CoreDump, warp: DumpWarp, lanes: Sequence[DumpLane], index: int, *, wide: bool) -> LaneState:
-    """Lanes that stand together, with the registers and predicates that the dump has of them."""
+    """Lanes that are together, with the registers and predicates that the dump has of them."""
     state = LaneState(sum(1 << lane.lane for lane in lanes), index)
     own = {lane.lane: dump.registers(warp, lane) for lane in lanes}
     said = {lane.lane: dump.predicates(warp, lane) for lane in lanes}

@@ -1,6 +1,6 @@
 """Who could supply what a barrier lacks, what each warp gave it before, and why that was not enough.
 
-All of it is read off the walks of the warps: a warp whose way is not known supplies nothing that is named here.
+All of it is read off the paths of the warps: a warp whose way is not known supplies nothing that is named here.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def one_sided(
 
 
 def threads_that_come(standing: Standing, warps: Sequence[WalkedWarp], rank: int) -> int:
-    """The threads that ever come to a named barrier, -1 if the way of some warp is not known."""
+    """The threads that ever reach a named barrier, -1 if the way of some warp is not known."""
     needs = needs_of(standing, (0, 0), None)
     if not _is_known(needs["arrival"], warps):
         return -1

@@ -1,7 +1,7 @@
-"""What each warp did before the kernel stopped, and would do next, found by walks through its machine code.
+"""What each warp did before the kernel stopped, and would do next, found by following its machine code.
 
-A walk from the kernel's entry is known to come to where the dump shows the warp by the registers that it has there:
-those that are known are the same. A walk on from there begins with the registers of the dump.
+A path from the kernel's entry is known to reach where the dump shows the warp by the registers that it has there:
+those that are known are the same. Continued from there it begins with the registers of the dump.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent, Walk, WalkEnd, WarpCode, comes_to
 from pipesim.coredump.sass.word import SIZE
 
-_MOST_BEHIND, _MOST_AHEAD = 12_000, 4_000  #: instructions of a walk from the entry, and of one on from the dump
+_MOST_BEHIND, _MOST_AHEAD = 12_000, 4_000  #: instructions of a path from the entry, and of one on from the dump
 _ALL_BEHIND, _ALL_AHEAD = 160_000, 60_000  #: of all warps of a CTA or a cluster: a second or two
 _WINDOW = 24
 _TID, _CTAID, _LANE, _RANK, _HIGH = (0x21, 0x22, 0x23), (0x25, 0x26, 0x27), 0x00, 0x88, 0x2F
-#: What lanes stand at, as a walk meets it.
+#: What lanes are at, as a path meets it.
 _MET = {
     WaitsFor.PRIMARY: SassSync.PRIMARY_WAIT,
     WaitsFor.MBARRIER: SassSync.WAIT, WaitsFor.NAMED: SassSync.BAR_SYNC, WaitsFor.CLUSTER: SassSync.CLUSTER_WAIT,
@@ -30,7 +30,7 @@ _MET = {
     WaitsFor.WGMMA: SassSync.WGMMA_WAIT,
 }  # fmt: skip
 
-#: Met by loads, which a walk does not stop at otherwise.
+#: Met by loads, which a path does not stop at otherwise.
 _ASKED = frozenset({WaitsFor.GLOBAL, WaitsFor.SHARED, WaitsFor.SLEEP})
 
 Barrier = tuple[int, int]  #: rank in the cluster, and address in the shared memory of that CTA
@@ -40,8 +40,8 @@ Barrier = tuple[int, int]  #: rank in the cluster, and address in the shared mem
 class WarpWalk:
     """A warp's way: ``behind`` it and ``ahead`` of it.
 
-    ``whole``: the walk from the entry came to where the warp stands, or to its end, without a branch that is not known.
-    ``lost``: it ended elsewhere; else what is behind is all that may have been. ``ends``: what is ahead is to its end.
+    ``whole``: the path from the entry reached where the warp is, or to its end, without a branch that is not known.
+    ``lost``: it ended elsewhere; else what it did is all that may have been. ``ends``: what is ahead is to its end.
     """
 
     behind: tuple[SyncEvent, ...]
@@ -52,7 +52,7 @@ class WarpWalk:
 
 
 class Walks:
-    """Walks of the ``warps`` of one CTA or cluster."""
+    """Paths of the ``warps`` of one CTA or cluster."""
 
     def __init__(self, dump: CoreDump, grid: DumpGrid, code: MachineCode, warps: int, *, wide: bool) -> None:
         self._most_behind = min(_MOST_BEHIND, _ALL_BEHIND // max(warps, 1))
@@ -61,7 +61,7 @@ class Walks:
         self._constants: dict[tuple[int, int, int], int | None] = {}
 
     def of(self, number: int, block: Dim, rank: int, warp: DumpWarp | None, standing: Sequence[Standing]) -> WarpWalk:
-        """The walk of one warp of a CTA; ``warp`` is None for one that has ended."""
+        """The path of one warp of a CTA; ``warp`` is None for one that has ended."""
         threads = self._threads(number)
         special: dict[int, Value] = {_LANE: tuple(range(LANES)), _RANK: rank, _HIGH: 0}
         special |= {each: together([threads[n][k] for n in range(LANES)]) for k, each in enumerate(_TID)}
@@ -151,7 +151,7 @@ def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
 def _stands(
     code: WarpCode, lanes: LaneState, event: SyncEvent, lane: int, standing: Standing, own: Sequence[int]
 ) -> bool:
-    """Whether a walk is where the dump shows a lane: at such a wait, with the same operands, and on to its place with
+    """Whether a path is where the dump shows a lane: at such a wait, with the same operands, and on to its place with
     the same registers.
     """
     if standing.code is None:

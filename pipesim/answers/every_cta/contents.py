@@ -63,7 +63,7 @@ def _of(terms: Terms, condition: Condition) -> Constraint:
 
 
 def _instead(terms: Terms, condition: Condition) -> Iterator[Constraint]:
-    """The ways in which a condition does not hold; no two of them at once."""
+    """The ways in which a condition does not hold; no two of them together."""
     form = Form(0, terms)
     if condition.low > form.low:
         yield Constraint(terms, -NO_BOUND, condition.low - 1)

@@ -32,7 +32,7 @@ def anatomies(target: Target, program: Program, rank: int) -> tuple[Anatomy, ...
 
 
 def _without_numbers(part: Anatomy) -> Anatomy:
-    """Without how often something is done, which the trips of loops decide."""
+    """Without how often something is done, which loops decide."""
     groups = [
         replace(
             group,

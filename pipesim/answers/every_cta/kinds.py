@@ -227,7 +227,7 @@ class EveryCta:
 def _first_of_each(
     runs: Sequence[FreeInputs], places: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]
 ) -> np.ndarray:
-    """The first of each of the clusters that can not be told apart by what runs have asked; their numbers in places."""
+    """The first of each of the clusters between which nothing that runs have asked differs; their numbers in places."""
     import numpy as np
 
     evaluation = Evaluation(places)

@@ -33,8 +33,8 @@ class _Looked:
 class OtherLaunches:
     """The same kernel in other CTAs, with other contents of free arrays, and where other CTAs leave fewer tiles.
 
-    Each that does something new is a target. After :meth:`begin`; :meth:`judge` says what the verdict on each is before
-    the next is asked for. Nothing is asked about other CTAs where the launch names one. ``policies``: with which values
+    Each that does something new is a target, after :meth:`begin`. The verdict on each is given before the next is asked
+    for. Nothing is asked about other CTAs where the launch names one. ``policies``: with which values
     the kernel was checked.
     """
 

@@ -15,14 +15,14 @@ from pipesim.ptx.free.varying import FreeInputs
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
 
-MOST_TILES = 64  #: of one walk through pairs of kinds
+MOST_TILES = 64  #: of one path through pairs of kinds
 MOST_WALKS = 8
 
 
 def kinds_of_tiles(
     runs: Sequence[FreeInputs], array: FreeArray, place: Mapping[str, np.ndarray], most: int
 ) -> np.ndarray:
-    """The kind of each tile, by its number: those that runs cannot tell apart by what they ask about one tile.
+    """The kind of each tile, by its number: those that runs cannot distinguish by what they ask about one tile.
 
     ``most``: tiles that are looked at. ``place``: of the cluster whose runs these are.
     """
@@ -43,7 +43,7 @@ def kinds_of_tiles(
 
 
 def walks(kinds: Sequence[int]) -> list[tuple[int, ...]]:
-    """Numbers of tiles that rise, in several walks: each kind follows each other one, and itself, where that can be.
+    """Numbers of tiles that rise, in several paths: each kind follows each other one, and itself, where that can be.
 
     After the last pair there are two more tiles, as far as any are left, since what is wrong shows later.
     """

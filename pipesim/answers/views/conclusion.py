@@ -118,7 +118,7 @@ class VerdictScope:
 
     ``assuming``: each assumption place by place, those of a kind together. ``policies``: with which of these values the
     kernel was checked, where other CTAs may leave it fewer tiles. ``contents``: the free arrays, with the values that
-    each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to so many of them;
+    each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to this many;
     -1: in all that were looked at, None: they are not free.
     """
 

@@ -15,7 +15,7 @@ class Purpose(Enum):
     COMPILE = "compile CUDA kernels, as capture does (NVRTC)"
     CAPTURE = "capture and verify with fresh traces of this GPU"
     LAUNCHES = "launches: catch the kernels that a program launches"
-    HANG = "hang: core dumps of a program that hangs on a GPU"
+    HANG = "hang: core dumps of a program whose kernels hang"
     TRITON = "launches.triton: launch files of Triton and Gluon kernels, without a GPU"
     TESTS = "pipesim's own tests"
 

@@ -61,7 +61,7 @@ class SyncInstruction:
     """One of them. ``register``: the operand that a kind has, -1 if none: of a wait the word with the parity in bit 31,
     of an expect the bytes, of an arrive the count, of a named barrier its number; ``threads``: the register with those.
 
-    ``number``: an immediate in its place: the named barrier, pending groups, registers. ``count``: threads of a named
+    ``number``: an immediate instead: the named barrier, pending groups, registers. ``count``: threads of a named
     barrier (0: all of the CTA). ``arrives``: an arrive, 0 of an expect_tx alone. ``expects``: it raises the bytes.
     """
 

@@ -1,7 +1,7 @@
-"""A walk of a warp through its code: what it synchronises on the way, with the addresses and values that it has there.
+"""The path of a warp through its code: what it synchronises on it, with the addresses and values that it has there.
 
-Every wait is taken to end. Where a branch depends on what is not known, such as a load of global memory, the walk of
-those lanes goes both ways, each once. Lanes that part walk on by themselves.
+Every wait is taken to end. Where a branch depends on what is not known, such as a load of global memory, the path of
+those lanes goes both ways, each once. Lanes that part are followed separately.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _TURNS = frozenset({SassSync.BRANCH, SassSync.EXIT, SassSync.CALL})
 
 
 class WalkEnd(Enum):
-    """Why a walk is over."""
+    """Why a path is over."""
 
     EXIT = "the lanes end"
     STEPS = "it took as many steps as it may"
-    LOST = "where the code goes on is not known"
+    LOST = "where the code continues is not known"
     STOPPED = "it came where it was to stop"
 
 
 @dataclass(frozen=True, slots=True)
 class SyncEvent:
-    """One instruction that a walk came to: which, for how many lanes, and the values of its operands, None if unknown.
+    """One instruction that a path reached: which, for how many lanes, and the values of its operands, None if unknown.
 
     ``sure``: no branch before it went both ways. ``address``: of its barrier, as the first lane has it; ``addresses``
     of all lanes, where they differ. ``value``: of its register.
@@ -57,7 +57,7 @@ class _Decoded:
 
 
 class WarpCode:
-    """The code of a kernel, made ready to walk."""
+    """The code of a kernel, made ready to be followed."""
 
     def __init__(self, words: Sequence[Word], around: CodeInputs) -> None:
         self.words, self.around = words, around
@@ -127,7 +127,7 @@ def taken(lanes: LaneState, word: Word, condition: Value) -> Value:
 
 
 class Walk:
-    """A walk of lanes of one warp from where they stand, at one place or at several.
+    """A path of lanes of one warp from where they are, at one place or at several.
 
     ``stop``: asked at each event, with the lanes; where it says so, these lanes stay there. ``loads``: instructions
     that are events as well, although other warps do not notice them.
@@ -157,12 +157,12 @@ class Walk:
             if end is not None:
                 self.ends.append(end)
                 self._whole &= ~lanes.mask
-            stays = WalkEnd.STOPPED in self.ends  # lanes that wait for those that stand there wait on
+            stays = WalkEnd.STOPPED in self.ends  # lanes that wait for those that are there wait on
             if not self._open and self._parked and end is not WalkEnd.STEPS and not stays:
                 self._open.append(self._met())
 
     def _met(self) -> tuple[LaneState, bool]:
-        """Lanes that wait for each other at one place go on together."""
+        """Lanes that wait for each other at one place continue together."""
         at = min(lanes.pc for lanes, _ in self._parked)
         here = [each for each in self._parked if each[0].pc == at]
         self._parked = [each for each in self._parked if each[0].pc != at]
@@ -234,7 +234,7 @@ class Walk:
     def _turn(
         self, lanes: LaneState, sync: SyncInstruction, index: int, condition: Value, *, sure: bool
     ) -> tuple[WalkEnd | None, bool]:  # fmt: skip
-        """A branch or an end: lanes for which it is not taken go on, the others there; unknown ones both ways."""
+        """A branch or an end: lanes for which it is not taken continue, the others there; unknown ones both ways."""
         word = self._code.words[index]
         if sync.kind is SassSync.CALL or word.opcode not in (0x947, 0x547, 0x94D):
             lanes.pc = index + 1

@@ -13,7 +13,7 @@ from pipesim.ptx.text.module import Param
 
 _MOST_ALIGN = 1 << 12
 _RESERVED = 1024  #: bytes of shared memory that the system keeps for itself
-_MOST_CONTENTS = 1 << 16  #: bytes behind a pointer, if the synchronisation may depend on them
+_MOST_CONTENTS = 1 << 16  #: bytes after a pointer, if the synchronisation may depend on them
 _SPACE = 40  #: bits below those that all addresses of a process share
 _ROUNDED = 128  #: bytes to which the shared memory of a CTA is rounded up
 

@@ -57,7 +57,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                 yield rank, Repair(K.SYNC, role, group, count, 0, at=site)
                 if len(numbers) == 1 and numbers[0] not in numbers_of(
                     program, mine[0]
-                ):  # which others may meet at once
+                ):  # which others may meet together
                     yield rank, Repair(K.SYNC, role, group, count, 2, at=site)
             arrives = set(numbers) <= set(arrived_at(program, role))  # it could as well do so once more, before
             yield 4 if arrives else 7, Repair(K.PRIME, role, group, count)

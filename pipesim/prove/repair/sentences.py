@@ -118,7 +118,7 @@ def _fence(r: Repair) -> str:
 
 def _drop(r: Repair) -> str:
     if r.value == 3:
-        return f"{r.role} expects the bytes of a stage at once, with one arrive on {r.group}, not part by part"
+        return f"{r.role} expects the bytes of a stage together, with one arrive on {r.group}, not part by part"
     if r.value == 2:
         does = "commits to" if r.at.op == Op.COMMIT else "arrives on"
         return f"{r.role} {does} {r.group} once for each stage, after its last use of it, not after each"

@@ -1,13 +1,13 @@
 """A loop that a word of the launch lengthens: whether every further lap of it is the same, by what the code computes.
 
 The word is a value and ``m`` times what one lap takes, where ``m`` is a free input from 0 on. The run is that of
-``m`` 0. It is watched for a moment at which the cluster stands as it stood before, after a lap that compared something
+``m`` 0. It is watched for a moment at which the cluster is where it was before, after a lap that compared something
 with ``m``. From there on each register is an expression of ``t``, the laps before this one, and ``u``, those after it:
 ``m`` becomes ``t + u``, and what the last laps added to the register is added ``t`` times. If the next lap leaves the
 state in which ``t`` is one more and ``u`` one less, without having decided anything on either, it is the same lap for
-every ``t`` and ``u``: the code is the evidence. Behind it ``u`` is 0 and ``t`` is ``m``.
+every ``t`` and ``u``: the code is the evidence. After it ``u`` is 0 and ``t`` is ``m``.
 
-What is compared is all that the emulation of a warp depends on; what it cannot compare is unknown behind the lap.
+What is compared is all that the emulation of a warp depends on; what it cannot compare is unknown after the lap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.warp import EmulatedWarp
 
 MOST_LENGTH = 1 << 29  #: of a word of which it is shown what it lengthens
-_TOKENS = 1 << 62  #: states of barriers are numbers from here on, which stand for a barrier and its phase
+_TOKENS = 1 << 62  #: states of barriers are numbers from here on, which mean a barrier and its phase
 _LEFT = Unknown(Leaf("a value that a lap of a loop leaves", 0))
 _SAME = constant(0)
 Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane; None: it cannot be said
@@ -162,7 +162,7 @@ def _slots(cluster: Cluster) -> Iterator[Slot]:
 
 
 def _stands(cluster: Cluster) -> object:
-    """Where the cluster stands: everything that decides what happens next, beside values, and as phases go on."""
+    """Where the cluster is: everything that decides what happens next, beside values, and as phases continue."""
     barriers = tuple((place, s.expected, s.pending, s.tx, s.done & 1, s.life) for place, s in cluster.barriers.items())
     named = tuple((key, each.arrived, each.all_of_cta) for key, each in cluster.named.items())
     flights = tuple((each.agent, each.position) for each in cluster.flights)

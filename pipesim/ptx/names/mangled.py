@@ -92,7 +92,7 @@ class _MangledReader:
         return self.text[length.end() : end]
 
     def arguments(self) -> list[str]:
-        """``I … E``, packs in their place."""
+        """``I … E``, packs instead."""
         if not self._takes("I"):
             raise _NotRead
         found: list[str] = []

@@ -265,7 +265,7 @@ def _waits(blocked: BlockedAgent, names: str, agents: int) -> str:
 
 
 def is_alone(blocked: BlockedAgent) -> bool:
-    """Whether what it waits for is no barrier, so that nothing counts what is missing."""
+    """Whether what it waits for is not a barrier, so that nothing counts what is missing."""
     return not blocked.count and blocked.phase_now < 0
 
 

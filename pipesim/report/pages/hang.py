@@ -37,9 +37,9 @@ def _words(dump: ProcessDump) -> str:
 
 
 def _group_lines(group: DumpsAlike, width: int, *, alone: bool) -> list[str]:
-    """``ranks 0 and 2 stand as follows``, and the autopsy."""
+    """``ranks 0 and 2 are in the same state``, and the autopsy."""
     several = len(group.dumps) > 1
-    head = f"{_names(group.dumps)} {'stand alike, as follows' if several else 'stands as follows'}"
+    head = f"{_names(group.dumps)} {'are in the same state' if several else 'is in this state'}"
     lines = [] if alone else [*wrap(head, width), ""]
     if group.autopsy is None:
         return [*lines, *wrap(f"cannot be read: {group.problem}", width, f"{UNSURE} ")]
