@@ -216,7 +216,7 @@ what is possible here
     and GPU)
   ✗ launches: catch the kernels that a program launches (needs extra gpu, driver
     and GPU)
-  – hang: core dumps of a program that hangs on a GPU (needs driver and GPU)
+  – hang: core dumps of a program whose kernels hang (needs driver and GPU)
   ✓ launches.triton: launch files of Triton and Gluon kernels, without a GPU
   ✓ pipesim's own tests
 

@@ -343,7 +343,7 @@ _KERNELS = [
         right_ring, "expects_in_parts", "OVER_ARRIVAL",
         {EXPECT: f"for _ in range(2): {EXPECT.replace('TILE', 'TILE // 2')}"},
         "initialise full with a count of 2 instead of 1",
-        "producer expects the bytes of a stage at once, with one arrive on full, not part by part",
+        "producer expects the bytes of a stage together, with one arrive on full, not part by part",
     ),
     _in(
         right_ring, "nothing_for_the_last", "DEADLOCK",
