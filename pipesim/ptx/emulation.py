@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from pipesim.errors import LaunchFileError
@@ -196,7 +197,7 @@ def _emulate(
 ) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     image, constants, inputs = Image(launch, kernel.entry), Constants(kernel.module), FreeInputs(fixed=limits.one_cta)
-    misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, image.remainder)
+    misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, partial(image.remainder, inputs))
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
     spent = 0
 

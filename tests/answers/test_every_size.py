@@ -6,19 +6,30 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipesim.answers.check import check
+from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_size.classes import AnyWord, SizeClasses
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
+from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
+from pipesim.prove.any_size.family import Stop
 from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import FreeRange, Launch, Number, Parameter
+from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.check import check_lines
 from pipesim.report.sentences.check import ctas_words, sizes_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import ring_of_cta
+from tests.support.small_ptx import text_of
+
+PATTERN = frozenset({Assumption.PATTERN})
 
 #: A stage for every four of n, and for what is left.
 TILES = " add.u32 %r30, %r22, 3;\n shr.u32 %r30, %r30, 2;\n"
@@ -66,6 +77,35 @@ def test_a_count_in_global_memory_is_not_shown_to_repeat(tmp_path: Path) -> None
     count = "ld.global.u32 %r54, [%rd1+64]", "add.u32 %r59, %r54, 1", "st.global.u32 [%rd1+64], %r59"
     report = checked(ring(tmp_path, each="".join(f" @!%p1 {each};\n" for each in count)), "n")
     assert [(each.is_every, each.by_code) for each in report.ranges] == [(True, False)]
+    strict = ring(tmp_path, each="".join(f" @!%p1 {each};\n" for each in count)).with_strictness(PATTERN)
+    assert [(each.is_every, each.why) for each in checked(strict, "n").ranges] == [(False, Stop.RULED_OUT)]
+    (shown,) = checked(ring(tmp_path).with_strictness(PATTERN), "n").ranges
+    assert (shown.is_every, shown.by_code) == (True, True)
+
+
+def test_of_many_classes_the_last_ones_are_checked_as_well(tmp_path: Path) -> None:
+    more = " setp.eq.u32 %p4, %r22, 72;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;"
+    wrong = checked(ring(tmp_path, more, other=31), "n=4..80:4")
+    assert (wrong.verdict, "--set n=72" in wrong.refutations[0].command) == (Verdict.REFUTED, True)
+    (found,) = checked(ring(tmp_path), "n=4..80:4").ranges
+    assert (found.is_every, found.checked) == (True, 80)
+
+
+def test_values_are_of_one_class_only_if_they_align_copies_alike() -> None:
+    inputs, launch = FreeInputs(), Launch("kernel", (1, 1, 1), (32, 1, 1))
+    function = read_module(text_of("", ".param .u32 n"), "n.ptx").entries[0]
+    free = Parameter("n", Number("u32", 40, FreeRange(0, 4096, 4, "n")))
+    image = Image(replace(launch, parameters=(free,)), function)
+    assert image.remainder(inputs, 0, 4) == (16, 8)
+    values = np.arange(0, 20, dtype=np.int64)  # of 4 each
+    assert values[covered(inputs, {"n": values})].tolist() == [2, 6, 10, 14, 18]
+
+
+@pytest.mark.slow
+def test_no_size_is_claimed_of_a_kernel_that_is_handed_out_tiles() -> None:
+    """What it does with fewer of them, or with others, is looked at for the size of the launch alone."""
+    (found,) = checked(find("tests/ptx/kernels/gemm_clc-sm_100a.ptx"), "n=64..512:64").ranges
+    assert (found.is_every, found.why) == (False, Stop.HANDED_OUT)
 
 
 def test_a_run_beyond_the_limit_is_proved_by_smaller_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

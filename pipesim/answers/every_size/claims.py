@@ -15,7 +15,7 @@ from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
-_LAPS = 4  #: after which a class is where the code is to show that the lap repeats
+_LAPS = 3  #: after which a class is where the code is to show that the lap repeats
 _FAR = (47, 95)  #: numbers of classes that are compared with the lap: nothing is assumed for them
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
@@ -99,18 +99,17 @@ class WordClaim:
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
         self.by_code = True  #: whether the code shows that what repeats always does
-        self._repeats_at: dict[int, bool] = {}  # by the values of classes
+        self._repeats_at: dict[tuple[int, int], bool] = {}  # by the values of classes, and laps
         self._far: dict[int, SizeClass] = {}  # classes far beyond, by their least values
 
     def due(self) -> Iterator[SizeClass]:
-        """The classes on which the claim rests."""
+        """The classes on which the claim rests: all that were looked at, one after the other."""
         few = [each for n in range(_FEW_CLASSES) if (each := self.classes[n]) is not None]
         if not self.classes.complete:
             self._ctas = sorted({kind.cta for each in few for kind, _ in each.kinds})
             for cta in self._ctas:
                 self.found[cta] = self._verdict(cta)
-        upto = 1 + max(map(_end_of, self.found.values()), default=len(few) - 1)
-        yield from [each for n in range(upto) if (each := self.classes[n]) is not None]
+        yield from self.classes.known
 
     def _verdict(self, cta: int) -> EveryValue | SomeValues:
         places = self.classes.places_of(cta)
@@ -135,23 +134,29 @@ class WordClaim:
 
     def _is_shown(self, found: EveryValue, program: Callable[[SizeClass], Program | None], looked: Family) -> bool:
         """Whether the code shows that the lap is always the same, from a class of each of the lap's on."""
+        end = found.first + (_LAPS + 1) * found.lap
+        if self.classes[end - 1] is None:
+            return False
         known = self.classes.known
         lap = known[found.first + found.lap].value - known[found.first].value
-        for number in range(found.first + _LAPS * found.lap, found.first + (_LAPS + 1) * found.lap):
-            one = self._far_class(found, number)
-            there = None if one is None else program(one)
-            if one is None or there is None or not looked.covers(found, number, there):
+        if known[end - 1].last + self.classes.free.step - known[end - found.lap].value != lap:
+            return False
+        for number in range(end - found.lap, end):
+            one = known[number]
+            there = program(one)
+            ours = one.complete and {kind.cta for kind, _ in one.kinds} <= set(self._ctas)
+            if not ours or there is None or not looked.covers(found, number, there):
                 return False
-            if one.value not in self._repeats_at:
-                self._repeats_at[one.value] = self.classes.repeats(one, lap)
-            if not self._repeats_at[one.value]:
+            if (one.value, lap) not in self._repeats_at:
+                self._repeats_at[one.value, lap] = self.classes.repeats(one, lap)
+            if not self._repeats_at[one.value, lap]:
                 return False
         return True
 
     def _far_class(self, found: EveryValue, number: int) -> SizeClass | None:
         """The class of this number, if the classes repeat up to it; None where it is another one."""
         known = self.classes.known
-        if number <= found.checked:
+        if number < len(known):
             return known[number]
         laps, rest = divmod(number - found.first, found.lap)
         near, lap = known[found.first + rest], known[found.first + found.lap].value - known[found.first].value
@@ -160,7 +165,7 @@ class WordClaim:
             self._far[value] = self.classes.at(value)
         far = self._far[value]
         same = far.last - far.value == near.last - near.value and {k.cta for k, _ in far.kinds} <= set(self._ctas)
-        return far if same else None
+        return far if same and far.complete else None
 
     def _widths_repeat(self, found: EveryValue) -> bool:
         known = self.classes.known[: found.checked + 1]
@@ -182,20 +187,19 @@ class WordClaim:
     def proved(self) -> ProvedRange:
         """The values that are proved."""
         name, (low, high, step, *_), known = self.classes.name, self.classes.free, self.classes.known
-        whole = all(each.complete for each in known)
+        checked, whole = known[-1].last, all(each.complete for each in known)
+        if any(each.handed_out for each in known):
+            return ProvedRange(name, low, checked, why=Stop.HANDED_OUT, step=step, most=high)
         if self.classes.complete and whole:
             return ProvedRange(name, low, high, step=step, most=high)
-        checked = known[min(min(map(_end_of, self.found.values()), default=0), len(known) - 1)].last
         every = [each for each in self.found.values() if isinstance(each, EveryValue)]
         if not whole or len(every) < len(self.found):
             why = next((each.why for each in self.found.values() if isinstance(each, SomeValues)), Stop.OTHERWISE)
             why = Stop.TOO_LARGE if self.classes.limited else why
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
+        if not self.by_code and not self.classes.may_repeat:
+            return ProvedRange(name, low, checked, why=Stop.RULED_OUT, step=step, most=high)
         lap = self._lap(every)
         first = known[max(each.first for each in every)].value
         far = () if self.by_code else tuple(sorted(self._far))
         return ProvedRange(name, low, checked, first, lap, far=far, step=step, most=high, by_code=self.by_code)
-
-
-def _end_of(found: EveryValue | SomeValues) -> int:
-    return found.checked if isinstance(found, EveryValue) else max(found.checked, found.fails, 0)

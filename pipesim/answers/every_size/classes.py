@@ -14,6 +14,7 @@ from pipesim.answers.every_cta.conditions import covered, holds_to
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
+from pipesim.model.coverage import Assumption
 from pipesim.model.program import Program
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import FreeRange
@@ -54,13 +55,15 @@ class AnyWord(NamedTuple):
 class SizeClass:
     """Values that do the same as the first of them, which is ``value``; ``last``: the last one.
 
-    ``kinds``: the kinds of CTAs, each with what it does. ``complete``: every CTA is of one of them.
+    ``kinds``: the kinds of CTAs, each with what it does. ``complete``: every CTA is of one of them. ``handed_out``: it
+    is handed out tiles, of which other numbers were not looked at.
     """
 
     value: int
     last: int
     kinds: tuple[tuple[CtaKind, Program], ...]
     complete: bool
+    handed_out: bool = False
 
     def program_of(self, cta: int, places: dict[str, np.ndarray]) -> Program | None:
         """What a CTA does, whose free inputs these are; None if it is of none of the kinds."""
@@ -122,12 +125,16 @@ class SizeClasses:
                 correction=f"leave --any out and give values with --set, or leave {next(iter(every.arrays))} as it is",
             )
         alone = first.kernel.launch.cta is not None
-        made = [first.program, *([] if alone else [other.program for other in every])]
-        programs = [program.with_strictness(self._target.strictness) for program in made]
+        programs, handed_out = [], False
+        for made in (first, *([] if alone else every)):
+            programs.append(made.program.with_strictness(self._target.strictness))
+            asked = made.launch_control is not None and made.kernel.launch.policies.launch_control is None
+            handed_out = handed_out or asked or bool(made.fewer_tiles)
         self._spent += sum(kind.instructions for kind in every.kinds)
         places = every.place_of(first.kernel.launch) if alone else every.all_places()
         last = self._last_of(every.kinds, places, self.free)
-        return SizeClass(value, last, tuple(zip(every.kinds, programs, strict=True)), alone or every.complete)
+        kinds = tuple(zip(every.kinds, programs, strict=True))
+        return SizeClass(value, last, kinds, alone or every.complete, handed_out)
 
     def repeats(self, one: SizeClass, lap: int) -> bool:
         """Whether the code shows for every CTA that any number of times ``lap`` more than a value is as many laps more.
@@ -145,6 +152,11 @@ class SizeClasses:
         most = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
         whole = kernel.launch.cta is not None or every.complete
         return shown and whole and most >= one.last
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it may be assumed that what repeats continues."""
+        return Assumption.PATTERN not in self._target.strictness
 
     def places_of(self, cta: int) -> dict[str, np.ndarray]:
         """The free inputs of a CTA."""

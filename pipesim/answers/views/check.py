@@ -167,7 +167,7 @@ class ProvedRange:
     @property
     def is_every(self) -> bool:
         """Whether every value is proved: one by one, or with those that repeat."""
-        return self.lap > 0 or (self.step > 0 and self.checked >= self.most)
+        return self.lap > 0 or (self.step > 0 and self.why is None and self.checked >= self.most)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ class Stop(Enum):
     OTHERWISE = "the given program does not continue the pattern"
     CHANGES = "its pattern changes there"
     RULED_OUT = "that the pattern continues may not be assumed"
+    HANDED_OUT = "other tiles that the kernel may be handed out are not looked at there"
 
 
 @dataclass(frozen=True)

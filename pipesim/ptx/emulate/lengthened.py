@@ -7,7 +7,8 @@ with ``m``. From there on each register is an expression of ``t``, the laps befo
 state in which ``t`` is one more and ``u`` one less, without having decided anything on either, it is the same lap for
 every ``t`` and ``u``: the code is the evidence. After it ``u`` is 0 and ``t`` is ``m``.
 
-What is compared is all that the emulation of a warp depends on; what it cannot compare is unknown after the lap.
+What is compared is what the values and waits of warps depend on; what it cannot compare is unknown after the lap. The
+operations of a lap, with what is under way at its ends, are compared by the proof, at the sizes that are looked at.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class LengthenedLoop:
     @property
     def shown(self) -> bool:
         """Whether there was such a loop, and each of its laps is the same."""
-        mine = self._times > 0 and self._inside is None and not self._fails and not self._cluster.boxless.uses
+        mine = self._times > 0 and self._inside is None and not self._fails
+        if self._cluster.boxless.uses or self._cluster.image.odd_lap:
+            return False
         return mine and not any(_has(Form(0, terms), self._is_mine) for terms in self._inputs.conditions)
 
     def _is_mine(self, atom: Atom) -> bool:
@@ -179,7 +182,17 @@ def _stands_at(warp: EmulatedWarp) -> object:
         for each in warp.frames
     )
     groups = tuple((each.issued, each.loose, each.apart) for each in warp.groups.values())
-    rest = warp.uncommitted, warp.to_part, warp.maybe, warp.whole, warp.ended_lanes, warp.joins, len(warp.local.words)
+    under_way = len(warp.tensor_reads), len(warp.tensor_writes)
+    rest = (
+        under_way,
+        warp.uncommitted,
+        warp.to_part,
+        warp.maybe,
+        warp.whole,
+        warp.ended_lanes,
+        warp.joins,
+        len(warp.local.words),
+    )
     return warp.status, warp.pc, warp.mask, frames, groups, rest
 
 

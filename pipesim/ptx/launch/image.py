@@ -48,6 +48,7 @@ def encode_value(kind: str, value: int | float) -> bytes:
 
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
+_ALIGNED = 16  #: bytes, to which copies are aligned at most
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
 
 
@@ -138,6 +139,7 @@ class Image:
         self._regions = [Region(PARAMETERS, "parameters")]
         self.free: dict[str, FreeArray] = {}
         self.free_words: dict[int, FreeWord] = {}  #: by the address of the first byte
+        self.odd_lap = False  #: whether an alignment depends on a word of which a lap more has another remainder
         self._contents = launch.contents
         require_parameters(launch, function)
         self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
@@ -210,13 +212,18 @@ class Image:
         inputs.require_range(form, 0, most)
         return inputs.integer(now, form)
 
-    def remainder(self, offset: int, size: int) -> tuple[int, int]:
+    def remainder(self, inputs: FreeInputs, offset: int, size: int) -> tuple[int, int]:
         """What is sure of this many bytes of the parameters: a power of two, and the value modulo it; of a pointer
-        only its alignment.
+        only its alignment. Of a word that may have other values they have to have this remainder as well.
         """
         value = self.parameter(offset, size)
         if value is None:
             return 1, 0
+        for at, word in self.free_words.items():
+            if at < PARAMETERS + offset + size and PARAMETERS + offset < at + word.size:
+                int(word.value(word.free.name or self.place(at), inputs) % _ALIGNED)
+                self.odd_lap = self.odd_lap or word.free.lap % _ALIGNED > 0
+                return _ALIGNED, value % _ALIGNED
         region = self._region(value)
         return (1 << 8 * size, value) if region is None else (region.align, 0)
 
