@@ -34,8 +34,8 @@ class Budget:
 
 BUDGETS = (
     Budget(
-        "pipesim", ".py", 105_700
-    ),  # the aim is 78,000; what verdicts cover added 15,000, core dumps 4,200, slips 1,200
+        "pipesim", ".py", 110_300
+    ),  # the aim is 78,000; what verdicts cover added 15,000, core dumps 4,800, slips 1,500, global memory 3,500
     Budget("hwkernels", ".py", 7_900),
     Budget("tests", ".py", 69_700),  # the aim is 62,000
     Budget("tools", ".py", 9_000),
