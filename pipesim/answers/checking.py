@@ -225,10 +225,6 @@ class SteppedCheck:
                 return found
             self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
         self._ranges, self._together = list(every.ranges), every.together
-        repeated = [each for each in self._ranges if each.lap and not each.by_code]
-        self._assumed += tuple(
-            Assumed(Assumption.PATTERN, f"{each.parameter}: values beyond {each.checked:,}") for each in repeated
-        )
         return proved
 
     def _in_other_launches(self, first: Check) -> Check:
@@ -360,10 +356,24 @@ class SteppedCheck:
             left_out=self.left_out,
             scope=self._scope(),
             kinds=() if self._size else self._others.kinds(),
-            undecided=self._others.undecided or bool(asked.any_words and found.refutations),
+            undecided=self._others.undecided or bool(asked.any_words and found.refutations) or self._some_values,
             open_word=self._others.open_word,
             cut=self._cut,
         )
+
+    @property
+    def _some_values(self) -> bool:
+        """Whether every value of a word was asked for, and only some are proved."""
+        found = {each.parameter: each for each in self._ranges}
+
+        def is_answered(word: AnyWord) -> bool:
+            shown = found.get(word.name)
+            if shown is None:
+                return False
+            return shown.is_every or (word.high is not None and shown.least <= word.low <= word.high <= shown.checked)
+
+        proved = self._found is not None and self._found.verdict is Verdict.PROVED
+        return proved and not all(map(is_answered, self._asked.any_words))
 
     # steps
 

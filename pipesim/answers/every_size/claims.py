@@ -16,7 +16,6 @@ from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 _LAPS = 3  #: after which a class is where the code is to show that the lap repeats
-_FAR = (47, 95)  #: numbers of classes that are compared with the lap: nothing is assumed for them
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
 
@@ -98,9 +97,7 @@ class WordClaim:
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
-        self.by_code = True  #: whether the code shows that what repeats always does
         self._repeats_at: dict[tuple[int, int], bool] = {}  # by the values of classes, and laps
-        self._far: dict[int, SizeClass] = {}  # classes far beyond, by their least values
 
     def due(self) -> Iterator[SizeClass]:
         """The classes on which the claim rests: all that were looked at, one after the other."""
@@ -124,12 +121,8 @@ class WordClaim:
             return found
         if not self._widths_repeat(found):
             return SomeValues(found.parameter, found.least, found.checked, -1, Stop.OTHERWISE)
-        self.by_code = self.by_code and self._is_shown(found, lambda one: one.program_of(cta, places), looked)
-        for number in () if self.by_code else _FAR:
-            far = self._far_class(found, number)
-            there = None if far is None else far.program_of(cta, places)
-            if there is None or not looked.covers(found, number, there):
-                return SomeValues(found.parameter, found.least, found.checked, -1, Stop.CHANGES)
+        if not self._is_shown(found, lambda one: one.program_of(cta, places), looked):
+            return SomeValues(found.parameter, found.least, found.checked, -1, Stop.NOT_SHOWN)
         return found
 
     def _is_shown(self, found: EveryValue, program: Callable[[SizeClass], Program | None], looked: Family) -> bool:
@@ -152,20 +145,6 @@ class WordClaim:
             if not self._repeats_at[one.value, lap]:
                 return False
         return True
-
-    def _far_class(self, found: EveryValue, number: int) -> SizeClass | None:
-        """The class of this number, if the classes repeat up to it; None where it is another one."""
-        known = self.classes.known
-        if number < len(known):
-            return known[number]
-        laps, rest = divmod(number - found.first, found.lap)
-        near, lap = known[found.first + rest], known[found.first + found.lap].value - known[found.first].value
-        value = near.value + laps * lap
-        if value not in self._far:
-            self._far[value] = self.classes.at(value)
-        far = self._far[value]
-        same = far.last - far.value == near.last - near.value and {k.cta for k, _ in far.kinds} <= set(self._ctas)
-        return far if same and far.complete else None
 
     def _widths_repeat(self, found: EveryValue) -> bool:
         known = self.classes.known[: found.checked + 1]
@@ -197,9 +176,6 @@ class WordClaim:
             why = next((each.why for each in self.found.values() if isinstance(each, SomeValues)), Stop.OTHERWISE)
             why = Stop.TOO_LARGE if self.classes.limited else why
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
-        if not self.by_code and not self.classes.may_repeat:
-            return ProvedRange(name, low, checked, why=Stop.RULED_OUT, step=step, most=high)
         lap = self._lap(every)
         first = known[max(each.first for each in every)].value
-        far = () if self.by_code else tuple(sorted(self._far))
-        return ProvedRange(name, low, checked, first, lap, far=far, step=step, most=high, by_code=self.by_code)
+        return ProvedRange(name, low, checked, first, lap, step=step, most=high)

@@ -14,7 +14,6 @@ from pipesim.answers.every_cta.conditions import covered, holds_to
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
-from pipesim.model.coverage import Assumption
 from pipesim.model.program import Program
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import FreeRange
@@ -152,11 +151,6 @@ class SizeClasses:
         most = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
         whole = kernel.launch.cta is not None or every.complete
         return shown and whole and most >= one.last
-
-    @property
-    def may_repeat(self) -> bool:
-        """Whether it may be assumed that what repeats continues."""
-        return Assumption.PATTERN not in self._target.strictness
 
     def places_of(self, cta: int) -> dict[str, np.ndarray]:
         """The free inputs of a CTA."""

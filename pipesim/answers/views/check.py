@@ -147,7 +147,7 @@ class ProvedRange:
     At the values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at
     which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that
     one fails. ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this far apart; 0 of a
-    trip count. ``by_code``: what the kernel computes shows that the lap is always the same.
+    trip count. That its lap is always the same is shown by what the kernel computes.
     """
 
     parameter: str
@@ -162,7 +162,6 @@ class ProvedRange:
     others: Mapping[str, int] = field(default_factory=dict)
     step: int = 0
     most: int = -1
-    by_code: bool = False
 
     @property
     def is_every(self) -> bool:
@@ -226,7 +225,8 @@ class CheckReport:
         """As the verdict is; a program of which each finding is waived, or not sure enough to fail, agrees."""
         if self.verdict is Verdict.REFUTED and self.refutations and not self.failing:
             return Conclusion.UNKNOWN if self.undecided else Conclusion.AGREES
-        return of_verdict(self.verdict)
+        proved_in_part = self.verdict is Verdict.PROVED and self.undecided
+        return Conclusion.UNKNOWN if proved_in_part else of_verdict(self.verdict)
 
     @property
     def failing(self) -> tuple[Counterexample, ...]:

@@ -65,6 +65,7 @@ class Stop(Enum):
     OTHERWISE = "the given program does not continue the pattern"
     CHANGES = "its pattern changes there"
     RULED_OUT = "that the pattern continues may not be assumed"
+    NOT_SHOWN = "the code does not show that what repeats there always does"
     HANDED_OUT = "other tiles that the kernel may be handed out are not looked at there"
 
 

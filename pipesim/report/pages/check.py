@@ -163,9 +163,7 @@ def _range(each: ProvedRange) -> str:
         return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
     if each.step:
         beyond = f"from {number(each.first)} on what happens repeats every {number(each.lap)}"
-        far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""
-        why = "shown by the code" if each.by_code else "assumed to continue"
-        return f"{values_of_word(each)}: {run}; {beyond}{far} ({why})"
+        return f"{values_of_word(each)}: {run}; {beyond} (shown by the code)"
     lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
     beyond = f"from {number(each.first)} on, every further {lap} one lap"
     far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""

@@ -53,7 +53,8 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
     name = report.heading.protocol
     match report.verdict:
         case Verdict.PROVED:
-            return f"proved: no schedule of {name} deadlocks or breaks a rule"
+            part = " for some of the sizes that were asked for" if report.undecided else ""
+            return f"proved{part}: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
             spared = f" {said}" if (said := spared_words(report)) else ""
             return f"refuted{spared}: {_fails_words(report, shown=shown)}"
@@ -286,16 +287,21 @@ def sizes_words(ranges: Sequence[ProvedRange]) -> str:
     """
     free = [f"{each.parameter}{_other_values(each)}" for each in ranges if each.lap and not each.step]
     words = [values_of_word(each) for each in ranges if each.step and each.is_every]
-    if words:
-        return f"for every {' or every '.join(words)}"
+    some = [f"{_values_to(each, each.checked)}, no further value" for each in ranges if each.step and not each.is_every]
+    if words or some:
+        return " or ".join((*(f"for every {each}" for each in words), *(f"for {each}" for each in some)))
     return f"for any number of {' or of '.join(free)}" if free else ""
 
 
 def values_of_word(each: ProvedRange) -> str:
     """``n from 64 to 4,096 in steps of 64``."""
+    return _values_to(each, each.most)
+
+
+def _values_to(each: ProvedRange, last: int) -> str:
     steps = f" in steps of {number(each.step)}" if each.step > 1 else ""
     name = f"word at byte {each.parameter}" if each.parameter[:1].isdigit() else each.parameter
-    return f"{name} from {number(each.least)} to {number(each.most)}{steps}"
+    return f"{name} from {number(each.least)} to {number(last)}{steps}"
 
 
 def _other_values(each: ProvedRange) -> str:
