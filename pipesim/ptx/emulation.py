@@ -20,11 +20,11 @@ from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.unread import touching_engines, touching_others
 from pipesim.ptx.flow.alignment import misaligned_copies
-from pipesim.ptx.flow.graph import graph_of
+from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
-from pipesim.ptx.flow.slice import slice_of
-from pipesim.ptx.flow.uses import uses_of
+from pipesim.ptx.flow.slice import Slice, slice_of
+from pipesim.ptx.flow.uses import Uses, uses_of
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import Image
@@ -77,15 +77,28 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     launch = fit_cluster(launch, entry)
     function = inline_calls(module, entry)
     graph, uses = graph_of(function), uses_of(function)
-    part = slice_of(function, graph, uses)
-    code = Code(function, Regions(function, graph, part.kept, uses, part.opaque), part)
-    code.effect_of = effect_of
+    code = _code(function, graph, uses, slice_of(function, graph, uses))
     early = read_too_early(function, graph, uses)
     loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]
     code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))
     products = [p for p, _ in early if function.body[p].opcode == "wgmma"]
     code.read_early = frozenset(p for p in products if read_on_every_way(function, graph, uses, p))
     return Kernel(module, launch, entry, function, code, early)
+
+
+def _code(function: Function, graph: Graph, uses: Uses, part: Slice) -> Code:
+    regions = Regions(function, graph, part.kept, uses, part.opaque, part.on_global)
+    code = Code(function, regions, part)
+    code.effect_of = effect_of
+    return code
+
+
+def on_global_memory(kernel: Kernel) -> Kernel:
+    """The kernel with the addresses of what accesses global memory followed as well; where it stops may differ."""
+    graph, uses = kernel.code.regions.graph, uses_of(kernel.function, global_memory=True)
+    code = _code(kernel.function, graph, uses, slice_of(kernel.function, graph, uses, global_memory=True))
+    code.loaded_at_once, code.read_early = kernel.code.loaded_at_once, kernel.code.read_early
+    return replace(kernel, code=code)
 
 
 def emulate(

@@ -7,7 +7,7 @@ recorded; whether it does the same in every schedule is the proof's question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -24,6 +24,7 @@ from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.global_accesses import GlobalAccesses
 from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.memory import Bytes, Items
@@ -154,6 +155,7 @@ class Cluster:
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
         self.misaligned: Mapping[int, str] = {}  #: copies whose address in global memory PTX does not allow
+        self.global_accesses = GlobalAccesses(self.recorder) if code.on_global else None
         self._items = 0
         self._interned: dict[object, int] = {}
         self.warps: list[EmulatedWarp] = []
@@ -405,8 +407,20 @@ class Cluster:
         """The results of an instruction are not known."""
         warp.write_results(step, Unknown(Leaf(what, step.instruction.line)))
 
+    def on_global(self, warp: EmulatedWarp, each: Instruction, address: Value, size: int) -> None:
+        """The lanes that execute access ``size`` bytes each of global memory, or of another one by its address."""
+        if self.global_accesses is not None and each.position in self.code.on_global:
+            sure = not warp.maybe and not warp.has_two_ways
+            self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
+
+    def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
+        """It is not known whether and how often a warp accesses global memory at these positions."""
+        if self.global_accesses is not None:
+            self.global_accesses.leave_open(positions, leaf)
+
     def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out: its results are not known."""
+        self.leave_open((step.instruction.position,), leaf)
         self.notes.left_out.setdefault(step.instruction.position, leaf.what if leaf else "an unknown value")
         for register in step.results:
             warp.R[register] = self.code.unknown_value(leaf)

@@ -154,6 +154,7 @@ class Code:
         self.body = function.body
         self.regions = regions
         self.kept, self.opaque, self.valued = part.kept, part.opaque, part.valued
+        self.on_global, self.untracked = part.on_global, part.untracked
         self.wanted = part.wanted
         self._writes = regions.uses.writes
         self.masks = masks_of_all_lanes(self.body, self._writes)  #: registers that name all lanes of a warp

@@ -62,7 +62,8 @@ class BranchRegion:
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
     ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared;
-    ``stores``: to local memory, which a load of this thread may see.
+    ``stores``: to local memory, which a load of this thread may see. ``on_global``: the positions of accesses to global
+    memory, where these are followed.
     """
 
     join: int
@@ -73,17 +74,25 @@ class BranchRegion:
     accesses: bool
     stores: bool
     has_loop: bool
+    on_global: frozenset[int]
 
 
 class Regions:
     """The regions of a function, each computed when it is first asked for."""
 
     def __init__(
-        self, function: Function, graph: Graph, kept: Collection[int], uses: Uses, opaque: Collection[int] = ()
+        self,
+        function: Function,
+        graph: Graph,
+        kept: Collection[int],
+        uses: Uses,
+        opaque: Collection[int] = (),
+        on_global: Collection[int] = (),
     ) -> None:
         self.function = function
         self.graph = graph
         self.kept = frozenset(kept)
+        self.on_global = frozenset(on_global)
         self.uses = uses
         self.changing = self.kept | frozenset(opaque)  #: positions whose registers matter
         self._regions: dict[int, BranchRegion] = {}
@@ -183,7 +192,8 @@ class Regions:
         noticed = any(makes_others_wait(body[p]) for p in sync)
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
         stores = any(body[p].opcode == "st" for p in kept)
-        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop)
+        found = self.on_global.intersection(kept)
+        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop, found)
 
     def _repeated_registers(self, branch: int, inside: set[int]) -> frozenset[str]:
         """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.

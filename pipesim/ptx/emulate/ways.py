@@ -8,7 +8,7 @@ passed over if nothing on its ways synchronises.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -119,6 +119,9 @@ class Surroundings(RecordingCluster, Protocol):
 
     def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out."""
+
+    def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
+        """It is not known whether and how often it accesses global memory at these positions."""
 
 
 class DividedWarp(WarpLanes):
@@ -359,6 +362,8 @@ class DividedWarp(WarpLanes):
             self.cluster.notes.perhaps.setdefault(here, leaf.what)
         if region.join < self.code.end and (region.accesses or not region.has_loop):
             return self._both_ways(segment, region, unknown)
+        if region.on_global:
+            self.cluster.leave_open(region.on_global, leaf)
         if region.accesses:
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         for name in region.varying:

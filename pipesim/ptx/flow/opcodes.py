@@ -96,6 +96,16 @@ def may_touch_shared(instruction: Instruction) -> bool:
     return "shared" in spaces or not spaces & {"global", "local", "param", "const"}
 
 
+def may_touch_global(instruction: Instruction) -> bool:
+    """Whether a load, store, atomic or copy names global memory, or names no space and may mean it."""
+    if instruction.opcode == "cp":
+        return instruction.has("global") and not instruction.has("prefetch")
+    fragment = instruction.opcode == "wmma" and instruction.has_any("load", "store")
+    if instruction.opcode not in {"ld", "ldu", "st", "atom", "red"} and not fragment:
+        return False
+    return "global" in instruction.modifiers or not instruction.spaces & {"shared", "local", "param", "const"}
+
+
 def has_result(instruction: Instruction) -> bool:
     """Whether the first operand (of a call, the first list) is written."""
     opcode, operands = instruction.opcode, instruction.operands

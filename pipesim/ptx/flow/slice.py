@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
-from pipesim.ptx.flow.opcodes import LIBRARY, is_known, may_touch_shared, synchronises
+from pipesim.ptx.flow.opcodes import LIBRARY, is_known, may_touch_global, may_touch_shared, synchronises
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol, TensorAddress
 from pipesim.ptx.text.module import Function
@@ -171,7 +171,8 @@ class Slice:
     matters, with a value that is data and therefore unknown, each with the position of the instruction whose data it
     is; what they read is unrelated. A branch that is not
     kept decides nothing here: continue where its ways meet. ``unread``: line and name of each instruction whose
-    opcode is not known, and of calls of unknown functions. ``wanted``: what the launch must give.
+    opcode is not known, and of calls of unknown functions. ``wanted``: what the launch must give. ``on_global``: what
+    may access global memory, where that is followed; ``untracked``: those of which only the address matters.
     """
 
     kept: frozenset[int]
@@ -179,24 +180,35 @@ class Slice:
     opaque: Mapping[int, int]
     unread: tuple[tuple[int, str], ...]
     wanted: tuple[LaunchNeed, ...]
+    on_global: frozenset[int] = frozenset()
+    untracked: frozenset[int] = frozenset()
 
 
-def slice_of(function: Function, graph: Graph | None = None, uses: Uses | None = None) -> Slice:
-    """The slice of a function with its calls inlined (``inline.inlined``)."""
+def slice_of(
+    function: Function, graph: Graph | None = None, uses: Uses | None = None, *, global_memory: bool = False
+) -> Slice:
+    """The slice of a function with its calls inlined (``inline.inlined``).
+
+    ``global_memory``: with the addresses of all accesses to global memory, and what decides whether they run; not with
+    the data. ``uses`` are those for it.
+    """
     made = _Slicer(function, graph or graph_of(function), uses or uses_of(function))
     unread = []
     for each in function.body:
         unknown = not is_known(each) or (each.opcode == "call" and callee(each) not in LIBRARY)
         if unknown:
             unread.append((each.line, each.mnemonic if each.opcode != "call" else f"call {callee(each)}".strip()))
-        if synchronises(each) or may_touch_shared(each) or unknown:
+        on_global = global_memory and may_touch_global(each)
+        if synchronises(each) or may_touch_shared(each) or unknown or on_global:
             made.keep(each)
         elif each.opcode in _STRUCTURE and each.guard is None:
             made.kept.add(each.position)
     made.finish()
     kept, valued = frozenset(made.kept), frozenset(made.valued)
     opaque = {position: origin for position, origin in made.opaque.items() if position not in kept}
-    return Slice(kept, valued, opaque, tuple(unread), wanted_by(function, made.uses, kept, valued))
+    accesses = frozenset(p for p in kept if global_memory and may_touch_global(function.body[p]))
+    wanted = wanted_by(function, made.uses, kept, valued)
+    return Slice(kept, valued, opaque, tuple(unread), wanted, accesses, accesses - valued - made.remembered)
 
 
 @dataclass
@@ -210,6 +222,7 @@ class _Slicer:
     _needed: set[str] = field(default_factory=set)
     _waiting: list[str] = field(default_factory=list)
     _decided: set[int] = field(default_factory=set)
+    remembered: set[int] = field(default_factory=set)  #: stores to memory of which a load matters
     _memories: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -263,6 +276,7 @@ class _Slicer:
         for position in self._stores.get(memory, ()):
             instruction = self.function.body[position]
             self.keep(instruction)
+            self.remembered.add(position)
             if not memory.startswith("global"):
                 self.valued.add(position)
                 self._need(self.uses.reads[position])

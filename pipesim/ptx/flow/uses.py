@@ -34,7 +34,7 @@ class Uses:
     """By position in a body, the registers that each instruction reads (without the guard), writes, and needs.
 
     ``needs`` are those on which its effect on synchronisation depends: which bytes, which barrier, how many. What is
-    stored, added or multiplied is not among them, nor where in global memory a copy reads or writes.
+    stored, added or multiplied is not among them; where in global memory a copy reads or writes only if that is asked.
     """
 
     reads: Sequence[Names]
@@ -42,8 +42,8 @@ class Uses:
     needs: Sequence[Names]
 
 
-def uses_of(function: Function) -> Uses:
-    """The registers of every instruction of a function."""
+def uses_of(function: Function, *, global_memory: bool = False) -> Uses:
+    """The registers of every instruction of a function; ``global_memory``: what copies do to it is needed."""
     made = _Registers()
     reads, writes, needs = [], [], []
     for each in function.body:
@@ -56,7 +56,7 @@ def uses_of(function: Function) -> Uses:
             wrote = (*wrote, CARRY)
         reads.append((*was, CARRY) if each.opcode in WITH_CARRY else was)
         writes.append(wrote)
-        decisive = _decisive(each, after)
+        decisive = _all_of_copy(each) if global_memory and each.opcode == "cp" else _decisive(each, after)
         needs.append(read if decisive is after else made.names_of(decisive))
     return Uses(reads, writes, needs)
 
@@ -113,6 +113,11 @@ def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Op
             return operands if not _SIZES.isdisjoint(modifiers) else operands[:1]
         case _:
             return after
+
+
+def _all_of_copy(each: Instruction) -> Sequence[Operand]:
+    """Every operand of a copy but the hint for the cache, a policy."""
+    return each.operands[:-1] if each.has("L2::cache_hint") else each.operands
 
 
 def _copy(operands: Sequence[Operand], modifiers: Names) -> Sequence[Operand]:

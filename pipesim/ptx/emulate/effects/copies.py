@@ -75,6 +75,8 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     size = one_of(warp, step.get(2, warp), "the bytes of a copy")
     address = step.get(0, warp)
+    if cluster.global_accesses is not None:
+        cluster.on_global(warp, each, step.get(1, warp), size)
     if leaf_of(address) is not None:
         cluster.may_touch(warp, each.position, "an address that is not known", writes=True)
         return
@@ -111,6 +113,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             _check_bytes(cluster, warp, step, size, source)
             if not size:
                 continue
+            cluster.on_global(warp, each, source, size)
             value = ("bulk", identity(source), size) if isinstance(source, int) else None
             land(cluster, warp, step, lane, 0, 3, size, mask, value)
         return
@@ -118,6 +121,8 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         size = one_of_lane(nbytes, lane, "the bytes of a copy")
         _check_bytes(cluster, warp, step, size, None)
         if size:
+            if cluster.global_accesses is not None:
+                cluster.on_global(warp, each, of_lane(step.get(0, warp), lane), size)
             _read_shared(cluster, warp, step, 1, lane, size)
 
 
@@ -179,6 +184,8 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             size = cluster.boxless.sizes.get(key, 0)
         corner = tuple(of_lane(c, lane) for c in coordinates)
         known = isinstance(where, int) and all(isinstance(c, int) for c in corner)
+        if cluster.global_accesses is not None:
+            _note_box(cluster, warp, each, where, corner)
         if load:
             value = (where, tuple(map(identity, corner)), each.modifiers) if known else None
             extra = _cta_mask(cluster, warp, step)
@@ -191,6 +198,22 @@ def _tensor(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
                 continue
             sources.add((identity(where), identity(source)))
         _read_shared(cluster, warp, step, 1 - at, lane, rows * size, boxless=key is not None)
+
+
+def _note_box(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, where: Value, corner: tuple[Value, ...]
+) -> None:  # fmt: skip
+    """What a tensor copy does to global memory: a box of the map's tensor, where it is a plain one of a known map."""
+    accesses = cluster.global_accesses
+    assert accesses is not None
+    given = cluster.image.tensor_map(int.__int__(where)) if isinstance(where, int) else None
+    plain = given is not None and not given.pixels and not each.has_any(*_NOT_TILED) and given.element_strides == ()
+    box = given.box if given is not None and plain and len(given.box) == len(corner) else ()
+    accesses.add_box(warp.agent, each, where, corner, box, sure=not warp.maybe and not warp.has_two_ways)
+
+
+#: Copies of other bytes than those of one box.
+_NOT_TILED = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4", "tile::scatter4")
 
 
 def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:

@@ -95,6 +95,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     parts = first.parts if isinstance(first, Vector) else (first,)
     space = _space(each)
     address = _address(cluster, warp, step, 1, space)
+    cluster.on_global(warp, each, address, size * len(parts))
     if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:
@@ -175,6 +176,9 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     address = _address(cluster, warp, step, 0, space)
     given = step.get(1, warp)
     values = given if isinstance(given, list) else [given]
+    cluster.on_global(warp, each, address, size * len(values))
+    if space == "global" and each.position in cluster.code.untracked:
+        return
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(values), space, values)
     if isinstance(address, Unknown | OpenAnswer) or leaf_of(address) is not None:
@@ -346,6 +350,14 @@ def fragment(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     bits = int(each.modifiers[-1].lstrip("abcdefghijklmnopqrstuvwxyz"))
     stride = step.get(at + 1 + stores, warp) if len(each.operands) > at + 1 + stores else length
     address = of_lane(_address(cluster, warp, step, at, space), lanes_in(warp.mask)[0])
+    if isinstance(stride, int):
+        for line in range(lines):
+            cluster.on_global(warp, each, address + line * stride * bits // 8, length * bits // 8)
+    else:
+        cluster.leave_open((each.position,), leaf_of(stride))
+    if space == "global":
+        cluster.forget_results(warp, step, "a matrix loaded from global memory")
+        return
     starts = _starts(cluster, warp, address, 1, space)
     if starts is None or not isinstance(stride, int):
         if space or not cluster.generic_is_global:
@@ -420,6 +432,10 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     operands = [step.get(i, warp) for i in range(at + 1, len(step.getters)) if step.getters[i] is not None]
     if isinstance(address, PerLane) and warp.mask.bit_count() == 1:
         address = of_lane(address, lanes_in(warp.mask)[0])
+    cluster.on_global(warp, each, address, _size(each))
+    if space == "global" and each.position in cluster.code.untracked:
+        cluster.forget_results(warp, step, f"the result of an atomic ({each.mnemonic})")
+        return
     if space.startswith("shared") or not space:
         _change(cluster, warp, each, address, space)
     value = cluster.atomic(warp, each, address, operands)
