@@ -355,7 +355,7 @@ _enter = EqualWrites.enter  # the rule that is switched off
 def _later_ones_follow_nothing(
     self: EqualWrites, cell: int, access: AccessEvent, before: tuple[AccessEvent, ...]
 ) -> tuple[AccessEvent, ...]:
-    known = access.written >= 0 and any(each.written == access.written for each in self.latest(cell))
+    known = bool(access.written) and any(each.written == access.written for each in self.latest(cell))
     _enter(self, cell, access, before)
     return () if known else before
 

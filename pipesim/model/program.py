@@ -5,6 +5,7 @@ A program is one CTA (or one cluster); ``grid`` says how many independent copies
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -35,14 +36,10 @@ Written = tuple[int, int]  #: an access and the item that is left there
 
 
 def written_alike(code: Sequence[Sequence[Operation]]) -> Mapping[Written, int]:
-    """What more than one agent writes, each with a number of its own."""
-    by_agent = [{(op[ACCESS], op[ITEM]) for op in each if op[0] == Op.WRITE and op[ITEM] >= 0} for each in code]
-    seen: set[Written] = set()
-    several: set[Written] = set()
-    for written in by_agent:
-        several |= seen & written
-        seen |= written
-    return {written: number for number, written in enumerate(sorted(several))}
+    """What more than one agent writes, with how many operations write it."""
+    by_agent = [Counter((op[ACCESS], op[ITEM]) for op in each if op[0] == Op.WRITE and op[ITEM] >= 0) for each in code]
+    agents = Counter(written for each in by_agent for written in each)
+    return {written: sum(each[written] for each in by_agent) for written, several in agents.items() if several > 1}
 
 
 @dataclass(frozen=True)
@@ -230,8 +227,13 @@ class Program(ProgramData):
 
     @cached_property
     def written_alike(self) -> Mapping[Written, int]:
-        """What several agents write to the same bytes, as (access, item), each with a number."""
+        """What several agents write to the same bytes, as (access, item), with how many operations do."""
         return written_alike(self.code)
+
+    def alike(self, op: Operation) -> tuple[int, ...]:
+        """What an operation writes as another agent does: access, item, and how many operations do; else ()."""
+        times = self.written_alike.get((op[ACCESS], op[ITEM])) if op[0] == Op.WRITE else None
+        return (op[ACCESS], op[ITEM], times) if times else ()
 
     @cached_property
     def register_pools(self) -> RegisterPools | None:

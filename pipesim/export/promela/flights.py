@@ -31,7 +31,7 @@ class ModelledFlight(NamedTuple):
     writes: bool
     item: int
     ctas: tuple[int, ...]  #: CTAs whose exit, before it has landed, is a fault
-    alike: int = -1  #: the same of threads' writes that do not conflict with each other
+    alike: tuple[int, ...] = ()  #: the same of threads' writes that do not conflict with each other
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -80,7 +80,7 @@ class Flights:
                 continue
             if other.engine == OWN and other.agent == flight.agent:
                 continue  # an agent that opens something has no access of its own open
-            if 0 <= flight.alike == other.alike:
+            if flight.alike and flight.alike == other.alike:
                 continue
             if not _ordered(other, flight):
                 rivals.append(other)
@@ -132,8 +132,8 @@ def _flights(program: Program, agent: int, pc: int, operation: Operation) -> Ite
     match operation[0]:
         case Op.READ | Op.WRITE as op:
             access, item = operands(operation, "access", "item")
-            alike = program.written_alike.get((access, item), -1) if op == Op.WRITE else -1
-            yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *program.cells[access], op == Op.WRITE, item, (), alike)
+            cells, alike = program.cells[access], program.alike(operation)
+            yield ModelledFlight(agent, pc, OWN, -1, 0, 0, *cells, op == Op.WRITE, item, (), alike)
         case Op.TMA_LOAD:
             nbytes, item = operands(operation, "bytes", "item")
             for barrier, there in program.landings(operation):

@@ -175,7 +175,7 @@ class _LapRun:
         return known[1] - begin
 
     def _items_go_on(self, lap: Lap, more: int, since: int) -> bool:
-        """True if in each of this many laps more every read finds the item that it names.
+        """True if in each of this many laps more every read finds the item that it names, and equal writes stay equal.
 
         In the lap itself it did. What it saw was written in the lap, or is written again in each one, or stays.
         """
@@ -191,7 +191,20 @@ class _LapRun:
                 found = self._each_lap(write.agent, write.pc, lap, more)
             if named != found:
                 return False
-        return True
+        return self._writes_stay_alike(lap, more)
+
+    def _writes_stay_alike(self, lap: Lap, more: int) -> bool:
+        """True if what several agents write alike in the lap they do in each of this many laps more."""
+        alike: dict[tuple[int, ...], list[list[int]]] = {}
+        for agent, code in enumerate(self._run.program.code):
+            for pc in range(lap.begin[agent], lap.end[agent]):
+                if written := self._run.program.alike(code[pc]):
+                    alike.setdefault(written, []).append(self._each_lap(agent, pc, lap, more))
+        return all(  # where some of them are in other laps it must be the same item in all of these
+            items == (same[0] if len(same) == times else [item] * more)
+            for (_, item, times), same in alike.items()
+            for items in same
+        )
 
     def _each_lap(self, agent: int, pc: int, lap: Lap, more: int) -> list[int]:
         """The items of an operation in each of this many laps more."""

@@ -33,7 +33,6 @@ from pipesim.model.positions import (
     ENGINE,
     EXPECT,
     GROUPS,
-    ITEM,
     NOINC,
     PARITY,
     TOKEN,
@@ -350,8 +349,7 @@ class Certificate:
     def _touch(self, did: _StepTaken) -> None:
         first, end = self._program.cells[did.op[ACCESS]]
         clock = self._clocks[did.agent]
-        writes = did.op[0] == Op.WRITE
-        alike = self._program.written_alike.get((did.op[ACCESS], did.op[ITEM]), -1) if writes else -1
+        writes, alike = did.op[0] == Op.WRITE, self._program.alike(did.op)
         self._access(clock, AccessEvent(did.agent, did.pc, writes, OWN, -1, first, end, clock.seen, alike))
 
     def _cp_async_arrive(self, did: _StepTaken) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -17,16 +18,20 @@ from pipesim.prove.happens_before.snapshot import Clock, Marks
 class _Equals(NamedTuple):
     """The latest writes of a cell if they are equal, by agent, and the accesses that none of them may precede."""
 
-    written: int
+    written: tuple[int, ...]
     writes: dict[int, AccessEvent]
     before: tuple[AccessEvent, ...]
 
 
 class EqualWrites:
-    """By cell the equal writes that are its latest. Cells that no agent writes alike are not here."""
+    """By cell the equal writes that are its latest. Cells that no agent writes alike are not here.
+
+    ``_due``: of what was written alike and will be once more, how often it was: nothing else is ever equal to it.
+    """
 
     def __init__(self) -> None:
         self._by_cell: dict[int, _Equals] = {}
+        self._due: Counter[tuple[int, ...]] = Counter()
 
     def __bool__(self) -> bool:
         return bool(self._by_cell)
@@ -35,7 +40,15 @@ class EqualWrites:
         """The same, to continue by itself."""
         twin = EqualWrites()
         twin._by_cell = {cell: equals._replace(writes=equals.writes.copy()) for cell, equals in self._by_cell.items()}
+        twin._due = self._due.copy()
         return twin
+
+    def count(self, written: tuple[int, ...]) -> None:
+        """One of the operations that write this."""
+        *what, times = written
+        self._due[tuple(what)] += 1
+        if self._due[tuple(what)] == times:
+            del self._due[tuple(what)]
 
     def latest(self, cell: int) -> Iterator[AccessEvent]:
         """The equal writes of the cell; nothing if its last write is like no other."""
@@ -46,11 +59,11 @@ class EqualWrites:
     def enter(self, cell: int, access: AccessEvent, before: tuple[AccessEvent, ...]) -> tuple[AccessEvent, ...]:
         """A write, and the latest accesses of the cell until now: those that it conflicts with."""
         equals = self._by_cell.get(cell)
-        if access.written < 0:
+        if not access.written:
             self._by_cell.pop(cell, None)
             return before
-        if equals is None or equals.written != access.written:
-            self._by_cell[cell] = _Equals(access.written, {access.agent: access}, before)
+        if equals is None or equals.written != access.written[:2]:
+            self._by_cell[cell] = _Equals(access.written[:2], {access.agent: access}, before)
             return before
         reads = tuple(each for each in before if not each.writes)
         equals.writes[access.agent] = access
@@ -60,7 +73,12 @@ class EqualWrites:
     def mark(self, marks: Marks) -> Iterator[AccessEvent]:
         """Enter how many accesses of each cell there are; which, for the caller to enter."""
         for cell, equals in sorted(self._by_cell.items()):
-            marks.shape += (cell, equals.written, len(equals.writes), len(equals.before))
+            marks.shape += (
+                cell,
+                equals.written in self._due and equals.written,
+                len(equals.writes),
+                len(equals.before),
+            )
             yield from (access for _, access in sorted(equals.writes.items()))
             yield from equals.before
 
@@ -80,7 +98,7 @@ class AccessEvent(NamedTuple):
     first: int
     end: int
     past: tuple[int, ...] = ()  #: operations of each agent that occur before it, on request
-    written: int = -1  #: the same of writes that are no race whatever their order, -1 of any other access
+    written: tuple[int, ...] = ()  #: of writes that are no race whatever their order: what, and how many write it
 
     @property
     def generic(self) -> bool:
@@ -170,9 +188,11 @@ class Accesses:
 
     def enter(self, access: AccessEvent) -> Iterator[tuple[int, AccessEvent]]:
         """Enter an access: (cell, access) of those before that it conflicts with."""
+        if access.written:
+            self._equal.count(access.written)
         for cell in range(access.first, access.end):
             before = self._write.get(cell)
-            if self._equal or access.written >= 0:
+            if self._equal or access.written:
                 for other in self._among_equals(cell, access):
                     yield cell, other
             elif before is not None:
@@ -180,7 +200,7 @@ class Accesses:
             if access.writes:
                 self._write[cell] = access
                 reads = self._reads.pop(cell, _NO_READS)
-                if access.written < 0:
+                if not access.written:
                     for read in reads.values():
                         yield cell, read
             else:
@@ -197,7 +217,7 @@ class Accesses:
             yield from writes
             return
         reads = tuple(self._reads.get(cell, _NO_READS).values())
-        yield from self._equal.enter(cell, access, (*writes, *(reads if access.written >= 0 else ())))
+        yield from self._equal.enter(cell, access, (*writes, *(reads if access.written else ())))
 
     def ordered(self, clock: Clock, other: AccessEvent, access: AccessEvent) -> bool:
         """True if ``other`` is over before ``access``, which begins after ``clock``; or one engine keeps them so."""

@@ -24,7 +24,6 @@ from pipesim.model.positions import (
     ENGINE,
     FENCE,
     GROUPS,
-    ITEM,
     PARITY,
 )
 from pipesim.model.program import Program
@@ -157,8 +156,8 @@ class MemoryOrder:
         elif code == Op.FENCE:
             self._fence(agent, pc, Fence(op[FENCE]), scope_of(operand(op, "semantics")))
         elif code in groups.ACCESSES:
-            alike = self._program.written_alike.get((op[ACCESS], op[ITEM]), -1) if code == Op.WRITE else -1
-            self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *self._program.cells[op[ACCESS]], (), alike))
+            cells, alike = self._program.cells[op[ACCESS]], self._program.alike(op)
+            self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *cells, (), alike))
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:

@@ -341,6 +341,36 @@ def _shr(a: int, b: int, _: int) -> int | None:
     return None if isinstance(b, Varying) else a >> b
 
 
+def _bfe(a: int, start: int, length: int, width: int, sign: int) -> int | None:
+    if isinstance(start, Varying) or isinstance(length, Varying):
+        return None
+    start, length = start & 0xFF, length & 0xFF
+    field = a >> start & (1 << length) - 1
+    if not sign:
+        return field
+    inside = 0 < length <= width - start and _is_unsigned(a, width)
+    return _signed(field, length) & (1 << width) - 1 if inside else None
+
+
+def _bfi(a: int, b: int, start: int, length: int, width: int) -> int | None:
+    if isinstance(start, Varying) or isinstance(length, Varying):
+        return None
+    full = (1 << width) - 1
+    field = (1 << (length & 0xFF)) - 1 << (start & 0xFF) & full
+    return b & full & ~field | a << (start & 0xFF) & field
+
+
+def _funnel(left: bool) -> Callable[[int, int, int, int], int | None]:  # noqa: FBT001
+    def apply(a: int, b: int, c: int, wrap: int) -> int | None:
+        if isinstance(c, Varying):
+            return None
+        n = c & 31 if wrap else min(c, 32)
+        both = b << 32 | a
+        return (both << n >> 32 if left else both >> n) & 0xFFFFFFFF
+
+    return apply
+
+
 def _div(a: int, b: int, _: int) -> int | None:
     return None if isinstance(b, Varying) or not b else a // b
 
@@ -401,6 +431,10 @@ _KNOWN: dict[str, Callable[..., int | None]] = {
     "sar": _sar,
     "shl": _shl,
     "shr": _shr,
+    "bfe": _bfe,
+    "bfi": _bfi,
+    "funnel_left": _funnel(left=True),
+    "funnel_right": _funnel(left=False),
     "div": _div,
     "rem": _rem,
     "sdiv": _sdiv,

@@ -160,6 +160,37 @@ def test_a_wrong_item_in_any_lap_is_not_left_out(constant, cuts):
             assert phases_by_laps(wrong) is None
 
 
+@pytest.mark.parametrize("moves", [0, 1])
+def test_what_two_agents_write_alike_is_compared_in_every_lap(moves, cuts):
+    """In one lap one of them writes another item, which no agent names: a race. ``moves``: by lap."""
+    p = Protocol("alike")
+    word = p.smem("word", slots=1, nbytes=64)
+    full, empty = p.mbarriers("full", 1, 2), p.mbarriers("empty", 1, 1)
+
+    @p.role("writer", warps=2)
+    def writer(w: Warp) -> None:
+        for i in range(90):
+            empty[0].wait(i + 1 & 1)
+            w.write(word[0], 5 + moves * i)
+            with w.elect_one():
+                full[0].arrive()
+
+    @p.role("reader")
+    def reader(w: Warp) -> None:
+        for i in range(90):
+            full[0].wait(i & 1)
+            w.read(word[0], -1)
+            with w.elect_one():
+                empty[0].arrive()
+
+    right = p.flatten({})
+    assert phases_by_laps(right) == plainly(right) == 180
+    assert bool(cuts) is bool(moves)
+    pc = [pc for pc, op in enumerate(right.code[1]) if op[0] == Op.WRITE][70]
+    wrong = with_operation(right, 1, pc, item_changed(right.code[1][pc], 1_000))
+    assert phases_by_laps(wrong) is plainly(wrong) is None
+
+
 def test_an_unnamed_item_is_any(cuts):
     right = ring(60).flatten({})
     anything = right

@@ -151,7 +151,7 @@ def equal_writes_have_no_past(patch: pytest.MonkeyPatch) -> None:
     enter = EqualWrites.enter
 
     def enters(self: EqualWrites, cell: int, access: AccessEvent, before: tuple[AccessEvent, ...]) -> object:
-        known = access.written >= 0 and any(each.written == access.written for each in self.latest(cell))
+        known = bool(access.written) and any(each.written == access.written for each in self.latest(cell))
         enter(self, cell, access, before)
         return () if known else before
 
