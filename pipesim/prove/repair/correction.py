@@ -129,7 +129,7 @@ class _Trials:
         What the small one executes in no iteration cannot be added to it.
         """
         small = apply_repair(self._program, repair)
-        if small is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS):
+        if small is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
             return None
         if small is not None and not self._holds(small):
             return None

@@ -7,21 +7,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pipesim.model.edits import Insertion, Listing, delete_operations, insert_operations, listing, replace_operations
+from pipesim.model.edits import (
+    Insertion,
+    Listing,
+    delete_operations,
+    insert_operations,
+    listing,
+    move_operation,
+    replace_operations,
+)
 from pipesim.model.groups import (
+    ASKS,
     BY_PARITY,
     CLUSTER,
+    LIFE,
     LOOP_MARKS,
     ON_BARRIER,
     ON_NAMED_BARRIER,
+    PARITY_WAITS,
     TOUCHES_MEMORY,
 )
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
+from pipesim.prove.repair.additions import times_signalled
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.places import in_slot, tile_of
-from pipesim.prove.repair.sites import begin_of, members, roles_of, sites_of
+from pipesim.prove.repair.sites import begin_of, members, operations_at, roles_of, sites_of, stages_of
 
 K = RepairKind
 _SIGNALLED = SIGNALLING | {int(Op.FENCE)}
@@ -31,8 +43,11 @@ _MOST_TRIPS = 2  #: iterations that a loop may have too few or too many
 
 
 def of_iterations(program: Program) -> Iterator[Ranked]:
-    """Instructions and iterations that a role executes too rarely, or iterations that it executes too often."""
+    """Instructions and iterations that a role executes too rarely, too often, or in the wrong iteration."""
     yield from _left_out_sometimes(program)
+    yield from _awaited_too_rarely(program)
+    yield from _in_every_iteration(program)
+    yield from _in_one_iteration(program)
     yield from _of_trips(program)
 
 
@@ -178,6 +193,110 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
         return op
 
     return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
+
+
+def _awaited_too_rarely(program: Program) -> Iterator[Ranked]:
+    """Waits of a role for a group that it waits for elsewhere, or tries, and which is signalled more often."""
+    for role in roles_of(program):
+        agent, sites = members(program, role)[0], list(sites_of(program, role))
+        asked = {site.about: None for site in sites if site.op in BY_PARITY}
+        for group in asked:
+            code, stages = program.code[agent], stages_of(program, agent, group).values()
+            waits = Counter(operand(op, "barrier") for op in code if op[0] in PARITY_WAITS)
+            if not any(waits[barrier] for barrier in stages):
+                tries = (site for site in sites if site.op in BY_PARITY and site.about == group)
+                yield from ((2, Repair(K.AGAIN, role, group, 1, at=site)) for site in tries)
+            elif any(times_signalled(program, each) > waits[each] + bool(waits[each]) for each in stages):
+                used = (site for site in reversed(sites) if site.op in TOUCHES_MEMORY | ON_NAMED_BARRIER)
+                yield from ((4, Repair(K.AGAIN, role, group, at=site)) for site in used)
+
+
+def waits_again(program: Program, agent: int, repair: Repair) -> Listing:
+    """A wait for the group after each try for it (``value`` 1), or before the first execution of the instruction after
+    each of the waits for it, if all of them are stage by stage in turn then.
+    """
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    order = [stages[stage] for stage in sorted(stages)]
+    asks = {pc: op for pc, op in enumerate(before.code) if op[0] in BY_PARITY and operand(op, "barrier") in order}
+    if repair.value:
+        waits = {pc + 1: (int(Op.WAIT), operand(op, "barrier"), operand(op, "parity"), 0) for pc, op in asks.items()}
+        return insert_operations(before, [Insertion(pc, op, before.lines[pc - 1]) for pc, op in waits.items()])
+    new, turn, waited = list[Insertion](), 0, False
+    start = next((operand(op, "parity") for op in asks.values()), 0)
+    for pc, site in enumerate(program.instructions[agent]):
+        lap, stage = divmod(turn, max(len(order), 1))
+        if pc in asks:
+            if (operand(asks[pc], "barrier"), operand(asks[pc], "parity")) != (order[stage], (start + lap) & 1):
+                return before
+            turn += asks[pc][0] in PARITY_WAITS  # a try belongs to the wait after it
+            waited = True
+        elif waited and site == repair.at:
+            new.append(Insertion(pc, (int(Op.WAIT), order[stage], (start + lap) & 1, 0), before.lines[pc]))
+            turn, waited = turn + 1, False
+    return insert_operations(before, new)
+
+
+def _in_every_iteration(program: Program) -> Iterator[Ranked]:
+    """Waits, and arrivals at named barriers, that are executed several times on a barrier that others serve once."""
+    for role in roles_of(program):
+        for site in (s for s in sites_of(program, role) if s.op in PARITY_WAITS | ON_NAMED_BARRIER):
+            every = Counter(_barrier_of(op) for op in operations_at(program, role, site)[0])
+            served = [max(Counter(_barrier_of(op) for op, here in zip(code, sites, strict=True)
+                                  if here != site and op[0] not in ASKS)[barrier]
+                          for code, sites in zip(program.code, program.instructions, strict=True))
+                      for barrier, times in every.items() if times > 1]  # fmt: skip
+            if served and set(served) == {1}:
+                yield 3, Repair(K.ONLY_FIRST, role, site.about, at=site)
+
+
+def _barrier_of(op: Operation) -> tuple[str, int]:
+    """The barrier, or the named barrier, that an operation is on; -1 of any other."""
+    if op[0] in ON_BARRIER - LIFE:
+        return "barrier", operand(op, "barrier")
+    return "named", operand(op, "named_barrier") if op[0] in ON_NAMED_BARRIER else -1
+
+
+def only_first(program: Program, agent: int, repair: Repair) -> Listing:
+    """Without the instruction where it has been executed on the same barrier before."""
+    before, seen = listing(program, agent), set[tuple[str, int]]()
+    again: set[int] = set()
+    for pc, site in enumerate(program.instructions[agent]):
+        if site == repair.at:
+            barrier = _barrier_of(before.code[pc])
+            again |= {pc} if barrier in seen else set()
+            seen.add(barrier)
+    return delete_operations(before, again)
+
+
+def _in_one_iteration(program: Program) -> Iterator[Ranked]:
+    """Signals and waits that are executed in the last iteration of a loop alone, or in the first."""
+    for role in roles_of(program):
+        agent = members(program, role)[0]
+        for name in dict.fromkeys(filter(None, program.loops)):
+            for trips in _loops(program, program.code[agent], name):
+                sites = program.instructions[agent]
+                first, last = (Counter(sites[pc] for pc in trips[n]) for n in (0, -1))
+                for site in dict.fromkeys((*first, *last)) if len(trips) > 1 else ():
+                    often = sum(site == each for each in sites)
+                    if site.op in MOVING - CLUSTER and often == 1 and first[site] + last[site] == 1:
+                        too_late = last[site] and site.op in SIGNALLING
+                        yield 3 if too_late else 6, Repair(K.ITERATION, role, name, first[site], at=site)
+
+
+def in_other_iteration(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction at the same place in the first iteration (``value`` 1: the last): after as many of those that
+    come right before it.
+    """
+    before, sites = listing(program, agent), program.instructions[agent]
+    for trips in _loops(program, before.code, repair.group):
+        now, then = (trips[0], trips[-1]) if repair.value else (trips[-1], trips[0])
+        at = next((pc for pc in now if sites[pc] == repair.at), -1)
+        if at > now.start and now != then:
+            before_it = sites[at - 1]
+            turn = sum(site == before_it for site in sites[now.start : at])
+            places = [pc + 1 for pc in (then.start - 1, *then) if sites[pc] == before_it or pc < then.start]
+            return move_operation(before, at, places[min(turn, len(places) - 1)])
+    return before
 
 
 # loops of another length

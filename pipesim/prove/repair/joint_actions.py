@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from pipesim.model.edits import Insertion, Listing, insert_operations, listing, releases
+from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
 
 _CLUSTER = semantics(scope=Scope.CLUSTER)
@@ -76,11 +77,11 @@ def _at_home(program: Program, op: Operation, there: int, here: int) -> Operatio
 
 
 def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
-    """After each arrive on the group one on the barrier at the same place in every other CTA."""
+    """After each arrive on the group, or commit to it, one at the same place in every other CTA."""
     before, group = listing(program, agent), set(barriers_of(program, repair.group))
     found: list[Insertion] = []
     told: set[int] = set()  # by arrives in a row
-    gives = [releases(op) and operand(op, "barrier") in group for op in before.code]
+    gives = [gives_back(op) and operand(op, "barrier") in group for op in before.code]
     for pc, op in enumerate(before.code):
         if not gives[pc]:
             told.clear()

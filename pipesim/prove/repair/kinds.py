@@ -63,6 +63,9 @@ class RepairKind(Enum):
     CLOSE = "close"  #: a commit that closes a group of transfers
     EVERY_WARP = "every warp"  #: all warps of a role execute what some of them do
     EVERY_TIME = "every time"  #: an instruction is executed whenever the one beside it is, which ``past`` names
+    ONLY_FIRST = "only first"  #: an instruction is executed once on each barrier, as those who serve it do
+    AGAIN = "again"  #: a role waits for a group also before ``at``, stage by stage; (``value`` 1) after each try
+    ITERATION = "iteration"  #: what is executed in the last (``value`` 0: first) iteration alone is in the other one
     TRIPS = "trips"  #: a role's loops over ``group`` have ``value`` iterations more, or fewer
     OUTSIDE = "outside"  #: all lanes of a warp execute it
     COUNT_IN = "count in"  #: all warps of a role arrive, and are counted

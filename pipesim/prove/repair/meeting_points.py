@@ -9,7 +9,7 @@ from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import pairs
-from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
@@ -191,9 +191,11 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
     """Arrives for the other CTAs, and a meeting of all before they exit."""
     if program.ctas == 1:
         return
-    released = pairs(program, lambda op: op[0] == Op.ARRIVE and not operand(op, "expect"))
+    released = pairs(program, lambda op: gives_back(op) and operand(op, "barrier") >= 0)
     for role, group in released:
-        yield 2, Repair(K.PEERS, role, group, int(_is_remote(program, role, group)))
+        commits = any(site.op == Op.COMMIT and site.about == group for site in sites_of(program, role))
+        at = NOWHERE._replace(op=int(Op.COMMIT), about=group) if commits else NOWHERE
+        yield 2, Repair(K.PEERS, role, group, int(_is_remote(program, role, group)), at=at)
     met = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code}
     yield 1 if len(met) > 1 else 3, Repair(K.CLUSTER_END, "", "")
 
@@ -201,7 +203,7 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
 def _is_remote(program: Program, role: str, group: str) -> bool:
     """True if agents of the role arrive on the group of another CTA."""
     return any(
-        op[0] == Op.ARRIVE
+        gives_back(op)
         and site.about == group
         and program.barriers[operand(op, "barrier")].cta != program.agents[agent].cta
         for agent in members(program, role)

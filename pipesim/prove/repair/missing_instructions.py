@@ -92,7 +92,8 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     for kind in (K.PHASES, K.STAGES):
         for pair in waits:
             likely, slip = first_parities(program, *pair), 5 if program.coverage.extracted and kind is K.PHASES else 6
-            yield from ((4 if start in likely else slip, Repair(kind, *pair, start)) for start in (0, 1))
+            once = 3 * _waits_once(program, *pair)  # with the other parity it does not wait at all
+            yield from ((4 + once * start if start in likely else slip, Repair(kind, *pair, start)) for start in (0, 1))
     unasked = [(role, group) for role in roles_of(program) for group in groups if (role, group) not in set(waits)]
     for role, group in unasked:
         yield from _of_a_wait(program, role, group)
@@ -101,6 +102,13 @@ def of_waits(program: Program) -> Iterator[Ranked]:
         yield from ((5, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value)) for start in starts)
     yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
     yield 7, Repair(K.LAPS, "", "")
+
+
+def _waits_once(program: Program, role: str, group: str) -> bool:
+    """True if no agent of the role waits for a barrier of the group more than once."""
+    waits = [[op[:2] for op, site in zip(program.code[agent], program.instructions[agent], strict=True)
+              if op[0] in PARITY_WAITS and site.about == group] for agent in members(program, role)]  # fmt: skip
+    return all(len(set(each)) == len(each) for each in waits)
 
 
 def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:

@@ -62,9 +62,10 @@ def _on_another(
         for other in expected if astray else (name for name in sizes if name not in {*mine[done], *own}):
             twice = len(sites) > 1 or (done == "waits" and _is_signalled(mine, group))
             unserved = done == "gives back" and other in by_any_role["waits"] - signalled
-            if other in by_any_role[done] and not (twice or astray):
+            crossed = done == "gives back" and group in mine.get("waits", ()) and other in by_any_role["waits"]
+            if other in by_any_role[done] and not (twice or astray or crossed):
                 continue
-            rank = 2 if astray or unserved or (twice and other not in by_any_role[done]) else 6
+            rank = 2 if astray or unserved or crossed or (twice and other not in by_any_role[done]) else 6
             for site in sites:
                 if sizes[other] == sizes[group] or _stages_used(program, role, site) <= set(sizes[other]):
                     yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
@@ -149,15 +150,16 @@ def of_slots(program: Program) -> Iterator[Ranked]:
     slots = {tile.name: tile.slots for tile in program.tiles}
     sizes = _sizes(program)
     for role in roles_of(program):
-        for tile in _used_in_one_slot(program, role):
+        for tile in _not_used_in_turn(program, role):
             yield 2, Repair(K.STAGES, role, tile, at=SourceInstruction(int(Op.WRITE), "", tile))
         for site in sites_of(program, role):
             tile = _tile_at(program, role, site)
             in_ring = site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1
             if in_ring and _is_stuck(program, role, site, "barrier"):
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
-            if slots.get(tile, 1) > 1 and _is_stuck(program, role, site, "access"):
-                yield 5, Repair(K.STAGES, role, tile, at=site)
+            if slots.get(tile, 1) > 1:
+                stuck = _is_stuck(program, role, site, "access")
+                yield 5 if stuck else 6, Repair(K.STAGES, role, tile, int(not stuck), at=site)
             if not tile or not _goes_round(program, role, site):
                 continue
             for group in dict.fromkeys((site.about, tile)):  # a copy's barrier, or its slot
@@ -170,18 +172,24 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, several, at=site)
 
 
-def _used_in_one_slot(program: Program, role: str) -> list[str]:
-    """The tiles of several slots that no other role uses, and of which an agent of this one uses one slot alone."""
-    used: dict[str, set[tuple[str, int, int]]] = {}
+def _not_used_in_turn(program: Program, role: str) -> list[str]:
+    """The tiles of several slots that no other role uses, and whose slots an agent of this one does not use in turn."""
+    roles: dict[str, set[str]] = {}
+    used: dict[tuple[str, int], list[tuple[SourceInstruction, int, int]]] = {}
     for agent, code in enumerate(program.code):
-        for op in (op for op in code if op[0] in TOUCHES_MEMORY):
-            tile = tile_of(program, program.accesses[operand(op, "access")])
+        for op, site in zip(code, program.instructions[agent], strict=True):
+            tile = tile_of(program, program.accesses[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else None
             if tile is not None and tile.slots > 1:
-                slot = program.slot_of(operand(op, "access"))
-                used.setdefault(tile.name, set()).add((program.agents[agent].role, agent, slot))
-    apart = {name: {agent for _, agent, _ in uses} for name, uses in used.items()}
-    mine = {name: uses for name, uses in used.items() if {each for each, *_ in uses} == {role}}
-    return [name for name, uses in mine.items() if len(uses) == len(apart[name])]
+                use = site, program.slot_of(operand(op, "access")), tile.slots
+                used.setdefault((tile.name, agent), []).append(use)
+                roles.setdefault(tile.name, set()).add(program.agents[agent].role)
+    found: dict[str, None] = {}
+    for (tile_name, _), uses in used.items():
+        first = [(slot, slots) for site, slot, slots in uses if site == uses[0][0]]
+        in_turn = all(slot == (first[0][0] + turn) % slots for turn, (slot, slots) in enumerate(first))
+        if roles[tile_name] == {role} and not in_turn:
+            found[tile_name] = None
+    return list(found)
 
 
 def _tile_at(program: Program, role: str, site: SourceInstruction) -> str:
@@ -278,10 +286,12 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
         for group in dict.fromkeys(group for done in ("gives back", "copies") for group in uses.get(done, ())):
             mine = {n for n, barrier in enumerate(program.barriers) if barrier.name == group}
             ranks = sorted({program.barriers[n].cta for n in mine & waited})
-            rank = 2 if mine & given - waited else 6
+            unserved = {program.barriers[n].cta for n in mine & waited - given}
+            astray = bool(mine & given - waited)
             for site in uses.get("gives back", {}).get(group, ()):
                 if site.op == Op.ARRIVE:
-                    yield from ((rank, Repair(K.OTHER_CTA, role, group, to, at=site)) for to in ranks)
+                    for to in ranks:
+                        yield 2 if astray or to in unserved else 6, Repair(K.OTHER_CTA, role, group, to, at=site)
                     yield 2, Repair(K.OTHER_CTA, role, group, -1, at=site)
             copies = uses.get("copies", {}).get(group, ())
             if copies and len(ranks) < program.ctas:  # all of them: often two tiles by two instructions

@@ -30,6 +30,11 @@ def _of_first_arrives(program: Program) -> Iterator[Ranked]:
         given = [site for site in sites_of(program, role) if site.op == Op.ARRIVE]
         for group in dict.fromkeys(site.about for site in given):
             yield 4, Repair(K.PRIME, role, group)
+            mine = (operand(op, "barrier") for agent in members(program, role) for op in program.code[agent]
+                    if op[0] == Op.ARRIVE and not operand(op, "expect"))  # fmt: skip
+            stages = {program.barriers[each].stage for each in mine if program.barriers[each].name == group}
+            if len(stages) == 1 < len(stages_of(program, members(program, role)[0], group)):
+                yield 4, Repair(K.PRIME, role, group, was=min(stages))
 
 
 def _of_meetings_in_loops(program: Program) -> Iterator[Ranked]:
@@ -81,13 +86,16 @@ def _of_both_halves(program: Program) -> Iterator[Ranked]:
 
 
 def first_arrives(program: Program, agent: int, repair: Repair) -> Listing:
-    """An arrive on every stage of the group before the agent's loop, as it arrives there first."""
+    """An arrive on every stage of the group (``was`` >= 0: on this one) before the agent's loop, as it arrives there
+    first; as it is if it does so before its loop.
+    """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    like = next((op for op in before.code if gives_back(op) and operand(op, "barrier") in stages.values()), None)
-    if like is None or like[0] != Op.ARRIVE:
+    stages = {stage: barrier for stage, barrier in stages.items() if repair.was in (-1, stage)}
+    given = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
+    waits = (pc for pc, op in enumerate(before.code) if op[0] in PARITY_WAITS)
+    if not given or given[0] < next(waits, -1) or before.code[given[0]][0] != Op.ARRIVE:
         return before
-    place = published_at(program, agent)
-    line = before.lines[before.code.index(like)]
+    place, like, line = published_at(program, agent), before.code[given[0]], before.lines[given[0]]
     arrives = ((like[0], stages[stage], *like[2:]) for stage in sorted(stages))
     return insert_operations(before, [Insertion(place, op, line) for op in arrives])
 

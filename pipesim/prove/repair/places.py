@@ -188,6 +188,7 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     order = sorted(stages)
     by_barrier = {barrier: stage for stage, barrier in stages.items()}
     now: dict[int, int] = {}  #: of each stage that the program names the one that is meant
+    others = _of_other_rings(program, agent, repair.group, len(order))
     turn, turns = 0, _turns_of_reads(program, agent, repair.group, order) if repair.was == 2 else {}
     found: dict[int, Operation] = {}
     for pc, op in enumerate(before.code):
@@ -198,9 +199,38 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
             parity = (repair.value + turn // len(order)) & 1
             found[pc] = with_operand(with_operand(op, "barrier", stages[stage]), "parity", parity)
             turn += op[0] in PARITY_WAITS  # a try belongs to the wait after it
-        elif not (repair.was == 1 and gives_back(op)):
+        elif pc not in others and not (repair.was == 1 and gives_back(op)):
             found[pc] = _at_stage(program, op, now, len(order))
     return replace_operations(before, found)
+
+
+def _of_other_rings(program: Program, agent: int, group: str, stages: int) -> set[int]:
+    """What an agent does with another ring of as many stages: its waits, and what follows no others."""
+    sizes = Counter((barrier.name, barrier.cta) for barrier in program.barriers)
+    after: dict[str, set[str]] = {}  # of each tile or group the rings waited for last, in a row, when it is used
+    places: dict[str, list[int]] = {}
+    row: set[str] = set()
+    waiting = False
+    for pc, op in enumerate(program.code[agent]):
+        about = _about(program, op)
+        if op[0] in PARITY_WAITS:
+            row = row if waiting else set()
+            row |= {about} if sizes[about, program.barriers[operand(op, "barrier")].cta] == stages else set()
+        waiting = op[0] in BY_PARITY or (waiting and not about)
+        if about:
+            places.setdefault(about, []).append(pc)
+            for each in (*row, about) if waiting else (about,):
+                after.setdefault(each, set()).update(row)
+    return {pc for about, rings in after.items() if rings and group not in rings for pc in places[about]}
+
+
+def _about(program: Program, op: Operation) -> str:
+    """The tile, else the group, that an operation is on; "" of any other."""
+    tile = tile_of(program, program.accesses[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else None
+    if tile is not None:
+        return tile.name
+    signals = op[0] in ON_BARRIER - LIFE and operand(op, "barrier") >= 0
+    return program.barriers[operand(op, "barrier")].name if signals else ""
 
 
 def _turns_of_reads(program: Program, agent: int, group: str, order: list[int]) -> dict[int, int]:

@@ -183,7 +183,9 @@ def _number(r: Repair) -> str:
 
 def _prime(r: Repair) -> str:
     if not r.value:
-        return f"{r.role} arrives once on every stage of {r.group} before it begins"
+        return (
+            f"{r.role} arrives once on {'every stage' if r.was < 0 else f'stage {r.was}'} of {r.group} before it begins"
+        )
     when = f"after {_with_line(r.at)}, once for each meeting there" if r.at.op else "once before it begins"
     return f"{r.role} arrives at {_meeting_words(r.group)} ({r.value:,} threads) {when}"
 
@@ -293,9 +295,11 @@ def _stages(r: Repair) -> str:
     if r.at.op in ON_NAMED_BARRIER:
         return f"{r.role} uses {_meeting_words(r.group)} in turn at {_with_line(r.at)}"
     if r.at.op and not r.at.line:
-        return f"{r.role} uses one slot of {r.group} after the other, not always the same"
+        return f"every warp of {r.role} goes on to the next slot of {r.group} after each use of one"
     if r.at.op:
         one = "slot" if r.is_on_slot else "stage"
+        if r.value:
+            return f"{r.role}: {_with_line(r.at)} is for the slot of the stage that it has waited for"
         return f"{r.role}: {_with_line(r.at)} is for one {one} after the other, not always for the same"
     return f"{r.role} waits for {r.group} stage by stage, with parity {r.value} in the first lap"
 
@@ -387,13 +391,24 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.GROUP_WAIT: _group_wait,
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_TIME: _every_time,
+    RepairKind.ONLY_FIRST: lambda r: f"{r.role} executes {_with_line(r.at)} only the first time: the others do so once",
+    RepairKind.AGAIN: lambda r: (
+        f"{r.role} waits for {r.group} after the try, where that has failed"
+        if r.value
+        else f"{r.role} waits for {r.group} also before {_with_line(r.at)}"
+    ),
+    RepairKind.ITERATION: lambda r: (
+        f"{r.role} executes {instruction(r.at)} in the {'last' if r.value else 'first'} iteration of its loop over "
+        f"{r.group}, not in the {'first' if r.value else 'last'}"
+    ),
     RepairKind.TRIPS: _trips,
     RepairKind.EVERY_WARP: _every_warp,
     RepairKind.COUNT_IN: (
         "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}"
     ),
     RepairKind.PEERS: lambda r: (
-        f"{r.role} arrives on {r.group} of every CTA of the cluster, not only of {'one' if r.value else 'its own'}"
+        f"{r.role} {'commits to' if r.at.op else 'arrives on'} {r.group} of every CTA of the cluster, "
+        f"not only of {'one' if r.value else 'its own'}"
     ),
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,

@@ -90,6 +90,31 @@ IN_PARTS = {
     READ: "for half in range(0, TILE, TILE // 2):\n    " + COMMITS[READ].replace("(i)]", "(i)].part(half, TILE // 2)"),
     RELEASE: COMMITS[RELEASE],
 }
+#: The producer lets the consumer begin; writes each tile in two parts; waits for what two consumers give it at first.
+BEGUN = {
+    **COUNTED,
+    PRODUCER_ROLE: f'go = r.p.mbarriers("go", 1, 1)\n{PRODUCER_ROLE}',
+    LOAD: f"{LOAD}\nif i == 0: go[0].arrive()",
+    AWAIT: f"if i == 0: go[0].wait(0)\n{AWAIT}",
+}
+PART = "(r.tile[r.slot(i)].part({0} * TILE // 2, TILE // 2), i)"
+BY_PARTS = {
+    **FIVE,
+    "stages: int = 2": "stages: int = 1",
+    PRODUCER_ROLE: f'part = r.p.mbarriers("part", 2, 1)\n{PRODUCER_ROLE}',
+    EXPECT: f"w.write{PART.format(0)}; part[0].arrive()",
+    LOAD: f"w.write{PART.format(1)}; part[1].arrive()",
+    AWAIT: f"part[0].wait(i & 1); w.read{PART.format(0)}",
+    READ: f"part[1].wait(i & 1); w.read{PART.format(1)}",
+}
+PRIMED = {
+    **TWO_CONSUME,
+    CONSUMER_ROLE: '@r.role("consumer", warps=4)',
+    ACQUIRE: "r.of_empty(i).wait(r.phase(i))",
+    "for i in range(r.tiles):": """if w.index % 2 == 0:
+    for barrier in r.empty: barrier.arrive()
+for i in range(r.tiles if w.index % 2 == 0 else 0):""",
+}
 #: Of two rings, the slot of the first is given back before the wait for the second.
 RELEASE_B = " empty[a.slot(i)].arrive()"
 IN_TURN = {**FIVE, "a.read(w, i)": "a.read(w, i)\na.of_empty(i).arrive()", "a.release(i)": "pass"}
@@ -349,6 +374,36 @@ _KERNELS = [
         right_ring, "nothing_for_the_last", "DEADLOCK",
         {EXPECT: f"if i + 1 < tiles: {EXPECT}", LOAD: f"if i + 1 < tiles: {LOAD}"},
         "producer executes the arrive on full and the copy to full every time, after the wait for empty", base=FIVE,
+    ),
+    _in(
+        right_ring, "waits_every_time", "DEADLOCK", {AWAIT: "late[0].wait(i & 1)"},
+        "consumer executes the wait for late only the first time: the others do so once", base=ALL_AT_ONCE,
+    ),
+    _in(
+        right_ring, "begun_at_the_end", "DEADLOCK", {LOAD: f"{LOAD}\nif i == tiles - 1: go[0].arrive()"},
+        "producer executes the arrive on go in the first iteration of its loop over tiles, not in the last", base=BEGUN,
+    ),
+    _in(
+        right_ring, "second_part_not_awaited", "RACE", {READ: f"w.read{PART.format(1)}"},
+        "consumer waits for part also before the read of tile", base=BY_PARTS,
+    ),
+    _in(
+        right_ring, "one_of_two_primes", "DEADLOCK", {
+            "for i in range(r.tiles):": PRIMED["for i in range(r.tiles):"].replace("% 2 == 0:", "== 0:")},
+        "consumer arrives once on every stage of empty before it begins", base=PRIMED,
+    ),
+    _in(
+        right_ring, "commits_to_its_own_wait", "WRONG_ITEM", {RELEASE: COMMITS[RELEASE].replace("empty", "full")},
+        "mma commits to empty, not to full", base={**FIVE, **COMMITS},
+    ),
+    _in(
+        right_ring, "reads_at_another_index", "RACE", {READ: "w.read(r.tile[r.slot(i // 2)], i)"},
+        "consumer: the read of tile is for the slot of the stage that it has waited for", base=FIVE,
+    ),
+    _in(
+        small.stores, "two_in_a_row", "RACE", {"out[i % slots]": "out[i // 2 % slots]"},
+        "every warp of epilogue goes on to the next slot of out after each use of one",
+        base={"slots: int = 1, tiles: int = 2": "slots: int = 2, tiles: int = 6"},
     ),
     _in(
         small.multicast, "to_its_own_cta", "DEADLOCK", {", cta_mask=0b11": ""},

@@ -177,7 +177,8 @@ _RING = [
         {'@r.role("producer")': 'late = r.p.mbarriers("late", stages, 1)\n@r.role("producer")', EXPECT: TWO_BARRIERS,
          LOAD: "pass"}, UNREADY, "consumer waits for late, with parity 0 in the first lap, before it uses a stage",
     ),
-    _in(right_ring, "try_ignored", {AWAIT: "r.of_full(i).try_wait(r.phase(i))"}, UNREADY, CONSUMER_WAITS),
+    _in(right_ring, "try_ignored", {AWAIT: "r.of_full(i).try_wait(r.phase(i))"}, UNREADY,
+        "consumer waits for full after the try, where that has failed"),
     _in(
         right_ring, "consumer_stops_early",
         {"tiles: int = 3": "tiles: int = 5, missing: int = 3", "range(r.tiles)": "range(tiles - missing)"},
