@@ -370,7 +370,7 @@ class SteppedCheck:
             shown = found.get(word.name)
             if shown is None:
                 return False
-            return shown.is_every or (word.high is not None and shown.least <= word.low <= word.high <= shown.checked)
+            return shown.is_every or (word.high is not None and shown.least <= word.low <= word.high <= shown.last)
 
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         return proved and not all(map(is_answered, self._asked.any_words))

@@ -89,7 +89,16 @@ def test_what_a_tile_in_millions_does_is_not_claimed(tmp_path: Path) -> None:
     assert (shown.is_every, shown.lap) == (True, 16)
     for each in (leaves.format("%r54", 77_777), " and.b32 %r48, %r54, 65535;\n" + leaves.format("%r48", 60_000)):
         (found,) = checked(ring(tmp_path, each=each), "n").ranges
-        assert (found.is_every, found.why) == (False, Stop.NOT_SHOWN)
+        assert (found.is_every, found.last, found.why) == (False, 1 << 16, Stop.NOT_SHOWN)
+
+
+def test_a_counter_that_overflows_bounds_the_claim(tmp_path: Path) -> None:
+    """64 times the tiles are less than 2^32 up to n = 2^28 alone, which is shown up to 2^24; up to 4,096 of n it is."""
+    each = " shl.b32 %r48, %r54, 6;\n shr.u32 %r48, %r48, 6;\n setp.ne.u32 %p6, %r48, %r54;\n @%p6 bra done;\n"
+    (found,) = checked(ring(tmp_path, each=each), "n").ranges
+    assert (found.is_every, found.last, found.why) == (False, 1 << 24, Stop.NOT_SHOWN)
+    report = checked(ring(tmp_path, each=each), "n=1..4096")
+    assert ([each.is_every for each in report.ranges], report.conclusion) == ([True], Conclusion.AGREES)
 
 
 def test_of_many_classes_the_last_ones_are_checked_as_well(tmp_path: Path) -> None:

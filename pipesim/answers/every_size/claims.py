@@ -16,6 +16,8 @@ from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 _LAPS = 3  #: after which a class is where the code is to show that the lap repeats
+_TIMES = (1, 2)  #: laps that are shown to repeat together: some phases do only after two rounds of a ring
+_LESS = (1 << 24, 1 << 16)  #: values up to which it is shown where it is not for all
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
 
@@ -97,7 +99,8 @@ class WordClaim:
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
-        self._repeats_at: dict[tuple[int, int], bool] = {}  # by the values of classes, and laps
+        self._repeats_at: dict[tuple[int, int, int], bool | None] = {}  # by the values of classes, laps, and the most
+        self._most = classes.free.high  # value for which the code shows it
 
     def due(self) -> Iterator[SizeClass]:
         """The classes on which the claim rests: all that were looked at, one after the other."""
@@ -126,25 +129,45 @@ class WordClaim:
         return found
 
     def _is_shown(self, found: EveryValue, program: Callable[[SizeClass], Program | None], looked: Family) -> bool:
-        """Whether the code shows that the lap is always the same, from a class of each of the lap's on."""
-        end = found.first + (_LAPS + 1) * found.lap
+        """Whether the code shows that the lap is always the same, or that two laps together are.
+
+        Up to the most, which is less where a register overflows with larger values.
+        """
+        for most in (self._most, *(each for each in _LESS if each < self._most)):
+            for times in _TIMES:
+                if self._laps_repeat(found, times, most, program, looked):
+                    self._most = most
+                    return True
+        return False
+
+    def _laps_repeat(
+        self, found: EveryValue, times: int, most: int, program: Callable[[SizeClass], Program | None], looked: Family
+    ) -> bool:
+        """Whether the code shows it of so many laps, from a class of each of their classes on."""
+        classes = times * found.lap
+        end = found.first + (_LAPS + 1) * classes
         if self.classes[end - 1] is None:
             return False
         known = self.classes.known
-        lap = known[found.first + found.lap].value - known[found.first].value
-        if known[end - 1].last + self.classes.free.step - known[end - found.lap].value != lap:
+        lap = times * (known[found.first + found.lap].value - known[found.first].value)
+        if known[end - 1].last + self.classes.free.step - known[end - classes].value != lap:
             return False
-        for number in range(end - found.lap, end):
+        for number in range(end - classes, end):
             one = known[number]
             there = program(one)
             ours = one.complete and {kind.cta for kind, _ in one.kinds} <= set(self._ctas)
             if not ours or there is None or not looked.covers(found, number, there):
                 return False
-            if (one.value, lap) not in self._repeats_at:
-                self._repeats_at[one.value, lap] = self.classes.repeats(one, lap)
-            if not self._repeats_at[one.value, lap]:
+            if not self._repeats(one, lap, most):
                 return False
         return True
+
+    def _repeats(self, one: SizeClass, lap: int, most: int) -> bool:
+        """Whether the code shows it from one class on. Where it has no lap it has none with smaller values either."""
+        if (one.value, lap, most) not in self._repeats_at:
+            none = self._repeats_at.get((one.value, lap, self.classes.free.high), False) is None
+            self._repeats_at[one.value, lap, most] = None if none else self.classes.repeats(one, lap, most)
+        return bool(self._repeats_at[one.value, lap, most])
 
     def _widths_repeat(self, found: EveryValue) -> bool:
         known = self.classes.known[: found.checked + 1]
@@ -178,4 +201,5 @@ class WordClaim:
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
         lap = self._lap(every)
         first = known[max(each.first for each in every)].value
-        return ProvedRange(name, low, checked, first, lap, step=step, most=high)
+        less = None if self._most == high else Stop.NOT_SHOWN
+        return ProvedRange(name, low, checked, first, lap, why=less, step=step, most=self._most)

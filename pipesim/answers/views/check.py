@@ -166,7 +166,12 @@ class ProvedRange:
     @property
     def is_every(self) -> bool:
         """Whether every value is proved: one by one, or with those that repeat."""
-        return self.lap > 0 or (self.step > 0 and self.why is None and self.checked >= self.most)
+        return self.why is None and (self.lap > 0 or (self.step > 0 and self.checked >= self.most))
+
+    @property
+    def last(self) -> int:
+        """The last value of a word up to which all are proved."""
+        return self.most if self.lap else self.checked
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
     from pipesim.ptx.emulate.warp import EmulatedWarp
 
-MOST_LENGTH = 1 << 29  #: of a word of which it is shown what it lengthens
 _TOKENS = 1 << 62  #: states of barriers are numbers from here on, which mean a barrier and its phase
 _LEFT = Unknown(Leaf("a value that a lap of a loop leaves", 0))
 _SAME = constant(0)
@@ -32,25 +31,35 @@ Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane
 
 
 class _LapMoment(NamedTuple):
-    """The values at a moment, what the lap before it added, how many comparisons with ``m`` there had been, and the
-    known bytes of shared memory.
-    """
+    """The values at a moment, how many comparisons with ``m`` there had been, and the known bytes of shared memory."""
 
     values: list[Value]
-    added: list[Change]
     compared: int
     known: list[dict[object, object]]
+
+
+class _Lap(NamedTuple):
+    """The lap that is gone through for all others: where it begins, with which values and known bytes; ``t`` laps were
+    before it, ``u`` are to come. The cluster stands there again ``times`` times until it is over.
+    """
+
+    stands: object
+    values: list[Value]
+    known: list[dict[object, object]]
+    t: Atom
+    u: Atom
+    times: int
 
 
 def watch_laps(cluster: Cluster) -> None:
     """Have the cluster watched where a word of its launch lengthens a loop."""
     for word in cluster.image.free_words.values():
         if word.free.lap:
-            cluster.watcher = LengthenedLoop(cluster, word.free.name, (MOST_LENGTH - word.now) // word.free.lap)
+            cluster.watcher = LengthenedLoop(cluster, word.free.name, (word.free.most - word.now) // word.free.lap)
 
 
 class LengthenedLoop:
-    """Watches one run. ``shown``: every loop that the word lengthens repeats its lap, as far as the run came."""
+    """Watches one run."""
 
     def __init__(self, cluster: Cluster, name: str, most: int) -> None:
         self._cluster, self._name, self._most = cluster, name, most
@@ -58,19 +67,22 @@ class LengthenedLoop:
         self._times = 0
         self._m = self._atom("m")
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
-        self._moments: dict[object, _LapMoment] = {}
-        self._inside: tuple[object, list[Value], list[dict[object, object]], Atom, Atom] | None = None
+        self._moments: dict[object, list[_LapMoment]] = {}
+        self._inside: _Lap | None = None
+        self._stood = 0  # how often where that lap began
         self._fails = False
 
-    def _atom(self, name: str) -> Atom:
-        ((atom, _),) = self._inputs.forms.free(f"{name} of {self._name}", 0, self._most).terms
+    def _atom(self, name: str, shares: str = "") -> Atom:
+        ((atom, _),) = self._inputs.forms.free(f"{name} of {self._name}", 0, self._most, shares).terms
         self._inputs.now[atom.name] = 0
         return atom
 
     @property
-    def shown(self) -> bool:
-        """Whether there was such a loop, and each of its laps is the same."""
-        mine = self._times > 0 and self._inside is None and not self._fails
+    def shown(self) -> bool | None:
+        """Whether each lap of each such loop is the same; None where no lap was found."""
+        if not self._times:
+            return None
+        mine = self._inside is None and not self._fails
         if self._cluster.boxless.uses or self._cluster.image.odd_lap:
             return False
         return mine and not any(_has(Form(0, terms), self._is_mine) for terms in self._inputs.conditions)
@@ -87,19 +99,32 @@ class LengthenedLoop:
             return
         stands = _stands(self._cluster)
         if self._inside is not None:
-            if stands == self._inside[0]:
-                self._leave(*self._inside[1:])
+            if stands == self._inside.stands:
+                self._stood += 1
+                self._leave(self._inside)
             return
         values = [holder[key] for holder, key in _slots(self._cluster)]
-        before = self._moments.get(stands)
-        compared = self._inputs.forms.compared
-        if before is None or len(before.values) != len(values):
-            self._moments[stands] = _LapMoment(values, [], compared, self._known())
-            return
-        added = [_change(a, b) for a, b in zip(before.values, values, strict=True)]
-        now = self._moments[stands] = _LapMoment(values, added, compared, self._known())
-        if compared > before.compared and added == before.added and before.known == now.known:
-            self._enter(stands, now)
+        moments = self._moments.setdefault(stands, [])
+        if moments and len(moments[-1].values) != len(values):
+            moments.clear()
+        moments.append(_LapMoment(values, len(self._inputs.forms.compared), self._known()))
+        for times in range(1, (len(moments) + 1) // 2):
+            first, second, now = (moments[at] for at in (-1 - 2 * times, -1 - times, -1))
+            if self._uses_up(first, second, now) and second.known == now.known:
+                added = _added_twice(first, second, now)
+                if added is not None:
+                    self._enter(stands, now, added, times)
+                    return
+        del moments[: -2 * _MOST_TIMES]
+
+    def _uses_up(self, first: _LapMoment, second: _LapMoment, third: _LapMoment) -> bool:
+        """Whether something was compared that every lap brings nearer by what ``m`` adds to it: it ends the loop."""
+        forms = self._inputs.forms.compared
+        before, after = forms[first.compared : second.compared], forms[second.compared : third.compared]
+        return any(
+            dict(b.terms).get(self._m, 0) == a.constant - b.constant != 0 and a.terms == b.terms
+            for a, b in zip(before, after, strict=False)
+        )
 
     def _known(self) -> list[dict[object, object]]:
         """The known bytes of shared memory, and what was written over tensor maps; bytes that depend on the laps are
@@ -114,31 +139,30 @@ class LengthenedLoop:
         ]
         return [*found, {at: dict(fields) for at, fields in self._cluster.written_maps.items()}]
 
-    def _enter(self, stands: object, now: _LapMoment) -> None:
+    def _enter(self, stands: object, now: _LapMoment, added: list[Change], times: int) -> None:
         """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come."""
         self._times += 1
-        t, u = self._atom(f"t{self._times}"), self._atom(f"u{self._times}")
+        shares = f"m, in loop {self._times}"
+        t, u = self._atom(f"t{self._times}", shares), self._atom(f"u{self._times}", shares)
         sum_of_both = Form(0, tuple(sorted(((t, 1), (u, 1)), key=lambda each: each[0].number)))
         replaced = {self._m: sum_of_both}
         laps = Form(0, ((t, 1),))
-        pairs = zip(now.values, now.added, strict=True)
+        pairs = zip(now.values, added, strict=True)
         made = [_with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
         for (holder, key), value in zip(_slots(self._cluster), made, strict=True):
             holder[key] = value
         self._inputs.lengthen(sum_of_both, {t, u})
-        self._inside = stands, made, now.known, t, u
+        self._inside, self._stood = _Lap(stands, made, now.known, t, u, times), 0
 
-    def _leave(self, made: list[Value], known: list[dict[object, object]], t: Atom, u: Atom) -> None:
-        """The lap is over: its values have to be those at its beginning, with one lap more before, one less after."""
+    def _leave(self, lap: _Lap) -> None:
+        """Where the lap is over, its values are those at its beginning, with one lap more before, one less after it."""
         slots = list(_slots(self._cluster))
-        if len(slots) != len(made) or known != self._known():
-            self._fails = True
+        alike = len(slots) == len(lap.values) and lap.known == self._known()
+        pairs = zip(slots, lap.values, strict=True) if alike else ()
+        if not alike or not all(_is_next(value, holder[key], lap.t, lap.u) for (holder, key), value in pairs):
+            self._fails = self._stood >= lap.times
             return
-        for (holder, key), value in zip(slots, made, strict=True):
-            if not _is_next(value, holder[key], t, u):
-                self._fails = True
-                return
-        replaced = {t: Form(0, ((self._m, 1),)), u: constant(0)}
+        replaced = {lap.t: Form(0, ((self._m, 1),)), lap.u: constant(0)}
         for holder, key in slots:
             holder[key] = _replaced(holder[key], replaced, self._inputs)
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
@@ -146,6 +170,7 @@ class LengthenedLoop:
 
 
 _MOST_LOOPS = 64  #: that are gone through one after the other
+_MOST_TIMES = 16  #: that the cluster stands where it stood before in one lap, as in a loop in the loop
 
 Slot = tuple[Any, Any]  #: what holds a value, and its key there
 
@@ -194,6 +219,17 @@ def _stands_at(warp: EmulatedWarp) -> object:
         len(warp.local.words),
     )
     return warp.status, warp.pc, warp.mask, frames, groups, rest
+
+
+def _added_twice(first: _LapMoment, second: _LapMoment, third: _LapMoment) -> list[Change] | None:
+    """What was added to each value between two moments, if as much was between the two before them."""
+    found = []
+    for a, b, c in zip(first.values, second.values, third.values, strict=True):
+        added = _change(b, c)
+        if added != _change(a, b):
+            return None
+        found.append(added)
+    return found
 
 
 def _change(before: Value, now: Value) -> Change:

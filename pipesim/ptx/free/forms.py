@@ -24,6 +24,7 @@ class Atom:
 
     ``elementwise``: the function does with arrays of NumPy what it does with integers, element by element. A free input
     with an argument is the element of an array of the memory, at that index. ``in_memory``: it depends on such a one.
+    ``shares``: what free inputs share that are 0 or more, and together no more than ``high``, which is the same of all.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Atom:
     high: int
     elementwise: bool = True
     in_memory: bool = False
+    shares: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,20 @@ class Form:
     @property
     def low(self) -> int:
         """No input gives less."""
-        return self.constant + sum(f * (a.low if f > 0 else a.high) for a, f in self.terms)
+        return -self.times(-1).high
 
     @property
     def high(self) -> int:
         """No input gives more."""
-        return self.constant + sum(f * (a.high if f > 0 else a.low) for a, f in self.terms)
+        most = self.constant
+        shared: dict[str, int] = {}
+        for atom, factor in self.terms:
+            more = factor * (atom.high if factor > 0 else atom.low)
+            if atom.shares:
+                shared[atom.shares] = max(shared.get(atom.shares, 0), more)
+            else:
+                most += more
+        return most + sum(shared.values())
 
     @property
     def in_memory(self) -> bool:
@@ -92,11 +102,11 @@ class Forms:
     def __init__(self) -> None:
         self._known: dict[object, Atom] = {}
         self.watched: frozenset[Atom] = frozenset()  #: free inputs
-        self.compared = 0  #: how often something that depends on them was compared, for all inputs with one result
+        self.compared: list[Form] = []  #: what depends on them and was compared, for all inputs with one result
 
-    def free(self, name: str, low: int, high: int) -> Form:
+    def free(self, name: str, low: int, high: int, shares: str = "") -> Form:
         """A free input."""
-        return self._form(name, None, (), low, high)
+        return self._form(name, None, (), low, high, shares=shares)
 
     def element(self, array: str, index: Form, high: int) -> Form:
         """An element of a free array: the number of its value, from 0 on."""
@@ -111,7 +121,7 @@ class Forms:
 
     def _form(
         self, name: str, function: Callable[..., Any] | None, arguments: tuple[Form, ...], low: int, high: int,
-        *, elementwise: bool = True,
+        *, elementwise: bool = True, shares: str = "",
     ) -> Form:  # fmt: skip
         if low == high:
             return constant(int(low))
@@ -119,7 +129,7 @@ class Forms:
         atom = self._known.get(key)
         if atom is None:
             in_memory = (function is None and bool(arguments)) or any(each.in_memory for each in arguments)
-            atom = Atom(len(self._known), name, function, arguments, low, high, elementwise, in_memory)
+            atom = Atom(len(self._known), name, function, arguments, low, high, elementwise, in_memory, shares)
             self._known[key] = atom
         return Form(0, ((atom, 1),))
 
@@ -154,7 +164,8 @@ class Forms:
 
     def compare(self, of: Form) -> None:
         """An expression was compared, for all inputs with the same result."""
-        self.compared += any(atom in self.watched for atom, _ in of.terms)
+        if any(atom in self.watched for atom, _ in of.terms):
+            self.compared.append(of)
 
     def is_negative(self, of: Form) -> Form:
         """1 where it is below 0, else 0."""

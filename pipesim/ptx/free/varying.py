@@ -243,7 +243,7 @@ def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False
             return NotImplemented
         if other.__class__ is int and not self.form.low <= other <= self.form.high:  # it is the same for all inputs
             if self.inputs.forms.watched:
-                self.inputs.forms.compare(self.form)
+                self.inputs.forms.compare(Form(self.form.constant - other, self.form.terms))
             holds = (other < _plain(self)) is swap if compute is is_less else False
             return int(holds is not negate)
         pair = (form_of(other), self.form) if swap else (self.form, form_of(other))

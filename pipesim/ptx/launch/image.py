@@ -72,7 +72,7 @@ class FreeWord(NamedTuple):
 
     def value(self, name: str, inputs: FreeInputs) -> int:
         """The word, of which ``name`` is the free input: how often the step is added to the least value."""
-        low, high, step, _, lap = self.free
+        low, high, step, _, lap, _ = self.free
         found = inputs.free(name, (self.now - low) // step, 0, (high - low) // step) * step + low
         return found + inputs.integer(0, inputs.laps) * lap if lap else found
 

@@ -58,7 +58,7 @@ INTERLEAVES = ("none", "16B", "32B")
 
 class FreeRange(NamedTuple):
     """The values that a word may have: ``low``, and every ``step`` more up to ``high``; ``lap`` more any number of
-    times. ``name``: of the word.
+    times, up to ``most``. ``name``: of the word.
     """
 
     low: int
@@ -66,6 +66,7 @@ class FreeRange(NamedTuple):
     step: int = 1
     name: str = ""
     lap: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ def _range(each: ProvedRange) -> str:
         return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
     if each.step:
         beyond = f"from {number(each.first)} on what happens repeats every {number(each.lap)}"
-        return f"{values_of_word(each)}: {run}; {beyond} (shown by the code)"
+        end = "" if each.is_every else f", no further value: {why_not_every(each)}"
+        return f"{values_of_word(each)}: {run}; {beyond} (shown by the code){end}"
     lap = f"{number(each.lap)} iterations repeat" if each.lap > 1 else "iteration repeats"
     beyond = f"from {number(each.first)} on, every further {lap} one lap"
     far = f", as compared at {listed([number(value) for value in each.far])}" if each.far else ""

@@ -287,7 +287,7 @@ def sizes_words(ranges: Sequence[ProvedRange]) -> str:
     """
     free = [f"{each.parameter}{_other_values(each)}" for each in ranges if each.lap and not each.step]
     words = [values_of_word(each) for each in ranges if each.step and each.is_every]
-    some = [f"{_values_to(each, each.checked)}, no further value" for each in ranges if each.step and not each.is_every]
+    some = [f"{_values_to(each, each.last)}, no further value" for each in ranges if each.step and not each.is_every]
     if words or some:
         return " or ".join((*(f"for every {each}" for each in words), *(f"for {each}" for each in some)))
     return f"for any number of {' or of '.join(free)}" if free else ""
