@@ -21,6 +21,7 @@ from pipesim.prove.check import MOST_STATES, with_usual
 from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import refutation, shown_by_code
 from pipesim.prove.counterexample.play import Play, play_schedule
+from pipesim.prove.dependent_launch import launch_refutations
 from pipesim.prove.memory_order.faults import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import Target
@@ -86,5 +87,6 @@ def _wrong(program: Program, play: Play) -> Refutation | None:
     if found is None and (unordered := memory_faults_of(program, play.moves)):
         return Refutation(Ending.FAULT, tuple(play.moves), unordered[-1])
     if found is None:
-        return next((each for each in shown_by_code(program) if each.schedule == tuple(play.moves)), None)
+        shown = *shown_by_code(program), *launch_refutations(program)
+        return next((each for each in shown if each.schedule == tuple(play.moves)), None)
     return found

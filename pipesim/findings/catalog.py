@@ -30,6 +30,7 @@ from pipesim.findings.counts.tx_range import TX_RANGE
 from pipesim.findings.counts.under_way_at_exit import UNDER_WAY_AT_EXIT
 from pipesim.findings.counts.warp_shape import WARP_SHAPE
 from pipesim.findings.kind import Evidence, FindingKind
+from pipesim.findings.memory.before_grid_wait import BEFORE_GRID_WAIT
 from pipesim.findings.memory.lanes_apart import LANES_APART
 from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
 from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
@@ -82,6 +83,7 @@ KINDS: tuple[FindingKind, ...] = (
     READ_BEFORE_WAIT,
     ILLEGAL_OPERAND,
     WGMMA_FENCE,
+    BEFORE_GRID_WAIT,
     TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,
@@ -138,6 +140,9 @@ def report_fault(program: Program, fault: Fault) -> FaultReport:
     if known.detail is what_is_forbidden:
         forbidden = program.coverage.forbidden[fault.found]
         operation, line = forbidden.instruction, forbidden.line
+    if fault.kind is FaultKind.BEFORE_GRID_WAIT:
+        access = program.coverage.dependent[fault.found]
+        operation, line = access.instruction, access.line
     claim = f"{agent}: {known.title}{where}{known.detail(program, fault)}{other}"
     other_line = program.line(fault.other_agent, fault.other_pc) if fault.other_agent >= 0 <= fault.other_pc else ""
     return FaultReport(fault.kind, claim, agent, operation, line, _correction(program, fault), other_line)

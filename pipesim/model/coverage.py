@@ -10,6 +10,7 @@ from reprlib import repr as brief
 from typing import Any
 
 from pipesim.errors import UsageError
+from pipesim.model.dependent_launch import LaunchEvent, event_of
 from pipesim.model.finding import FaultKind
 
 
@@ -40,6 +41,7 @@ class Assumption(Enum):
     GENERIC_ADDRESSES = "generic-addresses"  #: of a generic address given to .shared the low 32 bits count
     TENSOR_LANES = "tensor-lanes"  #: of an address of tensor memory in lanes 0 to 31 a warp means its own 32 lanes
     TENSOR_LOADS = "tensor-loads"  #: tcgen05.ld has ended where its registers are read, without tcgen05.wait::ld
+    EARLIER_KERNELS = "earlier-kernels"  #: no earlier kernel writes what is loaded before griddepcontrol.wait
 
     @property
     def switch(self) -> str:
@@ -198,7 +200,8 @@ class Coverage:
     it may be right in the kernel. ``fences``: those that may run and are left out: its schedules are the kernel's, and
     only what a fence prevents is not certain. ``reductions``: the same where what bytes hold in the end is not known.
     ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted. ``ctas``: the
-    CTAs of the grid that were followed, () where all are the same.
+    CTAs of the grid that were followed, () where all are the same. ``dependent``: accesses to global memory, and their
+    order with ``griddepcontrol``, of a kernel that waits for earlier ones or of which the launch says their use.
     """
 
     stopped: tuple[str, ...] = ()
@@ -218,6 +221,7 @@ class Coverage:
     extracted: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
     ctas: tuple[int, ...] = ()
+    dependent: tuple[LaunchEvent, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -241,6 +245,7 @@ class Coverage:
         plain["assumed"] = [[each.kind.value, each.what, list(each.lines)] for each in self.assumed]
         plain["forbidden"] = [[each.kind.name, *astuple(each)[1:]] for each in self.forbidden]
         plain["not_judged"] = [[each.kind.name, each.count, list(each.names)] for each in self.not_judged]
+        plain["dependent"] = [each.row() for each in self.dependent]
         return {name: value for name, value in plain.items() if value}
 
 
@@ -268,7 +273,9 @@ def _member(name: str, value: object) -> Iterable[Any]:
                 yield NotJudged(NotJudgedKind[kind], count, tuple(map(str, some)))
             case "ctas", int():
                 yield each
-            case (("assumed" | "forbidden" | "not_judged" | "ctas"), _):
+            case "dependent", [*row] if len(row) == len(LaunchEvent._fields):
+                yield event_of(row)
+            case (("assumed" | "forbidden" | "not_judged" | "ctas" | "dependent"), _):
                 raise ValueError(f"an entry of {name!r} of 'coverage' cannot be {brief(each)}")
             case _, str():
                 yield each

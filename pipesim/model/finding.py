@@ -49,6 +49,8 @@ class FaultKind(Enum):
     WGMMA_FENCE = "no wgmma.fence between an access to registers and the wgmma that uses them"
     READ_BEFORE_WAIT = "registers are read before the wait for the wgmma that writes them"
     ILLEGAL_OPERAND = "an operand that PTX does not allow"
+    # of its order with other kernels
+    BEFORE_GRID_WAIT = "global memory is accessed before griddepcontrol.wait"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"

@@ -20,6 +20,7 @@ from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.commit_order import by_rules_for_commits
 from pipesim.prove.counterexample.leftovers import Leftover, assumed_at_exit, leftovers
+from pipesim.prove.dependent_launch import assumed_of_earlier_kernels
 from pipesim.prove.memory_order.may_fail import (
     inits_may_be_unfenced,
     reads_may_be_unfenced,
@@ -42,6 +43,7 @@ def assumed_by(
     """
     commits = assumed_of_commits(program, by_search=by_search) if by_search or by_commit_order else ()
     found = (*_under_rules(program, by_search=by_search), *commits, *_registers(program), *_at_exit(program, left))
+    found += tuple(assumed_of_earlier_kernels(program))
     return tuple(dict.fromkeys(found))
 
 

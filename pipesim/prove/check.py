@@ -20,6 +20,7 @@ from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.commit_order import by_rules_for_commits
 from pipesim.prove.counterexample.confirm import at_once, confirm, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
+from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
@@ -51,6 +52,7 @@ class How(Enum):
     UNSIZED = "tensor maps have no box: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
+    OPEN_WAITS = "no one run shows which accesses come after griddepcontrol.wait"
     ASSUMES = "it needs an assumption that was ruled out"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 
@@ -87,7 +89,7 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     if found.verdict is Verdict.PROVED and (certain := certain_part(program)) is not program:
         without = _check(certain, max_states, one_memory=True).verdict  # a write that others need may not happen
         found = found if without is Verdict.PROVED else replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS)
-    shown = () if one_memory else shown_by_code(program)
+    shown = () if one_memory else (*shown_by_code(program), *launch_refutations(program))
     if not shown:
         return found
     ranked = sorted((*shown, *found.refutations), key=lambda each: each.kind not in CAUSES_THEMSELVES)
@@ -109,6 +111,8 @@ def _with_coverage(program: Program, found: Check) -> Check:
         certain = tuple(each for each in found.refutations if hangs and each.deadlock is not None)
         found = replace(found, refutations=certain)
         found = found if certain else replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED)
+    if found.verdict is Verdict.PROVED and is_open(program):
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.OPEN_WAITS)
     if found.verdict is Verdict.PROVED and _needs_what_is_ruled_out(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.ASSUMES)
     return found
@@ -120,6 +124,7 @@ def _needs_what_is_ruled_out(program: Program) -> bool:
     made |= (
         {Assumption.REGISTERS} if assumed_registers(program.agents, program.code, program.launch_registers) else set()
     )
+    made |= {each.kind for each in assumed_of_earlier_kernels(program)}
     return not made.isdisjoint(program.strictness)
 
 

@@ -23,6 +23,7 @@ from pipesim.ptx.flow.register_fences import unfenced_products
 from pipesim.ptx.flow.slice import Need
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch_order import launch_events
 from pipesim.ptx.text.instruction import Instruction
 
 _MOST_LISTED = 8  #: entries of a kind in the coverage
@@ -31,6 +32,7 @@ _MOST_LISTED = 8  #: entries of a kind in the coverage
 def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     """What the emulation did not follow, left out and assumed, in sentences."""
     words = _Words(kernel, emulation.cluster)
+    dependent = launch_events(kernel, emulation.cluster, words.place_of)
     stopped, blocked = _where_it_ends(words, emulation.unsolved)
     notes, at = emulation.cluster.notes, words.place_of
     return Coverage(
@@ -49,8 +51,9 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         partial=tuple(at(p) for p in sorted(notes.partial)),
         forbidden=tuple(_forbidden(words, ended=not stopped and not blocked)),
         extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
-        not_judged=tuple(_not_judged(words)),
+        not_judged=tuple(_not_judged(words, of_launches=bool(dependent))),
         ctas=_followed(kernel.launch),
+        dependent=dependent,
     )
 
 
@@ -188,7 +191,6 @@ _GLOBAL = {
     **dict.fromkeys(("ld", "ldu", "tex", "tld4", "suld"), NotJudgedKind.GLOBAL_LOADS),
     **dict.fromkeys(("st", "sust", "discard"), NotJudgedKind.GLOBAL_STORES),
     **dict.fromkeys(("atom", "red", "sured"), NotJudgedKind.GLOBAL_ATOMICS),
-    "griddepcontrol": NotJudgedKind.DEPENDENT_LAUNCH,
 }
 #: The same by a modifier.
 _FORMS = {
@@ -202,12 +204,18 @@ _FORMS = {
 _SPACES = ("global", "shared", "local", "param", "const")
 
 
-def _not_judged(words: _Words) -> Iterator[NotJudged]:
-    """What the verdict is not about: instructions of the kernel, and sizes that were worked out."""
+def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
+    """What the verdict is not about: instructions of the kernel, and sizes that were worked out.
+
+    ``of_launches``: its order with earlier kernels was read; then only what lets dependent ones begin is not judged.
+    """
     cluster = words.cluster
     shared = {at for stream in cluster.recorder.streams for at in stream.positions}
     kinds = (_on_global(each, shared) for each in words.kernel.function.body)
     found = Counter(kind for kind in kinds if kind is not None)
+    body = words.kernel.function.body
+    launches = [each for each in body if each.opcode == "griddepcontrol" and not (of_launches and each.has("wait"))]
+    found[NotJudgedKind.DEPENDENT_LAUNCH] = len(launches)
     left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])

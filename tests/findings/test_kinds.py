@@ -53,6 +53,10 @@ CASES = {
     "warp_shape": "let all four warps of the group execute the same instruction equally often",
     "too_many_registers": "let some of its warps ask for fewer",
     "tensor_allocation": "",
+    "before_grid_wait": (
+        "execute griddepcontrol.wait before it, in the same thread or in one that it waits for, or give the buffer "
+        '"earlier": "none" in the launch file if no earlier kernel uses it'
+    ),
     "wgmma_fence": "execute wgmma.fence before it, after that access",
     "read_before_wait": "",
     "illegal_operand": "use one of 0 to 15",
@@ -71,7 +75,9 @@ CASES = {
 }
 #: Kinds whose wrong example has the same operations as the right one, in the same order: other bytes, or what a flat
 #: program does not have.
-SAME_OPERATIONS = {"uninitialised_read", "lanes_apart", "tensor_allocation", "illegal_operand", "wgmma_fence"}
+SAME_OPERATIONS = {
+    *("uninitialised_read", "lanes_apart", "tensor_allocation", "illegal_operand", "wgmma_fence", "before_grid_wait")
+}
 FINDINGS = [kind for kind in KINDS if not kind.warns]
 WARNINGS = [kind for kind in KINDS if kind.warns]
 

@@ -209,7 +209,7 @@ def shape_of_program(program: Program) -> Hashable:
         len(getattr(coverage, each.name)) for each in fields(coverage) if each.name not in ("extracted", "ctas")
     )
     others = [getattr(program, each.name) for each in fields(program) if each.name not in ("code", "coverage")]
-    return code, kinds, said, coverage.forbidden, coverage.not_judged, repr(others)
+    return code, kinds, said, coverage.forbidden, coverage.not_judged, coverage.dependent, repr(others)
 
 
 def _renumbered(op: Operation, numbers: dict[int, int]) -> Operation:

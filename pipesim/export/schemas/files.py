@@ -21,6 +21,7 @@ from pipesim.export.schemas.shapes import (
     table,
 )
 from pipesim.model.coverage import FORBIDDEN, Assumption, Coverage, NotJudgedKind
+from pipesim.model.dependent_launch import EarlierUse, LaunchAct
 from pipesim.model.ops import OPERANDS, Space
 from pipesim.model.tables import PROGRAM_VERSION, WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file
@@ -89,6 +90,10 @@ def _coverage() -> Schema:
     members["forbidden"] = rows(row({"enum": list(FORBIDDEN)}, TEXT, TEXT, TEXT, TEXT, INTEGER, TEXT))
     members["not_judged"] = rows(row({"enum": [each.name for each in NotJudgedKind]}, NATURAL, _ref("texts")))
     members["ctas"] = rows(NATURAL)
+    uses: Schema = {"enum": [each.value for each in EarlierUse]}
+    kinds: Schema = {"enum": [each.value for each in LaunchAct]}
+    yes: Schema = {"type": "boolean"}
+    members["dependent"] = rows(row(kinds, NATURAL, NATURAL, TEXT, TEXT, TEXT, uses, yes, yes))
     return record(members, optional=tuple(members))
 
 
@@ -99,13 +104,15 @@ def launch() -> Schema:
     words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
     tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": NATURAL}
     tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes"))
+    earlier: dict[str, Schema] = {"earlier": {"enum": [each.value for each in EarlierUse]}}
+    tensor_map |= earlier
     pair: Schema = {"type": "array", "items": NATURAL, "minItems": 2, "maxItems": 2}
     bounds = {"low": INTEGER, "high": INTEGER, "step": POSITIVE, "rises_by": pair}
     free = record(bounds, optional=("step", "rises_by"))
     content: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {  # of each kind: its members, those it needs
         "value": ({"type": types, "value": {"type": ["number", "null"]}}, ("type", "value")),
         "array": ({"type": types, "values": rows(INTEGER), "count": POSITIVE, "free": free}, ("type",)),
-        "pointer": ({"align": POSITIVE, "contents": _ref("fields")}, ()),
+        "pointer": ({"align": POSITIVE, "contents": _ref("fields"), **earlier}, ()),
         "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
         "tensor_map": (tensor_map, ()),
     }

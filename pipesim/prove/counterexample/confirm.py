@@ -62,7 +62,7 @@ def _ordered_by_registers(program: Program, doubt: Doubt) -> Refutation | None:
     if not made or confirm(free, doubt) is None:
         return None
     fault = Fault(FaultKind.UNPUBLISHED_INIT, doubt.agent, doubt.pc, doubt.where, 0, 0, *made[0])
-    return Refutation(Ending.FAULT, _way(program, doubt.agent, doubt.pc + 1), fault, usual=True)
+    return Refutation(Ending.FAULT, way_to(program, doubt.agent, doubt.pc + 1), fault, usual=True)
 
 
 def _without_requests(before: Listing) -> Listing:
@@ -167,7 +167,7 @@ def shown_by_code(program: Program) -> tuple[Refutation, ...]:
         at = each.kind, each.agent, each.pc
         if at not in found:
             end = each.pc + (each.kind is FaultKind.STALE_WAIT)  # which returns: it is the last move
-            found[at] = Refutation(Ending.FAULT, _way(program, each.agent, end), each, usual=True)
+            found[at] = Refutation(Ending.FAULT, way_to(program, each.agent, end), each, usual=True)
     at_exit, schedule = exit_faults(program) if Assumption.EXIT in program.strictness else ((), ())
     return (*found.values(), *(Refutation(Ending.FAULT, schedule, each) for each in at_exit[:1]))
 
@@ -217,7 +217,7 @@ def _file_and_line(place: str) -> tuple[str, int]:
     return file, int(line) if line.isdecimal() else -1
 
 
-def _way(program: Program, agent: int, pc: int) -> tuple[Move, ...]:
+def way_to(program: Program, agent: int, pc: int) -> tuple[Move, ...]:
     """Moves after which the agent is there, as far as one plain schedule gets."""
     play = Play(program)
     order = [agent, *(other for other in range(len(program.agents)) if other != agent)]

@@ -45,6 +45,13 @@ IF_NOT_YET, IF_COMPLETE, MEET = -1, -2, -3
 
 
 @dataclass
+class StreamMark:
+    """A moment of an agent: after ``at`` of its operations, which operations that are taken out or added move."""
+
+    at: int
+
+
+@dataclass
 class Stream:
     """What one agent did: its operations, and for each the position of its instruction.
 
@@ -55,7 +62,7 @@ class Stream:
     try and the wait after it are one operation. ``unsure``: operations that may not happen, as a warp's accesses say.
     ``parts``: the ranges that a read represents, where these are several. ``again``: the reads since the last
     operation other than an ordinary access. ``products``: of a wgmma whose registers may be read too early, how many
-    commits and waits of wgmmas came before its last execution.
+    commits and waits of wgmmas came before its last execution. ``marks``: moments between its operations.
     """
 
     cta: int
@@ -72,6 +79,7 @@ class Stream:
     parts: dict[int, Sequence[Range]] = field(default_factory=dict)
     again: set[tuple[object, ...]] = field(default_factory=set)
     products: dict[int, int] = field(default_factory=dict)
+    marks: list[StreamMark] = field(default_factory=list)
 
     def leave_second_way(self) -> None:
         """Its end was not reached: what it does by the answer "complete", after the other way, is taken out."""
@@ -84,6 +92,8 @@ class Stream:
         del self.code[first:], self.positions[first:], self.steps[first:], self.runs[first:]
         self.unsure = {at: why for at, why in self.unsure.items() if at < first}
         self.parts = {at: parts for at, parts in self.parts.items() if at < first}
+        for mark in self.marks:
+            mark.at = min(mark.at, first)
 
     def replace_reads(self, found: dict[int, Sequence[Operation]]) -> None:
         """Replace reads of hulls by the reads that they were made of."""
@@ -94,6 +104,8 @@ class Stream:
         self.runs = [self.runs[at] if starts[at] == new else () for new, at in enumerate(again)]
         self.unsure = {new: self.unsure[at] for new, at in enumerate(again) if at in self.unsure}
         self.held = [starts[at] for at in self.held]
+        for mark in self.marks:
+            mark.at = starts[mark.at]
         self.parts.clear()
 
 

@@ -27,6 +27,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_accesses import GlobalAccesses
 from pipesim.ptx.emulate.global_memory import GlobalMemory
 from pipesim.ptx.emulate.handed_out import HandedOut
+from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
 from pipesim.ptx.emulate.stop import Notes, Status
@@ -120,6 +121,7 @@ class Cluster:
         self.warps_of_cta = -(-self.threads // 32)
         self.recorder = StreamRecorder()
         self.notes = Notes()
+        self.launch_events = LaunchEvents(self.recorder, image, waits=code.waits_for_kernels)
         self.barriers: dict[Place, BarrierState] = {}
         self.written_maps: dict[
             object, dict[tuple[str, int], int]
@@ -412,6 +414,7 @@ class Cluster:
         if self.global_accesses is not None and each.position in self.code.on_global:
             sure = not warp.maybe and not warp.has_two_ways
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
+            self.launch_events.access(warp, each, address, sure=sure)
 
     def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
         """It is not known whether and how often a warp accesses global memory at these positions."""

@@ -156,6 +156,7 @@ class Code:
         self.kept, self.opaque, self.valued = part.kept, part.opaque, part.valued
         self.on_global, self.untracked = part.on_global, part.untracked
         self.wanted = part.wanted
+        self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
         self._writes = regions.uses.writes
         self.masks = masks_of_all_lanes(self.body, self._writes)  #: registers that name all lanes of a warp
         self.end = len(function.body)

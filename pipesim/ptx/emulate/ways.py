@@ -130,7 +130,7 @@ class DividedWarp(WarpLanes):
     __slots__ = (
         "K", "R", "agent", "apart", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "frames",
         "groups", "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status",
-        "stop", "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "whole",
+        "stop", "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "waited", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -163,6 +163,7 @@ class DividedWarp(WarpLanes):
         self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.groups = {Engine.BULK: CopyGroups(), Engine.CP_ASYNC: CopyGroups()}
         self.exchanges = LaneExchanges()
+        self.waited = 0  #: lanes that have waited for earlier kernels, or met one that has
         self.to_part = 0  #: lanes that wait at another barrier than those that parted from them
         self.asked: tuple[int, ...] = ()  #: position, barrier and parity of a wait whose loop goes round before it
         self.tries: dict[int, tuple[int, ...]] = {}  #: the same of each try whose answer is open
@@ -185,6 +186,7 @@ class DividedWarp(WarpLanes):
         if orders:
             self.exchanges.meet()
             self.apart.meet()
+            self.waited = self.all_lanes if self.waited else 0
         else:
             self.exchanges.execute()
             self.apart.execute()

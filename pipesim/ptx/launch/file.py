@@ -11,6 +11,7 @@ from typing import Any
 from pipesim.bounds import MAX_LAUNCH_BYTES, MAX_LOCK_FAILURES, MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.inputs import InputKind
+from pipesim.model.dependent_launch import EarlierUse
 from pipesim.ptx.launch.image import checked_number
 from pipesim.ptx.launch.values import (
     ELEMENTS,
@@ -51,11 +52,11 @@ MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Para
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
 _MEMBERS = ("format", "version", "entry", "grid", "block", "cluster", "dynamic_shared_bytes", "registers_per_thread")
 _POLICIES = ("tile_counter", "launch_control", "lock_failures", "handed_out")
-_MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels")
+_MAP = ("kind", "element", "dims", "box", "strides", "element_strides", "swizzle", "interleave", "pixels", "earlier")
 KINDS = {
     "value": ("kind", "type", "value"),
     "array": ("kind", "type", "values", "count", "free"),
-    "pointer": ("kind", "align", "contents"),
+    "pointer": ("kind", "align", "contents", "earlier"),
     "tensor_map": _MAP,
     "struct": ("kind", "size", "fields"),
 }
@@ -176,12 +177,17 @@ def _content(data: Any, place: str, depth: int) -> Content:
             align = given.whole("align", 256, low=1, high=1 << 30)
             if align & (align - 1):
                 raise given.error("align", f"{align} is not a power of two")
-            return Pointer(align, _fields(given, "contents", MAX_POINTED_BYTES, depth))
+            return Pointer(align, _fields(given, "contents", MAX_POINTED_BYTES, depth), _earlier(given))
         case "tensor_map":
             return read_tensor_map(given)
         case _:
             size = given.whole("size", low=1, high=MOST_SPACE)
             return Struct(size, _fields(given, "fields", size, depth))
+
+
+def _earlier(given: Members) -> EarlierUse | None:
+    known = tuple(each.value for each in EarlierUse)
+    return EarlierUse(given.text("earlier", among=known)) if "earlier" in given.data else None
 
 
 def _array(given: Members) -> Array:
@@ -262,6 +268,7 @@ def read_tensor_map(given: Members) -> TensorMap:
         given.text("swizzle", "none", SWIZZLES),
         given.text("interleave", "none", INTERLEAVES),
         pixels,
+        _earlier(given),
     )
     if pixels and len(found.box) != 1:
         raise given.error("box", "expected the channels alone, because pixels is given")
@@ -319,6 +326,7 @@ def _document(content: Content) -> dict[str, Any]:
             return array | ({} if free is None else {"free": _free_json(free)})
         case Pointer(align=align, contents=contents):
             found: dict[str, Any] = {"kind": "pointer"} | ({"align": align} if align != 256 else {})
+            found |= {"earlier": content.earlier.value} if content.earlier else {}
             return found | ({"contents": [_field(each) for each in contents]} if contents else {})
         case Struct(size=size, fields=fields):
             return {"kind": "struct", "size": size, "fields": [_field(each) for each in fields]}
@@ -326,6 +334,7 @@ def _document(content: Content) -> dict[str, Any]:
             sizes = {"dims": content.dims, "box": content.box, "strides": content.strides}
             sizes["element_strides"] = content.element_strides
             found = {"kind": "tensor_map"}
+            found |= {"earlier": content.earlier.value} if content.earlier else {}
             found |= {"element": content.element} if content.element else {}
             found |= {name: list(size) for name, size in sizes.items() if size}
             found |= {"swizzle": content.swizzle} | ({"pixels": content.pixels} if content.pixels else {})

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import LaunchFileError
+from pipesim.model.dependent_launch import EarlierUse
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms
 from pipesim.ptx.free.varying import FreeInputs, Varying
@@ -134,6 +135,7 @@ class Image:
 
     def __init__(self, launch: Launch, function: Function) -> None:
         self._maps: dict[int, TensorMap] = {}
+        self._pointers: dict[int, Pointer] = {}  #: by the address of their memory
         self._unknown: dict[Terms, tuple[int, int]] = {}  #: constants with which an address of these terms is in memory
         #: of which nothing is known
         self._regions = [Region(PARAMETERS, "parameters")]
@@ -284,6 +286,26 @@ class Image:
             words = f"parameter {number}{f' ({name})' if name else ''}, {words}"
         return words, self.place(address)
 
+    def buffer_at(self, address: int) -> int:
+        """The first address of the buffer that has an address, or that of a tensor map; -1 if it is not known which."""
+        region = self._region(address)
+        return -1 if region is None else address if region.base == PARAMETERS else region.base
+
+    def buffer(self, base: int) -> tuple[str, EarlierUse]:
+        """A buffer or a tensor map in words, and what earlier kernels do with it."""
+        held: Pointer | TensorMap | None = self._pointers.get(base) or self._maps.get(base)
+        region = self._region(base)
+        if held is None or region is None:
+            return "", EarlierUse.UNKNOWN
+        words = region.label if isinstance(held, Pointer) else self.place_of_map(base)[0].partition(", byte")[0]
+        return words, held.earlier or EarlierUse.UNKNOWN
+
+    @property
+    def names_earlier_kernels(self) -> bool:
+        """Whether the launch says that earlier kernels use some buffer."""
+        held: list[Pointer | TensorMap] = [*self._maps.values(), *self._pointers.values()]
+        return any(each.earlier in (EarlierUse.READS, EarlierUse.WRITES) for each in held)
+
     def _region(self, address: int) -> Region | None:
         found = bisect_right(self._bases, address) - 1
         return self._regions[found] if found >= 0 and address - self._bases[found] < MAX_POINTED_BYTES else None
@@ -309,6 +331,7 @@ class Image:
                 base = -(-base // align) * align
                 memory = Region(base, label, f"{region.path}{offset}:", align)
                 self._regions.append(memory)
+                self._pointers[base] = content
                 region.write(offset, base.to_bytes(8, "little"))
                 for each in contents:
                     inner = f"{label}, byte {each.offset:,}" if isinstance(each.content, Pointer) else label
@@ -347,7 +370,7 @@ def _as_read(content: Content, memories: Iterator[Region]) -> Content:
     match content:
         case Struct(size=size, fields=fields):
             return Struct(size, tuple(each._replace(content=_as_read(each.content, memories)) for each in fields))
-        case Pointer(align=align, contents=contents):
+        case Pointer(contents=contents):
             end = next(memories).read_to
             found = []
             for offset, inner in contents:
@@ -357,7 +380,7 @@ def _as_read(content: Content, memories: Iterator[Region]) -> Content:
                     if not inner.values:
                         continue
                 found.append(Field(offset, _as_read(inner, memories)))
-            return Pointer(align, tuple(found))
+            return replace(content, contents=tuple(found))
         case _:
             return content
 

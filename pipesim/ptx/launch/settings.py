@@ -223,8 +223,9 @@ def _changed(content: Content, path: tuple[int, ...], put: Put) -> Content:
     match content:
         case Struct(size=size, fields=fields):
             return Struct(size, _in_fields(fields, path, put, size))
-        case Pointer(align=align, contents=contents) if rest and not offset:
-            return Pointer(align, _in_fields(contents, (rest[0], *rest[1:]), put, MAX_POINTED_BYTES))
+        case Pointer(contents=contents) if rest and not offset:
+            inner = _in_fields(contents, (rest[0], *rest[1:]), put, MAX_POINTED_BYTES)
+            return replace(content, contents=inner)
         case Number() if rest and not offset:
             raise ValueError("the launch file has a value at this place, not a pointer to further words")
         case Number() if offset:

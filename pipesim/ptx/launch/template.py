@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from pipesim.model.dependent_launch import EarlierUse
 from pipesim.ptx.flow.slice import LaunchNeed, Need, Slice
 from pipesim.ptx.launch.values import (
     NO_SHAPE,
@@ -29,14 +31,29 @@ def template(function: Function, needed: Slice) -> Launch:
     """A launch of the kernel in which a word that the slice needs has no value, and every other one is 0.
 
     The CTA and the cluster are those of the directives where there are some, else :data:`NO_SHAPE` and one CTA. A
-    tensor map has no box: PTX does not say one.
+    tensor map has no box: PTX does not say one. Of a kernel that waits for earlier ones what these do is left open.
     """
     threads = function.directives.get("reqntid") or function.directives.get("maxntid")
     block = shape_of(threads) if threads else NO_SHAPE
     cluster = shape_of(function.directives.get("reqnctapercluster") or (1,))
     registers = (function.directives.get("maxnreg") or (0,))[0]
-    parameters = tuple(Parameter("", _content(each, needed.wanted)) for each in function.params)
+    contents = [_content(each, needed.wanted) for each in function.params]
+    if any(each.opcode == "griddepcontrol" and each.has("wait") for each in function.body):
+        contents = list(map(_with_earlier, contents))
+    parameters = tuple(Parameter("", each) for each in contents)
     return Launch(function.name, cluster, block, cluster, 0, registers, parameters)
+
+
+def _with_earlier(content: Content) -> Content:
+    """The content, with what earlier kernels do with its buffers to be filled in."""
+    match content:
+        case Pointer() | TensorMap():
+            return replace(content, earlier=EarlierUse.UNKNOWN)
+        case Struct(fields=fields):
+            inner = (each._replace(content=_with_earlier(each.content)) for each in fields)
+            return replace(content, fields=tuple(inner))
+        case _:
+            return content
 
 
 def open_words(launch: Launch, function: Function) -> tuple[int, ...]:

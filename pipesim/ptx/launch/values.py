@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from pipesim.errors import LaunchFileError, ParameterError
+from pipesim.model.dependent_launch import EarlierUse
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
@@ -121,7 +122,8 @@ class TensorMap:
 
     Sizes are in elements, the innermost dimension first; ``strides`` are in bytes and begin with the second dimension.
     Without an ``element`` or a ``box``, the map is one of which nothing is known.
-    With ``pixels``, ``box`` is (channels,) and a copy moves that many channels of that many pixels.
+    With ``pixels``, ``box`` is (channels,) and a copy moves that many channels of that many pixels. ``earlier``: what
+    earlier kernels may do with the tensor, None if that is not given.
     """
 
     element: str = ""
@@ -132,6 +134,7 @@ class TensorMap:
     swizzle: str = "none"
     interleave: str = "none"
     pixels: int = 0
+    earlier: EarlierUse | None = None
 
     @cached_property
     def box_bytes(self) -> int:
@@ -152,10 +155,13 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Pointer:
-    """An address in global memory, aligned to ``align`` bytes; ``contents`` is what is known about the memory there."""
+    """An address in global memory, aligned to ``align`` bytes; ``contents`` is what is known about the memory there,
+    ``earlier`` what earlier kernels may do with it, None if that is not given.
+    """
 
     align: int = 256
     contents: tuple[Field, ...] = ()
+    earlier: EarlierUse | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pipesim.model.dependent_launch import LaunchAct
 from pipesim.model.ops import Fence, Op, Scope
 from pipesim.model.tables import MAX_THREAD_REGISTERS, NAMED_BARRIERS
 from pipesim.ptx.emulate.accesses import record
@@ -78,6 +79,7 @@ def _warp_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> No
             warp.execute_together(orders=True)
         warp.exchanges.happens(LaneEvent.MEET, meeting)
         warp.apart.meet_some(meeting)
+        warp.waited |= meeting if warp.waited & meeting else 0
         if meeting & warp.ended_lanes:
             cluster.notes.ended.add(step.instruction.position)
 
@@ -171,6 +173,16 @@ def _orders_all(cluster: Cluster, warp: EmulatedWarp, position: int, kind: Fence
 def _is_async(modifiers: tuple[str, ...]) -> bool:
     """Whether it is a fence of the asynchronous proxy that orders accesses to shared memory."""
     return "global" not in modifiers and any(m == "async" or m.startswith("async::") for m in modifiers)
+
+
+def grid_dependency(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``griddepcontrol``: the kernel waits for earlier ones, or lets dependent ones begin."""
+    each = step.instruction
+    if warp.unsure or warp.has_two_ways:
+        cluster.launch_events.unsure.add(each.position)
+        return
+    record(cluster, warp, each.position, Op.WORK, 0)
+    cluster.launch_events.control(warp, each.position, LaunchAct.WAIT if each.has("wait") else LaunchAct.TRIGGER)
 
 
 _LEAST_REGISTERS = 24  #: that a thread can ask for

@@ -1,0 +1,192 @@
+"""The order of a kernel's accesses to global memory with ``griddepcontrol``, in every schedule (docs/memory-order.md).
+
+A wait of any thread orders what comes after it: PTX makes what earlier kernels did visible to the grid, not to the
+thread. An access of another thread comes after it by whatever orders threads. That is read off the run which represents
+all schedules; where none does, an access whose order it would show is not decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from pipesim.findings.memory.before_grid_wait import WHY
+from pipesim.model.coverage import Assumed, Assumption
+from pipesim.model.dependent_launch import EarlierUse, LaunchAct, LaunchEvent
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.machine import Flight, State, Step
+from pipesim.model.program import Program
+from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.counterexample.confirm import way_to
+from pipesim.prove.happens_before.snapshot import Clock, Snapshot
+from pipesim.prove.refutation import Refutation
+
+_WRITTEN, _READ, _NO_LOAD_AFTER, _OTHERS_AFTER, _STORED, _STORE = range(len(WHY))
+
+
+class AfterWait(Enum):
+    """Whether an access comes after a wait for earlier kernels."""
+
+    AFTER = 0
+    NOT_AFTER = 1
+    OPEN = 2  #: other threads' waits may come before it, and no one run shows it
+
+
+class _Moments:
+    """What agents know of the others where their events are: an observer beside a certificate, which looks first."""
+
+    def __init__(self, certificate: Certificate, wanted: set[tuple[int, int]]) -> None:
+        self._certificate, self._wanted = certificate, wanted
+        self.clocks: dict[tuple[int, int], Clock] = {}
+
+    def on_step(self, before: State, agent: int, result: Step) -> None:  # noqa: ARG002
+        """Before an agent's next operation."""
+        self._note(agent, before.pcs[agent])
+
+    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
+        """It tells no agent anything."""
+
+    def snapshot(self) -> Snapshot:
+        """Nothing that it compares moves with laps."""
+        return Snapshot((), (), ())
+
+    def end(self, state: State) -> None:
+        """After the last operation of each agent."""
+        for agent, pc in enumerate(state.pcs):
+            self._note(agent, pc)
+
+    def _note(self, agent: int, pc: int) -> None:
+        if (agent, pc) in self._wanted:
+            self.clocks.setdefault((agent, pc), self._certificate.before(agent))
+
+
+@dataclass
+class EventOrder:
+    """The events of a program in relation to its waits and triggers."""
+
+    program: Program
+    clocks: dict[tuple[int, int], Clock] = field(default_factory=dict)
+    certain: bool = True  #: one run represents every schedule
+
+    def after_wait(self, at: int) -> AfterWait:
+        """Whether an access comes after a wait in every schedule."""
+        event, events = self.program.coverage.dependent[at], self.program.coverage.dependent
+        if event.waited:
+            return AfterWait.AFTER
+        clock = self.clocks.get((event.agent, event.at))
+        others = [each for each in events if each.kind is LaunchAct.WAIT and each.agent != event.agent]
+        if clock is None or not any(clock.covers(each.agent, each.at) for each in others):
+            return AfterWait.NOT_AFTER
+        return AfterWait.AFTER if self.certain else AfterWait.OPEN
+
+    def before(self, at: int, other: int) -> bool:
+        """Whether an event comes before another one of its CTA in every schedule."""
+        one, two = (self.program.coverage.dependent[n] for n in (at, other))
+        if one.agent == two.agent:
+            return at < other
+        clock = self.clocks.get((two.agent, two.at))
+        return self.certain and clock is not None and clock.covers(one.agent, one.at)
+
+
+def event_order(program: Program) -> EventOrder:
+    """The order of a program's events. The run that shows it is made only if some depends on other agents."""
+    events = program.coverage.dependent
+    agents = {each.agent for each in events if each.kind in (LaunchAct.WAIT, LaunchAct.TRIGGER)}
+    if not agents or not any(_needs_others(each) for each in events):
+        return EventOrder(program)
+    certificate = Certificate(program)
+    moments = _Moments(certificate, {(each.agent, each.at) for each in events})
+    run = CanonicalRun(program, [moments, certificate])
+    run.to_end()
+    moments.end(run.state)
+    certificate.close()
+    return EventOrder(program, moments.clocks, certain=not certificate.doubts)
+
+
+def _needs_others(event: LaunchEvent) -> bool:
+    return event.kind in _ACCESSES and not event.waited
+
+
+class EarlyAccess(NamedTuple):
+    """An access that no wait precedes: its event, and why it is taken to meet an earlier kernel; -1: assumed not to."""
+
+    event: int
+    why: int
+
+
+def early_accesses(order: EventOrder) -> Iterator[EarlyAccess]:
+    """The accesses that come before a wait, as the launch file or the kernel itself shows, or as is assumed not to be.
+
+    Each place once. What the launch file says no earlier kernel uses, or only reads where it is loaded, is left out.
+    """
+    events = order.program.coverage.dependent
+    after = [order.after_wait(n) if each.kind in _ACCESSES else AfterWait.AFTER for n, each in enumerate(events)]
+    loads = [n for n, each in enumerate(events) if each.kind is LaunchAct.LOAD]
+    stored = {each.buffer for each in events if each.kind is LaunchAct.STORE and each.buffer}
+    late_load = any(after[n] is not AfterWait.NOT_AFTER for n in loads)
+    seen: set[tuple[object, ...]] = set()
+    for n, each in enumerate(events):
+        place = each.kind, each.agent, each.place, each.buffer
+        if after[n] is not AfterWait.NOT_AFTER or place in seen or each.earlier is EarlierUse.NONE:
+            continue
+        seen.add(place)
+        if not each.sure and each.earlier is EarlierUse.UNKNOWN:
+            yield EarlyAccess(n, -1)
+        elif each.earlier is not EarlierUse.UNKNOWN:
+            if each.earlier is EarlierUse.WRITES or each.kind is LaunchAct.STORE:
+                yield EarlyAccess(n, _WRITTEN if each.earlier is EarlierUse.WRITES else _READ)
+        elif each.kind is LaunchAct.STORE:
+            yield EarlyAccess(n, _STORE)
+        elif each.buffer in stored:
+            yield EarlyAccess(n, _STORED)
+        elif not late_load and any(other.kind is LaunchAct.STORE for other in events):
+            yield EarlyAccess(n, _NO_LOAD_AFTER)
+        elif each.buffer and _others_load_after(events, after, n):
+            yield EarlyAccess(n, _OTHERS_AFTER)
+        else:
+            yield EarlyAccess(n, -1)
+
+
+_ACCESSES = (LaunchAct.LOAD, LaunchAct.STORE)
+
+
+def _others_load_after(events: tuple[LaunchEvent, ...], after: list[AfterWait], at: int) -> bool:
+    """Whether its agent never loads the buffer after a wait, and another one loads it only after one."""
+    mine: dict[int, set[AfterWait]] = {}
+    for n, each in enumerate(events):
+        if each.kind is LaunchAct.LOAD and each.buffer == events[at].buffer:
+            mine.setdefault(each.agent, set()).add(after[n])
+    return mine.pop(events[at].agent) == {AfterWait.NOT_AFTER} and {AfterWait.AFTER} in mine.values()
+
+
+def launch_refutations(program: Program) -> tuple[Refutation, ...]:
+    """The accesses that no wait precedes, each place once; ``usual`` where the launch says what earlier kernels do."""
+    events, found = program.coverage.dependent, dict[tuple[str, int], Refutation]()
+    for n, why in early_accesses(event_order(program)) if events else ():
+        if why >= 0 and (events[n].place, why) not in found:
+            agent = events[n].agent
+            pc = min(events[n].at, len(program.code[agent]) - 1)
+            fault = Fault(FaultKind.BEFORE_GRID_WAIT, agent, pc, found=n, expected=why)
+            declared = why in (_WRITTEN, _READ)
+            way = way_to(program, agent, pc)
+            found[events[n].place, why] = Refutation(Ending.FAULT, way, fault, usual=declared)
+    return tuple(found.values())
+
+
+def is_open(program: Program) -> bool:
+    """Whether it is not decided of some access that it comes after a wait."""
+    events = program.coverage.dependent
+    order = event_order(program)
+    return any(order.after_wait(n) is AfterWait.OPEN for n, each in enumerate(events) if each.kind in _ACCESSES)
+
+
+def assumed_of_earlier_kernels(program: Program) -> Iterator[Assumed]:
+    """The loads before a wait of what no earlier kernel is assumed to write, each line once."""
+    events = program.coverage.dependent
+    found = early_accesses(event_order(program)) if events else ()
+    for line, what in dict.fromkeys((events[n].line, events[n].buffer) for n, why in found if why < 0):
+        yield Assumed(Assumption.EARLIER_KERNELS, f"{what or 'memory'} is accessed before griddepcontrol.wait", (line,))

@@ -1,0 +1,43 @@
+"""The events of a kernel that its order with other kernels depends on, as its program carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipesim.model.dependent_launch import LaunchEvent
+from pipesim.model.ops import Op
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulation import Kernel, emulate, on_global_memory
+
+
+def launch_events(kernel: Kernel, cluster: Cluster, place_of: Callable[[int], str]) -> tuple[LaunchEvent, ...]:
+    """The events of the cluster in the order of its run, for which it is run again with the addresses of accesses.
+
+    Nothing where neither the kernel waits for others nor the launch says what they do, and where it is not known
+    whether it waits, what it accesses, or, once addresses are followed, all that it does. An agent of which the program
+    has no operation gets one without effect at its first event.
+    """
+    if not cluster.launch_events.followed or cluster.limited:
+        return ()
+    again = emulate(on_global_memory(kernel)).cluster
+    accesses, events = again.global_accesses, tuple(again.launch_events)
+    streams, mine = again.recorder.streams, cluster.recorder.streams
+    if again.launch_events.unsure or [each.positions for each in streams] != [each.positions for each in mine]:
+        return ()
+    if accesses is not None and (accesses.limited or accesses.left_open.keys() - {each.position for each in events}):
+        return ()
+    cluster.notes.apart |= again.launch_events.in_step
+    cluster.inputs = again.inputs  # which CTAs make these accesses
+    found, body = [], kernel.function.body
+    for each in events:
+        if not mine[each.agent].code:
+            cluster.recorder.add(each.agent, each.position, Op.WORK, 0)
+        at = 0 if not streams[each.agent].code else each.at
+        words, earlier = again.image.buffer(each.base)
+        found.append(
+            LaunchEvent(
+                each.kind, each.agent, at, place_of(each.position), body[each.position].mnemonic,
+                words, earlier, each.waited, each.sure,
+            )
+        )  # fmt: skip
+    return tuple(found)
