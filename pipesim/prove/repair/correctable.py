@@ -75,8 +75,8 @@ def _arrays(program: Program) -> dict[tuple[str, int], tuple[str, int]]:
     for name in dict.fromkeys(each.name for each in program.barriers):
         stages = sorted({each.stage for each in program.barriers if each.name == name})
         parts: list[list[int]] = []
-        for _, part in groupby(stages, key=lambda stage: uses[name, stage]):
-            here = list(part)
+        for _, alike in groupby(stages, key=lambda stage: uses[name, stage]):
+            here = list(alike)
             if parts and _is_part(uses[name, parts[-1][-1]], uses[name, here[0]]):
                 parts[-1] += here
             else:
