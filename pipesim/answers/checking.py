@@ -570,7 +570,18 @@ class SteppedCheck:
         every = proved and (self._others.complete or self._in_every_cta)
         policies = self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
-        return replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles) if proved else scope
+        if not proved:
+            return scope
+        talk = self._others.together
+        scope = replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles)
+        judged = talk.loops if talk.sizes else set()
+        return replace(
+            scope,
+            together=tuple(talk.sizes),
+            words=tuple(talk.words),
+            assuming=tuple(each for each in scope.assuming if each.what not in judged),
+            not_judged=(*scope.not_judged, *talk.not_judged),
+        )
 
     def _counterexample(self, n: int) -> Counterexample:
         """What is known about one way in which it fails."""

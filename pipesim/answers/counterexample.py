@@ -120,8 +120,8 @@ def corrections_of(
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT}:
         return ()
-    if asked.coverage.stopped:
-        return ()  # of which nothing can be proved
+    if asked.coverage.stopped or asked.words_cta >= 0:
+        return ()  # of which nothing can be proved; whose barriers are words
     if kernel is None:
         return corrections(small, refuted, asked, unit, most)
     from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipesim.model.groups import BY_PARITY, ENGINE_ACCESSES, ON_NAMED_BARRIER
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, ranks, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, ranks, scope_of
 from pipesim.model.program import Program
 from pipesim.model.tables import meeting_name
 
@@ -84,7 +84,8 @@ def accessed_bytes(program: Program, operation: Operation) -> str:
 
 def memory_name(program: Program, access: int) -> str:
     """``tile[1]``, in a cluster ``tile[1]@0``."""
-    at = f"@{program.accesses[access].cta}" if program.ctas > 1 else ""
+    memory = program.accesses[access]
+    at = f"@{memory.cta}" if program.ctas > 1 and memory.space is not Space.GLOBAL else ""
     return f"{program.access_name(access)}{at}"
 
 

@@ -141,6 +141,8 @@ class NotJudgedKind(Enum):
     GLOBAL_ATOMICS = "atomics on global memory"
     TENSOR_MAPS = "instructions that change tensor maps, or order what changes them"
     DEPENDENT_LAUNCH = "instructions of programmatic dependent launch"
+    WORDS = "how CTAs wait for each other by words of global memory"
+    SHARED_DATA = "data that CTAs share, where it is not known what they access"
     LEFT_OUT = "accesses and instructions that were left out"
     INFERRED_BYTES = "byte counts inferred"
     NEVER_WRAPPED = "barriers that complete too few phases to use a stage again"
@@ -158,6 +160,8 @@ _ONE_NOT_JUDGED = {
     NotJudgedKind.GLOBAL_ATOMICS: "atomic on global memory",
     NotJudgedKind.TENSOR_MAPS: "instruction that changes tensor maps, or orders what changes them",
     NotJudgedKind.DEPENDENT_LAUNCH: "instruction of programmatic dependent launch",
+    NotJudgedKind.WORDS: NotJudgedKind.WORDS.value,
+    NotJudgedKind.SHARED_DATA: NotJudgedKind.SHARED_DATA.value,
     NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
     NotJudgedKind.INFERRED_BYTES: "byte count inferred",
     NotJudgedKind.NEVER_WRAPPED: "barrier that completes too few phases to use a stage again",

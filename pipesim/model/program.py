@@ -55,8 +55,10 @@ class Program(ProgramData):
         return f"<Program {self.name}: {len(self.agents)} agents, {operations:,} operations>"
 
     def barrier_name(self, barrier: int) -> str:
-        """``group[stage]``, with ``@cta`` in a cluster."""
+        """``group[stage]``, with ``@cta`` in a cluster; ``flags[0]`` of a word, which is in no CTA with agents."""
         b = self.barriers[barrier]
+        if b.cta == self.words_cta:
+            return b.name if not b.stage else f"{b.name} again ({b.stage})"
         name = f"{b.name}[{b.stage}]"
         return name if self.ctas == 1 else f"{name}@{b.cta}"
 
@@ -67,7 +69,7 @@ class Program(ProgramData):
             inside = a.offset - t.offset
             if (t.space, t.cta) == (a.space, a.cta) and 0 <= inside < t.nbytes * t.slots:
                 whole = inside % t.nbytes == 0 and a.nbytes == t.nbytes
-                slot = f"{t.name}[{inside // t.nbytes}]"
+                slot = f"{t.name}[{inside // t.nbytes}]" if t.space is not Space.GLOBAL else t.name
                 return slot if whole else f"{slot} {_byte_range(inside % t.nbytes, a.nbytes)}"
         return f"{a.space.name.lower()} {_byte_range(a.offset, a.nbytes)}"
 

@@ -197,6 +197,14 @@ class ProgramData:
     #: Which optional rules it is checked for: the caller says so, and its JSON form does not.
     strictness: Strictness = field(default=BY_ITSELF, compare=False)
 
+    @cached_property
+    def words_cta(self) -> int:
+        """The last CTA, if it has no agents: its barriers are words of global memory, by which the others talk, each a
+        cluster of its own; else -1.
+        """
+        last = self.ctas - 1
+        return last if last and all(agent.cta != last for agent in self.agents) else -1
+
     def agent_name(self, agent: int) -> str:
         """``role``, or ``role/index`` where the role has several agents in a CTA, with ``@cta`` in a cluster."""
         me = self.agents[agent]

@@ -61,6 +61,11 @@ _VALUE = "a value that is not known"
 _IN_ANY_ORDER = "several reductions change the same bytes in any order"
 
 
+def loop_ends(place: str) -> str:
+    """What is assumed of a loop at a place that waits for global memory."""
+    return f"the loop at {place} ends, which waits for global memory"
+
+
 def place_in(kernel: Kernel, position: int) -> str:
     """A place of a kernel: the source line, if it is known, and the line of the PTX."""
     module, body = kernel.module, kernel.function.body
@@ -157,7 +162,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         ),
         (Assumption.LANES, map(at, apart)),
         (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
-        (Assumption.GLOBAL_LOOPS, (f"the loop at {at(p)} ends, which waits for global memory" for p in waits)),
+        (Assumption.GLOBAL_LOOPS, (loop_ends(at(p)) for p in waits)),
         (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),
         (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),
         (
@@ -246,6 +251,8 @@ def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | No
 def _followed(launch: Launch) -> tuple[int, ...]:
     """The CTAs of the grid that are followed: those of one cluster."""
     (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    if launch.together:
+        return tuple((z * gy + y) * gx + x for x, y, z in launch.followed_together)
     x, y, z = launch.first_cta
     return tuple(((z + k) * gy + y + j) * gx + x + i for k in range(cz) for j in range(cy) for i in range(cx))
 
@@ -318,7 +325,7 @@ def _ways(words: _Words) -> frozenset[int]:
 
 def _operation_counts(cluster: Cluster) -> list[str]:
     """How many operations of each kind the program has."""
-    kinds = Counter(Op(op[0]).name for stream in cluster.recorder.streams for op in stream.code)
+    kinds = Counter(Op(op[0]).name for stream in cluster.recorder.streams for op in stream.code if op[0] != Op.WORK)
     return [f"{count:,} {name}" for name, count in sorted(kinds.items())]
 
 

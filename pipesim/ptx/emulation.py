@@ -83,7 +83,8 @@ def prepare(module: Module, launch: Launch) -> Kernel:
     code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))
     products = [p for p, _ in early if function.body[p].opcode == "wgmma"]
     code.read_early = frozenset(p for p in products if read_on_every_way(function, graph, uses, p))
-    return Kernel(module, launch, entry, function, code, early)
+    made = Kernel(module, launch, entry, function, code, early)
+    return on_global_memory(made) if launch.together else made
 
 
 def _code(function: Function, graph: Graph, uses: Uses, part: Slice) -> Code:
@@ -96,7 +97,9 @@ def _code(function: Function, graph: Graph, uses: Uses, part: Slice) -> Code:
 def on_global_memory(kernel: Kernel) -> Kernel:
     """The kernel with the addresses of what accesses global memory followed as well; where it stops may differ."""
     graph, uses = kernel.code.regions.graph, uses_of(kernel.function, global_memory=True)
-    code = _code(kernel.function, graph, uses, slice_of(kernel.function, graph, uses, global_memory=True))
+    words = bool(kernel.launch.together)
+    part = slice_of(kernel.function, graph, uses, global_memory=True, words=words)
+    code = _code(kernel.function, graph, uses, part)
     code.loaded_at_once, code.read_early = kernel.code.loaded_at_once, kernel.code.read_early
     return replace(kernel, code=code)
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pipesim.findings.kind import Owner
+from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.ptx.coverage import coverage_of
 from pipesim.ptx.emit.names import names_by_line, program_of
-from pipesim.ptx.emit.record import Stream
+from pipesim.ptx.emit.record import Place, Stream
+from pipesim.ptx.emit.word_barriers import WordsOfRun, with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
@@ -47,8 +49,9 @@ class Extraction:
     inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
     limited: bool = False  #: whether a limit of the emulation was reached
-    repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
+    repeats: bool | None = None  #: whether each lap that a word of the launch adds is the same; None: none was found
     launch_control: int | None = None
+    words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
 
     @cached_property
     def timed(self) -> Program:
@@ -89,7 +92,22 @@ class Extraction:
         launch = self.kernel.launch
         return self._of(replace(launch, policies=replace(launch.policies, handed_out=tiles)))
 
+    def together(self, ctas: int, turns: tuple[int, ...]) -> Extraction:
+        """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
+        kernel = replace(self._with_words, launch=self.kernel.launch.with_setting("together", ctas))
+        kernel = replace(kernel, launch=replace(kernel.launch, turns=turns))
+        return emit(kernel, emulate(kernel))
+
+    @cached_property
+    def _with_words(self) -> Kernel:
+        """The kernel with what is followed of words of global memory."""
+        return prepare(self.kernel.module, self.kernel.launch.with_setting("together", 1))
+
     def _of(self, launch: Launch) -> Extraction:
+        if launch.together and not self.kernel.launch.together:
+            return replace(self, kernel=replace(self.kernel, launch=replace(launch, together=0))).together(
+                launch.together, launch.turns
+            )
         kernel = replace(self.kernel, launch=launch)
         return emit(kernel, emulate(kernel))
 
@@ -130,13 +148,22 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
     coverage = coverage_of(kernel, emulation)
     recorder = cluster.recorder
+    names: dict[Place, tuple[str, int]] = {}
+    words = with_word_barriers(cluster, names) if cluster.words is not None else None
     name = kernel_name(kernel.entry.name, arguments=True)
     cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
     silent = [warp for warp in cut if not kernel.code.regions.may_signal(warp.places)]
-    agents = [tuple(warp.agent for warp in warps) for warps in (cut, silent)]
-    for agent in agents[0]:
+    ended, quiet = (tuple(warp.agent for warp in warps) for warps in (cut, silent))
+    for agent in ended:
         recorder.streams[agent].leave_second_way()
-    program = program_of(name, recorder, cluster.initialised, function, module, kernel.launch, coverage, *agents)
+    program = program_of(
+        name, recorder, cluster.initialised, function, module, kernel.launch, coverage, ended, quiet, names
+    )
+    if words is not None and words.tiles:
+        program = replace(program, tiles=(*program.tiles, *words.tiles))
+    if words is not None and words.zeros:
+        zero = (Assumed(Assumption.POLICIES, f"{name} is 0 at the launch") for name in words.zeros)
+        program = replace(program, coverage=replace(coverage, assumed=(*coverage.assumed, *zero)))
     stored = _stored(function, recorder.streams)
     unsure = tuple((a, pc, why) for a, stream in enumerate(recorder.streams) for pc, why in stream.unsure.items())
     if stored or unsure:
@@ -146,9 +173,9 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
     run, where = emulation.instructions, tuple(by_line.values())
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
-    repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
+    repeats = None if cluster.watcher is None or cut else cluster.watcher.shown
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited
     return Extraction(
-        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given
+        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given, words
     )  # fmt: skip

@@ -183,8 +183,7 @@ class EditableKernel:
         """
         ready = self.prepared(lines)
         emulation = emulate(ready, limits, first, past_hangs=past_hangs)
-        body = ready.function.body
-        where = tuple(tuple(body[at].line for at in each.positions) for each in emulation.cluster.recorder.streams)
-        made = emit(ready, emulation)
+        body, made = ready.function.body, emit(ready, emulation)
+        where = tuple(tuple(body[at].line for at in each.positions) for each in made.streams)
         offsets = tuple(offset for _, offset in made.places)
         return KernelReading(made.program, where, offsets, ready.function, made.streams, emulation.instructions)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.tiles import kinds_of_tiles, walks
+from pipesim.answers.every_cta.together import Together, may_talk, programs_together
 from pipesim.answers.views.check import CtaKindVerdict
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import AT, Operation
@@ -35,7 +36,7 @@ class OtherLaunches:
 
     Each that does something new is a target, after :meth:`begin`. The verdict on each is given before the next is asked
     for. Nothing is asked about other CTAs where the launch names one. ``policies``: with which values
-    the kernel was checked.
+    the kernel was checked. ``together``: what CTAs do that wait for each other by words of global memory.
     """
 
     def __init__(self, target: Target) -> None:
@@ -46,6 +47,7 @@ class OtherLaunches:
         self.about: Place = (-1, 0)  #: what the report is about, if that is not proved
         self._ended = False  # nothing is left to look at
         self.policies: dict[str, tuple[int, ...]] = {}
+        self.together = Together()
 
     def begin(self, verdict: Verdict) -> None:
         """The verdict on the target itself, which is of a kernel."""
@@ -67,6 +69,10 @@ class OtherLaunches:
             yield from self._other_ctas(fewer)
             self.policies[each.policy] = tuple(sorted({each.value, each.used, *self.policies.get(each.policy, ())}))
         yield from self._all_pairs(kernel)
+        if may_talk(kernel):
+            for settings, made in programs_together(kernel, self.together):
+                if self._look_at(made, settings, 0):
+                    yield self._target.with_settings(settings, made)
         self._ended = True
 
     def _all_pairs(self, kernel: Extraction) -> Iterator[Target]:
@@ -184,7 +190,10 @@ class OtherLaunches:
     def _look_at(self, kernel: Extraction, policies: dict[str, int], tiles: int) -> bool:
         """Whether nothing that does the same was looked at before. ``tiles``: that are handed out."""
         shape = hash(shape_of_program(kernel.program))
-        self._looked.append(_Looked(policies, EveryCta(kernel, asked=tiles <= MOST_ANY), [shape], tiles))
+        every = EveryCta(kernel, asked=tiles <= MOST_ANY)
+        if kernel.words is not None:
+            every.looked_at = every.clusters
+        self._looked.append(_Looked(policies, every, [shape], tiles))
         return shape not in self._verdicts
 
     def _other_ctas(self, target: Target) -> Iterator[Target]:

@@ -90,13 +90,18 @@ def heading(program: Program) -> Heading:
     return Heading(
         protocol=program.name,
         params=program.params,
-        grid=program.grid * program.ctas,
+        grid=_grid(program),
         roles=tuple(roles.items()),
-        cluster=program.ctas,
+        cluster=program.ctas if program.words_cta < 0 else 1,
         pipelines=program.pipelines,
         coverage=program.coverage,
         warps=_warps(program),
     )
+
+
+def _grid(program: Program) -> int:
+    """The CTAs of the launch."""
+    return program.grid * program.ctas if program.words_cta < 0 else program.words_cta
 
 
 def _warps(program: Program) -> tuple[str, ...]:
@@ -119,7 +124,8 @@ class VerdictScope:
     ``assuming``: each assumption place by place, those of a kind together. ``policies``: with which of these values the
     kernel was checked, where other CTAs may leave it fewer tiles. ``contents``: the free arrays, with the values that
     each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to this many;
-    -1: in all that were looked at, None: they are not free.
+    -1: in all that were looked at, None: they are not free. ``together``: how many CTAs were looked at that talk by
+    these ``words`` of global memory.
     """
 
     grid: int = 1
@@ -130,6 +136,8 @@ class VerdictScope:
     policies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     contents: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     any_tiles: int | None = None
+    together: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""
@@ -173,9 +181,9 @@ def scope_of(
     findings = program.strictness & RULES  # what breaks these is a finding, and not assumed
     made = dict.fromkeys(each for each in (*coverage.assumed, *assuming) if each.kind not in findings)
     return VerdictScope(
-        grid=program.grid * program.ctas,
+        grid=_grid(program),
         cluster=program.ctas,
-        ctas=() if every_cta or len(coverage.ctas) == program.grid * program.ctas else coverage.ctas,
+        ctas=() if every_cta or len(coverage.ctas) == _grid(program) else coverage.ctas,
         assuming=tuple(sorted(made, key=lambda each: _ORDER[each.kind])),
         not_judged=(*coverage.not_judged, *described),
         policies=policies or {},

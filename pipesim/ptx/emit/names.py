@@ -109,15 +109,19 @@ def _depth(chains: dict[int, list[tuple[str, int]]]) -> int:
 # roles
 
 
-def role_names(recorder: StreamRecorder) -> list[str]:
-    """A name for each agent: agents that run the same instructions share one."""
+def role_names(recorder: StreamRecorder, *, together: bool) -> list[str]:
+    """A name for each agent: agents that run the same instructions share one.
+
+    ``together``: they begin with the start of a launch of several clusters.
+    """
     copied = {op[ASYNC_ITEM] for stream in recorder.streams for op in stream.code if op[0] == Op.TMA_LOAD}
     words = {number for number, each in enumerate(recorder.accesses) if each.space is Space.SHARED and each.nbytes <= 8}
     shapes: dict[tuple[tuple[int, ...], ...], str] = {}
     used: Counter[str] = Counter()
     found = []
     for stream in recorder.streams:
-        shape = tuple(sorted(set(zip((op[0] for op in stream.code), stream.positions, strict=True))))
+        begins = next((at for at, op in enumerate(stream.code) if op[0] == Op.CLUSTER_WAIT), -1) + 1 if together else 0
+        shape = tuple(sorted(set(zip((op[0] for op in stream.code[begins:]), stream.positions[begins:], strict=True))))
         if shape not in shapes:
             code = [op for op in stream.code if op[0] != Op.READ or op[ACCESS] not in words or op[ITEM] in copied]
             name = _role(code)
@@ -234,9 +238,13 @@ def program_of(
     coverage: Coverage,
     cut: tuple[int, ...],
     silent: tuple[int, ...],
+    words: Mapping[Place, tuple[str, int]],
 ) -> Program:
-    """The flat program; every CTA of the cluster has the same barriers and ranges, as a multicast needs."""
-    ctas = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+    """The flat program; every CTA of the cluster has the same barriers and ranges, as a multicast needs.
+
+    ``words``: the names of barriers that are words of global memory, in one CTA more, which has no agents.
+    """
+    ctas = launch.together or launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
     _complete(recorder, ctas)
     packed = [_pack_registers(stream.code) for stream in recorder.streams]
     sources: dict[str, int] = {}
@@ -244,8 +252,8 @@ def program_of(
         tuple(sources.setdefault(source_of(function.body[at], module), len(sources)) for at in stream.positions)
         for stream in recorder.streams
     ]
-    names = barrier_names(recorder, initialised, function, module, launch.names)
-    roles = _with_given(role_names(recorder), recorder.streams, launch.names)
+    names = {**barrier_names(recorder, initialised, function, module, launch.names), **words}
+    roles = _with_given(role_names(recorder, together=bool(words)), recorder.streams, launch.names)
     grid = launch.grid[0] * launch.grid[1] * launch.grid[2]
     agents = []
     seen: dict[tuple[int, str], int] = {}
@@ -265,7 +273,7 @@ def program_of(
         sources=tuple(sources) or ("",),
         named_barriers=tuple(recorder.named),
         registers=max((width for _, width in packed), default=0),
-        ctas=ctas,
+        ctas=ctas + bool(words),
         grid=max(grid // ctas, 1),
         smem_bytes=function.shared_bytes(launch.dynamic_shared),
         notes=(),
@@ -306,8 +314,8 @@ def _complete(recorder: StreamRecorder, ctas: int) -> None:
     """Add the barriers and ranges of the other CTAs at the same places, which names and multicasts refer to."""
     if ctas == 1:
         return
-    for _, offset in list(recorder.barriers):
-        for rank in range(ctas):
+    for cta, offset in list(recorder.barriers):
+        for rank in range(ctas if cta < ctas else 0):
             recorder.barrier((rank, offset))
     copies = [op for stream in recorder.streams for op in stream.code if op[0] == Op.TMA_LOAD]
     loads = {op[ASYNC_ACCESS] for op in copies if op[COPY_MASK]}

@@ -248,15 +248,17 @@ class StreamRecorder:
     def separate_reads(self) -> None:
         """At the end: reads of ranges between which something was written later become reads of each range again."""
         for stream in self.streams:
-            found: dict[int, Sequence[Operation]] = {}
-            for at, parts in stream.parts.items():
-                op = stream.code[at]
-                cta = self._by_number[op[AT["access"][Op.READ]]].cta
-                if self.is_cut(parts[0][0], parts[-1][1]):
-                    numbers = (self.access(Space.SHARED, cta, first, end - first) for first, end in parts)
-                    found[at] = [(op[0], number, *op[2:]) for number in numbers]
-            if found:
-                stream.replace_reads(found)
+            found = {at: self.separated(stream.code[at], parts) for at, parts in stream.parts.items()}
+            if any(found.values()):
+                stream.replace_reads({at: ops for at, ops in found.items() if ops})
+
+    def separated(self, op: Operation, parts: Sequence[Range]) -> list[Operation]:
+        """A read of several ranges as one for each, where something was written between them; else ()."""
+        cta = self._by_number[op[AT["access"][Op.READ]]].cta
+        if not self.is_cut(parts[0][0], parts[-1][1]):
+            return []
+        numbers = (self.access(Space.SHARED, cta, first, end - first) for first, end in parts)
+        return [(op[0], number, *op[2:]) for number in numbers]
 
     def execute(self, agent: int, position: int, lanes: int, asked: int = -1) -> None:
         """An agent executes an instruction that synchronises, before the operations that represent it are added."""

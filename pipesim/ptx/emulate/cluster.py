@@ -26,6 +26,7 @@ from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_accesses import GlobalAccesses
 from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.global_words import GlobalWords
 from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
@@ -93,15 +94,19 @@ class RoundWatcher(Protocol):
     """Looks at the cluster after each round of its warps."""
 
     @property
-    def shown(self) -> bool:
-        """Whether what it looks for was there."""
+    def shown(self) -> bool | None:
+        """Whether what it looks for holds; None where it was not there."""
 
     def look(self) -> None:
         """All warps had a turn."""
 
 
 class Cluster:
-    """The CTAs of one cluster and their warps. ``ctas``: how many; ``code``: what every warp runs."""
+    """The CTAs of one cluster and their warps. ``ctas``: how many; ``code``: what every warp runs.
+
+    ``together``: the places in the grid of CTAs that are followed at once, each a cluster of its own, () for one
+    cluster; ``words``: those of global memory by which they talk.
+    """
 
     def __init__(
         self,
@@ -115,7 +120,8 @@ class Cluster:
         self.code, self.launch, self.image = code, launch, image
         self.inputs = inputs or FreeInputs()
         x, y, z = launch.cluster
-        self.ctas = x * y * z
+        self.together = launch.followed_together
+        self.ctas = len(self.together) or x * y * z
         bx, by, bz = launch.block
         self.threads = bx * by * bz
         self.warps_of_cta = -(-self.threads // 32)
@@ -146,6 +152,7 @@ class Cluster:
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
         self.tiles = HandedOut(launch, self.inputs, fixed=bool(image.free_words))  # --any is about numbers of tiles
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
+        self.words = GlobalWords(image, launch.turns) if self.together else None
         self._loads: dict[int, Unknown] = {}
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
@@ -182,7 +189,8 @@ class Cluster:
     def run(self, limits: EmulationLimits | None = None) -> int:
         """Run until no warp can continue; how many warp instructions that took."""
         total = self._run(limits or EmulationLimits())
-        self.recorder.separate_reads()
+        if self.words is None:
+            self.recorder.separate_reads()
         return total
 
     def _run(self, limits: EmulationLimits) -> int:

@@ -85,6 +85,10 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
     if base in shapes and 0 <= axis < 3:
         return shapes[base][axis]
     x, y, _ = launch.cluster
+    if cluster.together:
+        if base in ("ctaid", "clusterid") and 0 <= axis < 3:
+            return cluster.together[cta][axis]
+        cta = 0
     inside = (cta % x, cta // x % y, cta // (x * y))
     if base == "cluster_ctaid" and 0 <= axis < 3:
         return inside[axis]
@@ -94,7 +98,7 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
         return cluster.number_in_grid(axis)
     values: dict[str, Value] = {
         "cluster_ctarank": cta,
-        "cluster_nctarank": cluster.ctas,
+        "cluster_nctarank": x * y * launch.cluster[2],
         "laneid": lanes_of(list(range(WARP))),
         "lanemask_eq": lanes_of([1 << i for i in range(WARP)]),
         "lanemask_lt": lanes_of([(1 << i) - 1 for i in range(WARP)]),
@@ -103,7 +107,7 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
         "lanemask_ge": lanes_of([FULL & ~((1 << i) - 1) for i in range(WARP)]),
         "dynamic_smem_size": launch.dynamic_shared,
     }
-    if cluster.ctas > 1:  # of one CTA it may be explicit, or not
+    if cluster.ctas > 1 and not cluster.together:  # of one CTA it may be explicit, or not
         values["is_explicit_cluster"] = 1
     return values.get(base, Unknown(Leaf(f"the special register %{name}", 0)))
 

@@ -177,7 +177,7 @@ class GlobalMemory:
         step = operands[0] if operands and each.has("add") else 1 if each.has("inc") else 0
         if known is None and step.__class__ is int and step and address == next(iter(self._answers), address):
             value = self._tiles.by_counter(len(answers), value, step)
-        after = _atomic_result(each, value, operands, size)
+        after = changed_by_atomic(each, value, operands, size)
         if after != value:
             self._contest(agent, address, size)
         if owner != agent or lanes != 1 or after is None or any(address + i in self._stored for i in range(size)):
@@ -220,7 +220,7 @@ class GlobalMemory:
         return Unknown(Leaf(self.describe(address, each), each.line, bool(self._image.describe_unknown(address))))
 
 
-def _atomic_result(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
+def changed_by_atomic(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
     """What an atomic leaves; None if that is not known."""
     if not size or not all(isinstance(v, int) for v in operands):
         return None

@@ -269,8 +269,12 @@ class Regions:
     def polls(self, position: int) -> bool:
         """Whether this load is in a loop that synchronises nothing and keeps its address: it waits for a store."""
         if position not in self._polls:
-            self._polls[position] = bool(self._loop(position, self._kept_operands(position)))
+            self._polls[position] = bool(self.loop_around(position))
         return self._polls[position]
+
+    def loop_around(self, position: int) -> frozenset[int]:
+        """The positions of a loop that synchronises nothing and keeps the operands of this instruction; else none."""
+        return self._loop(position, self._kept_operands(position))
 
     def ends_otherwise(self, position: int) -> bool:
         """Whether the loop around a try may end by more than its answer, as one that asks a few times does."""

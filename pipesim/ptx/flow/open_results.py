@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import synchronises
+from pipesim.ptx.flow.slice import STRONG
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Immediate, Instruction
 from pipesim.ptx.text.module import Function
@@ -114,9 +115,6 @@ def _positions_after(graph: Graph, position: int, end: int) -> list[int]:
     return [first for b in block.successors if b != graph.exit and (first := graph.blocks[b].first) < end]
 
 
-_STRONG = ("volatile", "acquire", "relaxed", "mmio")  #: a load that another thread's store may change
-
-
 def waiting_loops(function: Function, graph: Graph, followed: Collection[int]) -> tuple[int, ...]:
     """The first position of each loop with such a load that a branch leaves which is not ``followed``."""
     loads = {graph.block_of[each.position] for each in function.body if _may_change(each)}
@@ -133,4 +131,4 @@ def waiting_loops(function: Function, graph: Graph, followed: Collection[int]) -
 def _may_change(each: Instruction) -> bool:
     if each.has_any("shared", "shared::cta", "shared::cluster"):
         return False
-    return each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*_STRONG))
+    return each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*STRONG))

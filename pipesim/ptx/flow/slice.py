@@ -185,12 +185,17 @@ class Slice:
 
 
 def slice_of(
-    function: Function, graph: Graph | None = None, uses: Uses | None = None, *, global_memory: bool = False
+    function: Function,
+    graph: Graph | None = None,
+    uses: Uses | None = None,
+    *,
+    global_memory: bool = False,
+    words: bool = False,
 ) -> Slice:
     """The slice of a function with its calls inlined (``inline.inlined``).
 
     ``global_memory``: with the addresses of all accesses to global memory, and what decides whether they run; not with
-    the data. ``uses`` are those for it.
+    the data. ``uses`` are those for it. ``words``: also with what CTAs say to each other by words of it.
     """
     made = _Slicer(function, graph or graph_of(function), uses or uses_of(function))
     unread = []
@@ -203,6 +208,8 @@ def slice_of(
             made.keep(each)
         elif each.opcode in _STRUCTURE and each.guard is None:
             made.kept.add(each.position)
+    if words:
+        made.keep_words()
     made.finish()
     kept, valued = frozenset(made.kept), frozenset(made.valued)
     opaque = {position: origin for position, origin in made.opaque.items() if position not in kept}
@@ -247,6 +254,25 @@ class _Slicer:
             self._need((instruction.guard.register,))
         self._need(self.uses.needs[position])
         self._decide(self.graph.block_of[position])
+
+    def keep_words(self) -> None:
+        """Atomics on global memory and loads of it that other threads' stores may change, and what is stored there.
+
+        Of a memory that holds such a word all stores of one integer matter, with the number.
+        """
+        for each in self.function.body:
+            if is_word(each):
+                self.keep(each)
+                self._need(self.uses.reads[each.position])
+                for memory in self._memories_of(each, stores=each.opcode == "red"):
+                    if memory.startswith("global"):
+                        self._remember(memory)
+                        self._need_stored(memory)
+
+    def _need_stored(self, memory: str) -> None:
+        for position in self._stores.get(memory, ()):
+            if _INTEGERS.intersection(self.function.body[position].modifiers[-1:]):
+                self._need(self.uses.reads[position])
 
     def finish(self) -> None:
         """Follow everything that is needed until nothing new is."""
@@ -311,6 +337,19 @@ class _Slicer:
             if name not in self._needed:
                 self._needed.add(name)
                 self._waiting.append(name)
+
+
+def is_word(each: Instruction) -> bool:
+    """Whether it may be an access by which CTAs talk to each other."""
+    if each.spaces & {"shared", "local", "param", "const"} or each.has("async"):
+        return False
+    if not _INTEGERS.intersection(each.modifiers[-1:]):
+        return False
+    return each.opcode in ("atom", "red") or (each.opcode == "ld" and each.has_any(*STRONG))
+
+
+_INTEGERS = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (32, 64))
+STRONG = ("volatile", "acquire", "relaxed", "mmio")  #: a load that another thread's store may change
 
 
 def _memories(instruction: Instruction, *, stores: bool) -> list[str]:

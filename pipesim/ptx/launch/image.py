@@ -256,6 +256,15 @@ class Image:
             return ""
         return f"{self.describe(address)}, which --set {self.place(address)}=VALUE gives"
 
+    def pointer_to(self, address: int) -> tuple[str, int]:
+        """The name of the parameter that points to the memory of an address, or "", and the bytes before it."""
+        region = self._region(address)
+        if region is None:
+            return "", address % (1 << 12)
+        first = region.path.partition(":")[0]
+        name = self._name_at(int(first)) if first.isdecimal() and region.path.count(":") == 1 else ""
+        return name or region.path.rstrip(":"), address - region.base
+
     def place(self, address: int) -> str:
         """A place of a launch as ``--set`` and ``--box`` have it: the name of a parameter, else bytes; "" outside."""
         region = self._region(address)

@@ -13,6 +13,9 @@ from pipesim.model.dependent_launch import EarlierUse
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
+MOST_TOGETHER = 8  #: CTAs that are followed at once
+SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
+TURNS = "turns"  #: the setting that is the order in which CTAs come to atomics, each digit a CTA, from 1 on
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
@@ -240,6 +243,8 @@ class Launch:
     it the first one is, and a check is about all (:mod:`pipesim.answers.every_cta.kinds`). ``contents``: what elements
     of free arrays hold instead of what the arrays say, by the array's name and the index. ``left``: how many tiles
     other CTAs leave of those of a counter, its first answer without others, and its first one after all tiles.
+    ``together``: how many CTAs are followed at once, which talk by words of global memory; 0: one cluster.
+    ``turns``: the order in which these come to atomics whose answer they use, as far as it is given, from 0 on.
     """
 
     entry: str
@@ -255,11 +260,20 @@ class Launch:
     names: GivenNames = field(default_factory=GivenNames)
     contents: tuple[tuple[str, int, int], ...] = ()
     left: tuple[int, int, int] | None = None
+    together: int = 0
+    turns: tuple[int, ...] = ()
 
     def with_setting(self, name: str, value: int) -> Launch:
-        """The launch with another value of a policy, or ``cta``: another CTA is followed."""
+        """The launch with another value of a policy, or ``cta``: another CTA is followed.
+
+        :data:`TURNS` are the digits of a number, from 1 on.
+        """
         if name == "cta":
             return replace(self, cta=value)
+        if name == "together":
+            return self._with_together(value)
+        if name == TURNS:
+            return replace(self, turns=tuple(int(digit) - 1 for digit in str(value) if digit != "0"))
         if name.startswith(f"{HANDED_OUT}:"):
             index, given = int(name.partition(":")[2]), self.policies.handed_out
             if index > len(given):
@@ -276,6 +290,38 @@ class Launch:
     def place_name(self, axis: int) -> str:
         """What the place of a cluster along an axis of the grid is called, of one CTA ``blockIdx.x``."""
         return f"{'blockIdx' if self.cluster[axis] == 1 else '%clusterid'}.{'xyz'[axis]}"
+
+    @property
+    def sizes_together(self) -> tuple[int, ...]:
+        """How many CTAs can be followed at once: all of a small grid; else 2, 3 and 4, of a grid that is as long, if it
+        has one axis; else those along its last short axis, all others at 0; () without one.
+        """
+        long = [n for n in self.grid if n > 1]
+        if prod(self.grid) <= SIZES_TOGETHER[-1]:
+            return (prod(self.grid),)
+        return SIZES_TOGETHER if len(long) == 1 else tuple(n for n in long if n <= MOST_TOGETHER)[-1:]
+
+    def _with_together(self, ctas: int) -> Launch:
+        """The launch of which this many CTAs are followed at once; of a grid with one axis it has no more."""
+        long = [axis for axis in range(3) if self.grid[axis] > 1]
+        if not 0 <= ctas <= MOST_TOGETHER or (len(long) > 1 and ctas not in (0, 1, prod(self.grid), *self.grid)):
+            sizes = ", ".join(map(str, self.sizes_together)) or "none"
+            raise ParameterError(
+                f"--set together={ctas}: so many CTAs are not followed at once", cause=f"here: {sizes}"
+            )
+        if len(long) > 1:
+            return replace(self, together=ctas)
+        x, y, z = (ctas if axis in long and ctas else n for axis, n in enumerate(self.grid))
+        return replace(self, together=min(ctas, x * y * z), grid=(x, y, z))
+
+    @property
+    def followed_together(self) -> tuple[Shape, ...]:
+        """The places in the grid of the CTAs that are followed at once, () where it is one cluster."""
+        x, y, z = self.grid
+        if self.together in (0, x * y * z):
+            return tuple((n % x, n // x % y, n // (x * y)) for n in range(self.together))
+        axis = max(axis for axis in range(3) if self.grid[axis] == self.together)
+        return tuple((n * (axis == 0), n * (axis == 1), n * (axis == 2)) for n in range(self.together))
 
     @property
     def first_cta(self) -> Shape:

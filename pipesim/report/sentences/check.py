@@ -212,7 +212,13 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
     sizes = sizes_words(report.ranges)
     sizes = f"{sizes}{_not_both(report.together)}" if sizes else "at these parameters"
     return {
-        "for": [ctas_words(report.scope), sizes, *_contents(report.scope), *_policies(report.scope)],
+        "for": [
+            ctas_words(report.scope),
+            sizes,
+            *_contents(report.scope),
+            *_policies(report.scope),
+            *_together(report.scope),
+        ],
         "assuming": _assuming(report.scope) or ["nothing"],
         "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
     }
@@ -229,10 +235,27 @@ def _contents(scope: VerdictScope) -> list[str]:
 
 def _policies(scope: VerdictScope) -> list[str]:
     """``with launch_control 0 to 4, whichever tiles these are``: what other CTAs decided."""
-    said = [f"{name} {_values_of(values)}" for name, values in scope.policies.items()]
+    said = [_policy(name, values) for name, values in scope.policies.items()]
     up_to = f" up to {scope.any_tiles}" if scope.any_tiles is not None and scope.any_tiles > 0 else ""
     tiles = [f"whichever tiles these are{up_to}"] if scope.any_tiles else []
     return [f"with {listed(said)}", *tiles] if said else tiles
+
+
+def _together(scope: VerdictScope) -> list[str]:
+    """``with 2, 3 and 4 CTAs that talk by flags[0]``."""
+    if not scope.together:
+        return []
+    many = listed(list(map(str, scope.together)))
+    return [f"with {many} CTA{'s' if scope.together != (1,) else ''} that talk by {_few(scope.words)}"]
+
+
+def _policy(name: str, values: Sequence[int]) -> str:
+    """``launch_control 0 to 4``, ``2 CTAs together``, ``atomics by CTAs 1 and 0 first``."""
+    if name == "together":
+        return f"{values[0]} CTAs together"
+    if name == "turns":
+        return f"atomics first by CTAs {listed([str(int(digit) - 1) for digit in str(values[0])])}"
+    return f"{name} {_values_of(values)}"
 
 
 def _values_of(values: Sequence[int]) -> str:

@@ -56,6 +56,7 @@ _SPACES = (
     "shared::cta",
     "shared::cluster",
 )
+_OF_ALL = ("global", "")  #: spaces of accesses that may be to global memory
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
 _ROW = 16  #: bytes of a row of a matrix
 
@@ -96,6 +97,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     space = _space(each)
     address = _address(cluster, warp, step, 1, space)
     cluster.on_global(warp, each, address, size * len(parts))
+    if cluster.words is not None and space in _OF_ALL and cluster.words.load(cluster, warp, step, address):
+        return
     if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:
@@ -177,7 +180,10 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     given = step.get(1, warp)
     values = given if isinstance(given, list) else [given]
     cluster.on_global(warp, each, address, size * len(values))
-    if space == "global" and each.position in cluster.code.untracked:
+    untracked = each.position in cluster.code.untracked
+    if cluster.words is not None and space in _OF_ALL:
+        cluster.words.store(cluster, warp, each, address, None if untracked else values)
+    if space == "global" and untracked:
         return
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(values), space, values)
@@ -433,6 +439,8 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if isinstance(address, PerLane) and warp.mask.bit_count() == 1:
         address = of_lane(address, lanes_in(warp.mask)[0])
     cluster.on_global(warp, each, address, _size(each))
+    if cluster.words is not None and space in _OF_ALL and cluster.words.atomic(cluster, warp, step, address, operands):
+        return
     if space == "global" and each.position in cluster.code.untracked:
         cluster.forget_results(warp, step, f"the result of an atomic ({each.mnemonic})")
         return

@@ -1,0 +1,183 @@
+"""A kernel whose CTAs wait for each other by words of global memory: what 2, 3 and 4 of them do together.
+
+Where atomics come in another order and their answers are used, another program runs: each order is one
+(:mod:`pipesim.ptx.emit.word_barriers`). Orders are found from those that were seen: of two CTAs that come to the same
+word one after the other, the later one comes first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from pipesim.answers.every_cta.word_order import faithful
+from pipesim.model.coverage import NotJudged, NotJudgedKind
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import check as prove
+from pipesim.ptx.coverage import loop_ends, place_in
+from pipesim.ptx.emit.word_barriers import WordsOfRun
+from pipesim.ptx.extract import Extraction
+from pipesim.ptx.flow.open_results import waiting_loops
+from pipesim.ptx.flow.slice import is_word
+from pipesim.ptx.launch.values import TURNS
+
+_MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics are looked at
+_MOST_INSTRUCTIONS = 1 << 17  #: of one CTA that is followed with others
+
+
+@dataclass
+class Together:
+    """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
+
+    ``words``: names of the words; ``loops``: sentences on loops that are judged, as of the kernel's assumptions;
+    ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not.
+    """
+
+    sizes: list[int] = field(default_factory=list)
+    words: dict[str, None] = field(default_factory=dict)
+    loops: set[str] = field(default_factory=set)
+    why_not: str = ""
+    open_data: str = ""
+
+    @property
+    def not_judged(self) -> tuple[NotJudged, ...]:
+        """What of it no verdict is about."""
+        words = [NotJudged(NotJudgedKind.WORDS, 0, (self.why_not,))] if self.why_not else []
+        data = [NotJudged(NotJudgedKind.SHARED_DATA, 0, (self.open_data,))] if self.open_data and self.sizes else []
+        return (*words, *data)
+
+
+def may_talk(kernel: Extraction) -> bool:
+    """Whether CTAs of the launch may tell each other something by words of global memory."""
+    launch = kernel.kernel.launch
+    alone = launch.cta is not None or launch.together or prod(launch.grid) == prod(launch.cluster)
+    return not alone and any(is_word(each) and each.opcode != "red" for each in kernel.kernel.function.body)
+
+
+def programs_together(kernel: Extraction, known: Together) -> Iterator[tuple[dict[str, int], Extraction]]:
+    """The kernel as several of its CTAs run it together, with its settings: what decides the verdict on words.
+
+    ``known``: gets what is known when all of them are proved.
+    """
+    launch = kernel.kernel.launch
+    if prod(launch.cluster) > 1:
+        known.why_not = "clusters of several CTAs"
+        return
+    if kernel.instructions > _MOST_INSTRUCTIONS:
+        known.why_not = "the CTAs are too long to be followed together"
+        return
+    waits = waiting_loops(kernel.kernel.function, kernel.kernel.code.regions.graph, ())
+    if not waits and any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
+        return  # which tiles a counter hands out is looked at for one CTA
+    if not launch.sizes_together:
+        known.why_not = "a grid with several long axes"
+    for size in launch.sizes_together:
+        left_out = False
+        for made in _orders(kernel, size, _MOST_ORDERS.get(size, 1)):
+            if made is None:
+                left_out = True
+                break
+            found = made.words
+            assert found is not None
+            if not found.words and not found.stuck and not found.why_not:
+                return  # nothing decides that others write
+            known.why_not = _why_not(kernel, made, found, size)
+            if known.why_not:
+                return
+            settings = {"together": size} | ({TURNS: _digits(made)} if made.kernel.launch.turns else {})
+            yield settings, made
+            known.words |= dict.fromkeys(word.name for word in found.words)
+            known.loops |= set(_loops(kernel, found))
+            if found.open_data >= 0:
+                known.open_data = place_in(made.kernel, found.open_data)
+        if left_out:
+            known.why_not = "" if known.sizes else "too many orders of atomics"
+            return
+        known.sizes.append(size)
+
+
+def _digits(made: Extraction) -> int:
+    return int("".join(str(cta + 1) for cta in made.kernel.launch.turns))
+
+
+def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | None]:
+    """The kernel with each order of the atomics whose answers are used; None at the end if there are too many."""
+    open_: deque[tuple[int, ...]] = deque([()])
+    asked: set[tuple[int, ...]] = {()}
+    seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
+    runs = 0
+    while open_:
+        if runs == most:
+            yield None
+            return
+        turns = open_.popleft()
+        made = kernel.together(size, turns)
+        runs += 1
+        found = made.words
+        assert found is not None
+        if turns and (found.off_turn or found.why_not):
+            continue  # nothing comes in this order
+        by_word: dict[int, list[int]] = {}
+        for cta, word in found.sequence:
+            by_word.setdefault(word, []).append(cta)
+        order = tuple(sorted((word, tuple(ctas)) for word, ctas in by_word.items()))
+        if order in seen:
+            continue
+        seen.add(order)
+        yield made
+        for other in _earlier(found.sequence):
+            if other not in asked:
+                asked.add(other)
+                open_.append(other)
+
+
+def _earlier(sequence: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, ...]]:
+    """Orders in which a CTA comes to a word before another one that came before it."""
+    ctas = [cta for cta, _ in sequence]
+    for k, (cta, word) in enumerate(sequence):
+        for other in dict.fromkeys(ctas[k + 1 :]):
+            to = next((n for n in range(k + 1, len(sequence)) if sequence[n] == (other, word)), None)
+            if other != cta and to is not None:
+                yield (*ctas[:k], *(other for n in range(k, to + 1) if ctas[n] == other))
+
+
+def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int) -> str:
+    """Why the program does not say what the kernel does, "" if it does."""
+    if found.why_not:
+        return found.why_not
+    if made.limited or made.program.coverage.stopped:
+        return "a warp is not followed to its end"
+    whole = size == prod(kernel.kernel.launch.grid)
+    hangs = found.stuck and (whole or _stays_stuck(kernel, found, size))
+    true = faithful(made.program, found)
+    if true.exact and not found.stuck:
+        return ""
+    shown = prove(made.program)
+    deadlocks = [each.kind is Ending.DEADLOCK for each in shown.refutations]
+    if shown.verdict is Verdict.REFUTED and (hangs or not any(deadlocks)) and (true.sound or all(deadlocks)):
+        return ""
+    if found.stuck and not hangs:
+        return "more CTAs than are followed together may end the wait"
+    return "what a wait sees depends on the schedule"
+
+
+def _stays_stuck(kernel: Extraction, found: WordsOfRun, size: int) -> bool:
+    """Whether no fewer writes are missing with more CTAs."""
+    sizes = kernel.kernel.launch.sizes_together
+    other = size + 1 if size + 1 in sizes else size - 1
+    beside = kernel.together(other, ()).words if other in sizes else None
+    if beside is None or not beside.stuck or not beside.missing or not found.missing:
+        return False
+    return (beside.missing >= found.missing) if other > size else (found.missing >= beside.missing)
+
+
+def _loops(kernel: Extraction, found: WordsOfRun) -> Iterator[str]:
+    """What the kernel's own coverage says of the loops that are waits for words."""
+    code = kernel.kernel.code
+    inside = {at for position in found.loops for at in code.regions.loop_around(position)}
+    for first in waiting_loops(kernel.kernel.function, code.regions.graph, ()):
+        if first in inside:
+            yield loop_ends(place_in(kernel.kernel, first))

@@ -1,0 +1,174 @@
+"""Whether a program in which words of global memory are barriers has the schedules of its kernel, and no others.
+
+A wait for a word is taken to be one for certain writes (:mod:`pipesim.ptx.emit.word_barriers`). That is what the kernel
+does if the word has no value with which the wait ends before all of these are done, and has only such values after that
+until the wait is over. Which writes can come when is what occurs before what in the one run that represents every
+schedule: what holds of it holds of them. The argument is by the first wait of a schedule that ends otherwise: up to
+there the schedule is one of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipesim.model.machine import State, Step
+from pipesim.model.program import Program
+from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.happens_before.snapshot import Clock
+from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.ptx.emit.word_barriers import GlobalWord, WordsOfRun, WordWait
+from pipesim.ptx.emulate.global_words import WordAct
+
+_MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
+
+
+class Faithful(NamedTuple):
+    """``sound``: each schedule of the program is one of the kernel. ``exact``: the kernel has no others."""
+
+    sound: bool
+    exact: bool
+
+
+class _Clocks(MemoryOrder):
+    """What occurs before operations of one run."""
+
+    def __init__(self, program: Program, places: Iterable[tuple[int, int]]) -> None:
+        super().__init__(program)
+        self._wanted = frozenset(places)
+        self.before: dict[tuple[int, int], Clock] = {}
+
+    def on_step(self, before: State, agent: int, result: Step) -> None:
+        """As of every observer."""
+        pc = before.pcs[agent]
+        if (agent, pc) in self._wanted and result.state.pcs[agent] != pc:
+            self.before[agent, pc] = self._now(agent, pc).occurs
+        super().on_step(before, agent, result)
+
+
+def faithful(program: Program, found: WordsOfRun) -> Faithful:
+    """Whether the schedules of a program are those of the kernel that it was read from."""
+    places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
+    clocks = _Clocks(program, places)
+    CanonicalRun(program, [clocks]).to_end()
+    of_words = [_Order(word, clocks.before).faithful() for word in found.words]
+    return Faithful(all(each.sound for each in of_words), all(each.exact for each in of_words))
+
+
+@dataclass
+class _Order:
+    """What is known of one word. ``before``: what occurs before operations, without those that were never made."""
+
+    word: GlobalWord
+    before: dict[tuple[int, int], Clock]
+
+    def faithful(self) -> Faithful:
+        word = self.word
+        made = [write for write in word.writes if (write.agent, write.last) in self.before]
+        if len(made) < len(word.writes):  # it hangs: nothing is proved of it
+            return Faithful(sound=True, exact=False)
+        if word.chained or word.alternates:
+            if not self._in_order():
+                return Faithful(sound=False, exact=False)
+            if word.alternates:
+                return Faithful(sound=True, exact=True)
+        elif not self._stores_in_order():
+            return Faithful(sound=False, exact=False)
+        each = [self._wait(wait) for wait in word.waits]
+        return Faithful(all(one.sound for one in each), all(one.exact for one in each))
+
+    def _is_before(self, agent: int, pc: int, clock: Clock | None) -> bool:
+        return clock is not None and clock.covers(agent, pc)
+
+    def _wrote_before(self, k: int, clock: Clock | None) -> bool:
+        write = self.word.writes[k]
+        return self._is_before(write.agent, write.last, clock)
+
+    def _at_write(self, k: int) -> Clock | None:
+        write = self.word.writes[k]
+        return self.before.get((write.agent, write.last))
+
+    def _in_order(self) -> bool:
+        return all(self._wrote_before(k - 1, self._at_write(k)) for k in range(1, len(self.word.writes)))
+
+    def _stores_in_order(self) -> bool:
+        """Whether each store comes after all writes before it, and before all after it."""
+        writes = self.word.writes
+        for k, write in enumerate(writes):
+            if write.act is WordAct.STORE:
+                if not all(self._wrote_before(j, self._at_write(k)) for j in range(k)):
+                    return False
+                if not all(self._wrote_before(k, self._at_write(j)) for j in range(k + 1, len(writes))):
+                    return False
+        return True
+
+    def _wait(self, wait: WordWait) -> Faithful:
+        """A wait, or a read, whose value has to be the same in every schedule."""
+        word, clock = self.word, self.before.get((wait.agent, wait.pc))
+        if clock is None:
+            return Faithful(sound=True, exact=False)
+        after = {
+            k for k in range(wait.writes, len(word.writes)) if self._is_before(wait.agent, wait.last, self._at_write(k))
+        }
+        open_ = [k for k in range(wait.writes, len(word.writes)) if k not in after]
+        missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
+        if wait.passes is None:
+            same = not open_ and not missing
+            return Faithful(same, same)
+        if word.chained or any(word.writes[k].act is WordAct.STORE for k in open_):
+            return self._in_turn(wait, open_, missing)
+        return self._in_any_order(wait, open_, missing)
+
+    def _in_turn(self, wait: WordWait, open_: list[int], missing: list[int]) -> Faithful:
+        word, passes = self.word, wait.passes
+        assert passes is not None
+        if not self._in_order():
+            return Faithful(sound=False, exact=False)
+        values = [word.first, *(write.after for write in word.writes)]
+        stays = all(passes(values[k + 1]) for k in open_)
+        early = any(passes(values[k]) is not False for k in missing)
+        return Faithful(stays, stays and not early)
+
+    def _in_any_order(self, wait: WordWait, open_: list[int], missing: list[int]) -> Faithful:
+        """Of atomics that add in any order every sum is a value that the word may have."""
+        word, passes, first = self.word, wait.passes, self.word.since(wait.writes)
+        assert passes is not None
+        full = (1 << 8 * word.size) - 1
+        values = [word.first, *(write.after for write in word.writes)]
+        adds = [k for k in (*range(first, wait.writes), *open_) if word.writes[k].act is not WordAct.STORE]
+        if any(word.writes[k].act is not WordAct.ADD for k in adds):
+            return Faithful(sound=False, exact=False)
+        later = _sums([word.writes[k].added for k in open_])
+        if later is None:
+            return Faithful(sound=False, exact=False)
+        whole = values[wait.writes]
+        stays = all(passes(whole + each & full) for each in later)
+        if not stays:
+            return Faithful(sound=False, exact=False)
+        before_store = [k for k in missing if k < first]
+        store_open = first in missing and word.writes[first].act is WordAct.STORE
+        if any(passes(values[k]) is not False for k in before_store) or (
+            store_open and passes(values[first]) is not False
+        ):
+            return Faithful(sound=True, exact=False)
+        if before_store and any(word.writes[k].act is WordAct.ADD for k in before_store):
+            return Faithful(sound=True, exact=False)
+        rest = [k for k in missing if k >= first and word.writes[k].act is WordAct.ADD]
+        for left in rest:  # the sum of all but this one, less any others
+            less = _sums([-word.writes[k].added for k in rest if k != left])
+            if less is None or any(
+                passes(whole - word.writes[left].added + a + b & full) is not False for a in less for b in later
+            ):
+                return Faithful(sound=True, exact=False)
+        return Faithful(sound=True, exact=True)
+
+
+def _sums(added: list[int]) -> set[int] | None:
+    """The sums of all subsets; None if they are too many."""
+    found = {0}
+    for each in added:
+        found |= {each + one for one in found}
+        if len(found) > _MOST_VALUES:
+            return None
+    return found

@@ -1,0 +1,138 @@
+"""Data in global memory that CTAs which are followed together hand to each other, as accesses of a flat program.
+
+Only bytes that one CTA writes and another one accesses: accesses within a CTA are not looked at here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.tables import Tile
+from pipesim.ptx.emit.record import Range
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess
+from pipesim.ptx.emulate.memory import merge_ranges
+
+_MOST_ACCESSES = 1 << 14
+_BY_THREADS = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC)
+
+
+@dataclass
+class GlobalData:
+    """The accesses. ``before``: for each agent by the number of its operation those that come before it.
+
+    ``first``: what the launch has written before all of them; ``tiles``: names of the memory. ``open``: a position at
+    which it is not known what is accessed, or how, -1 if all is known.
+    """
+
+    before: dict[int, dict[int, list[tuple[Operation, int]]]] = field(default_factory=dict)
+    first: list[Operation] = field(default_factory=list)
+    tiles: tuple[Tile, ...] = ()
+    open: int = -1
+
+
+def data_between_ctas(cluster: Cluster, words: Iterable[int]) -> GlobalData:
+    """The accesses to bytes that CTAs share, but for the ``words`` by which they talk, of 8 bytes at most."""
+    recorder, accesses, found = cluster.recorder, cluster.global_accesses, GlobalData()
+    assert accesses is not None
+    each = [one for one in accesses if one.ranges]
+    unclear = {one.position for one in accesses if not one.ranges or one.terms or not one.sure}
+    unclear |= accesses.left_open.keys()
+    found.open = min(unclear, default=-1 if not accesses.limited else 0)
+    talked = merge_ranges([(at, at + 4) for at in words])
+    met = _met(cluster, [one for one in each if not one.terms])
+    met = list(_less(met, talked))
+    if not met:
+        return found
+    base = {cluster.image.pointer_to(first): first for first, _ in met}
+    names: dict[str, int] = {}
+    for (name, offset), at in base.items():
+        names.setdefault(name, at - offset)
+    lowest = min(names.values())
+    count = 0
+    for one in each:
+        clipped = [] if one.terms else list(_clipped(one.ranges, met))
+        count += len(clipped)
+        if count > _MOST_ACCESSES or (clipped and one.kind not in _BY_THREADS):
+            found.open = one.position
+            continue
+        for first, end in clipped:
+            access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
+            item = -1
+            if one.kind.writes:
+                item = cluster.item("atomic" if one.kind.is_atomic else None)
+            op = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
+            found.before.setdefault(one.agent, {}).setdefault(one.index, []).append((op, one.position))
+    for first, end in met:
+        access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
+        found.first.append((int(Op.WRITE), access, cluster.item()))
+    found.tiles = tuple(_tiles(names, met, lowest))
+    return found
+
+
+def _tiles(names: dict[str, int], met: list[Range], lowest: int) -> Iterator[Tile]:
+    """The memory of each pointer, as far as it is shared."""
+    starts = sorted((at, name) for name, at in names.items())
+    for n, (at, name) in enumerate(starts):
+        after = starts[n + 1][0] if n + 1 < len(starts) else 1 << 62
+        end = max((end for _, end in met if at < end <= after), default=at)
+        if end > at:
+            yield Tile(name or "memory", Space.GLOBAL, 0, at - lowest, end - at, 1)
+
+
+def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> list[Range]:
+    """The bytes that a CTA writes and another one reads or writes; where both do so by atomics they need no order."""
+    streams = cluster.recorder.streams
+    kinds: list[dict[int, list[Range]]] = [{}, {}, {}]  # loads, stores, atomics by CTA
+    for one in accesses:
+        which = 0 if not one.kind.writes else 2 if one.kind.is_atomic else 1
+        kinds[which].setdefault(streams[one.agent].cta, []).extend(one.ranges)
+    loads, stores, atomics = ({cta: merge_ranges(each) for cta, each in kind.items()} for kind in kinds)
+    found: list[Range] = []
+    for cta, mine in stores.items():
+        for others in (loads, stores, atomics):
+            for other, its in others.items():
+                found += _both(mine, its) if other != cta else []
+    for cta, mine in atomics.items():
+        for other, its in loads.items():
+            found += _both(mine, its) if other != cta else []
+    return merge_ranges(found)
+
+
+def _both(one: list[Range], other: list[Range]) -> Iterator[Range]:
+    """The bytes of both, of ranges in order."""
+    i = j = 0
+    while i < len(one) and j < len(other):
+        first, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        if first < end:
+            yield first, end
+        if one[i][1] < other[j][1]:
+            i += 1
+        else:
+            j += 1
+
+
+def _less(ranges: list[Range], taken: list[Range]) -> Iterator[Range]:
+    """The ranges without some bytes."""
+    for first, end in ranges:
+        for a, b in taken:
+            if a < end and first < b:
+                if first < a:
+                    yield first, a
+                first = max(first, b)
+        if first < end:
+            yield first, end
+
+
+def _clipped(ranges: Iterable[Range], met: list[Range]) -> Iterator[Range]:
+    """As much of the ranges as lies in those that are met."""
+    starts = [first for first, _ in met]
+    for first, end in ranges:
+        for a, b in met[max(bisect_right(starts, first) - 1, 0) :]:
+            if a >= end:
+                break
+            if max(a, first) < min(b, end):
+                yield max(a, first), min(b, end)

@@ -1,0 +1,334 @@
+"""Words of global memory by which CTAs that are followed together talk to each other.
+
+Their values are those of the order in which the CTAs run here. Every access that could be part of a protocol is kept as
+an event: loops that wait for a value, stores, atomics. What these order in every schedule is for a program to say
+(:mod:`pipesim.ptx.emit.word_barriers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from pipesim.model.ops import Op, Order, Scope, semantics
+from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
+from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
+from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.global_memory import changed_by_atomic
+from pipesim.ptx.emulate.integers import extended
+from pipesim.ptx.emulate.lanes_apart import LaneAct
+from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, are_known, lanes_in, lanes_of, of_lane
+from pipesim.ptx.launch.image import Image
+from pipesim.ptx.text.instruction import Instruction, Register
+
+STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
+_SIZES = (4, 8)
+_ORDERS = {"acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQ_REL}
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CTA, "gpu": Scope.GPU, "sys": Scope.SYS}  # CTAs of several clusters
+MOST_EVENTS = 4_096
+
+
+class TalkingCluster(RecordingCluster, Protocol):
+    """What words need of the CTAs that are followed together."""
+
+    code: Code
+
+
+class TalkingWarp(AccessingWarp, Protocol):
+    """What they need of a warp."""
+
+    cta: int
+    whole: int
+    maybe: int
+    R: list[Value]
+
+    @property
+    def live(self) -> int:
+        """The lanes that have not ended."""
+
+    @property
+    def has_two_ways(self) -> bool:
+        """Whether it runs what happens by one result of a try_wait, and not by the other."""
+
+    def block(self, ready: Callable[[], bool]) -> None:
+        """Stand here until ``ready``."""
+
+    def write_results(self, step: DecodedStep, value: Value) -> None:
+        """The same for every result of an instruction."""
+
+    def end_of_wait(self, step: DecodedStep, registers: list[Value]) -> Callable[[Value], bool | None]:
+        """Whether the loop around a load or an atomic is left with a result."""
+
+
+class WordAct(Enum):
+    """What an event does to its word."""
+
+    WAIT = 0  #: a loop that ends with a value
+    READ = 1  #: a load, or an atomic that changes nothing
+    STORE = 2
+    ADD = 3  #: an atomic that adds a known number
+    CHANGE = 4  #: any other atomic
+
+
+@dataclass(frozen=True)
+class WordEvent:
+    """One access to a word. ``before`` and ``after``: its values here.
+
+    ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
+    more. The operation ``WORK`` of ``number + 1`` cycles holds its place in the agent's stream.
+    """
+
+    number: int
+    agent: int
+    position: int
+    address: int
+    act: WordAct
+    before: int
+    after: int
+    written: int  #: order and scope
+    observed: bool = False
+    passes: Callable[[int], bool | None] | None = None
+
+
+class GlobalWords:
+    """The words of one run. ``turns``: the CTAs that come first to atomics whose answer is used, in this order."""
+
+    def __init__(self, image: Image, turns: tuple[int, ...]) -> None:
+        self._image, self._turns = image, turns
+        self.values: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}
+        self.strong: set[int] = set()  #: words that some access is meant to share
+        self.events: list[WordEvent] = []
+        self.sequence: list[tuple[int, int]] = []  #: CTA and word of each atomic whose answer is used
+        self.taken_for_zero: dict[int, None] = {}  #: words of which the launch does not say what they hold at first
+        self.doubts: dict[int, str] = {}  #: by position: why what is done there is not understood
+        self.waiting: dict[int, tuple[int, int, Callable[[int], bool | None], int]] = {}  #: by agent: position, word,
+        #: what it waits for, and order and scope
+        self._unknown: set[int] = set()  #: bytes of which a store is not known
+        self._version = 0
+
+    @property
+    def off_turn(self) -> bool:
+        """Whether an atomic that was to come next never came."""
+        return len(self.sequence) < len(self._turns)
+
+    # what instructions do
+
+    def load(self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value) -> bool:
+        """Whether this is a load of such words; then it is done, or the warp waits."""
+        each = step.instruction
+        size, lanes = _size(each), self._lanes(warp, address)
+        strong = each.has_any(*STRONG)
+        if not lanes or size not in _SIZES or not step.valued or len(step.results) != 1:
+            return False
+        if not strong and self.values.keys().isdisjoint(lanes.values()):
+            return False
+        self.strong.update(lanes.values() if strong else ())
+        if not self._begin(warp, each, lanes, size):
+            return False
+
+        def widened(value: Value) -> Value:
+            signed = each.modifiers[-1].startswith("s") and isinstance(each.operands[0], Register)
+            return extended(value, 8 * size, cluster.code.width(each.operands[0].name)) if signed else value  # type: ignore[union-attr]
+
+        found = _lanes_with(lanes, lambda lane: self.values[lanes[lane]])
+        if not (strong and cluster.code.regions.polls(each.position)):
+            for at in dict.fromkeys(lanes.values()):
+                self._event(cluster, warp, each, at, WordAct.READ, self.values[at])
+            warp.write_results(step, widened(found))
+            return True
+        snapshot = list(warp.R)
+        ends = warp.end_of_wait(step, snapshot)
+
+        def attempt() -> bool:
+            now = widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]]))
+            said = ends(now)
+            if said is None:
+                self.doubts[each.position] = "when the loop ends depends on more than this word"
+            if said is False:
+                return False
+            for at in dict.fromkeys(lanes.values()):
+                self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=self._one(ends, widened))
+            warp.write_results(step, now)
+            return True
+
+        first = next(iter(lanes.values()))
+        self._attempt(warp, attempt, (each.position, first, self._one(ends, widened), _written(each)))
+        return True
+
+    @staticmethod
+    def _one(ends: Callable[[Value], bool | None], widened: Callable[[Value], Value]) -> Callable[[int], bool | None]:
+        return lambda value: ends(widened(value))
+
+    def store(
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, address: Value, values: list[Value] | None
+    ) -> None:  # fmt: skip
+        """A store to global memory, which may be one of such words; of None nothing is known."""
+        size, values = _size(each), values or [Unknown(Leaf("a stored value", each.line))]
+        known = len(values) == 1 and size in _SIZES and are_known([of_lane(values[0], n) for n in lanes_in(warp.mask)])
+        lanes = self._lanes(warp, address)
+        if not lanes:
+            self.doubts[each.position] = "it stores at an address that is not known"
+        elif not known:
+            self._unknown.update(at + 4 * i for at in lanes.values() for i in range(max(size * len(values) // 4, 1)))
+        elif self._begin(warp, each, lanes, size):
+            for lane, at in lanes.items():
+                value = of_lane(values[0], lane)
+                assert isinstance(value, int)
+                self._change(cluster, warp, each, at, WordAct.STORE, int(value) & (1 << 8 * size) - 1)
+
+    def atomic(
+        self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value, operands: list[Value]
+    ) -> bool:
+        """Whether this is an atomic on such words; then it is done, or the warp waits."""
+        each = step.instruction
+        size, lanes = _size(each), self._lanes(warp, address, each_lane=True)
+        given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
+        if not lanes or size not in _SIZES:
+            return False
+        self.strong.update(lanes.values())
+        if not all(map(are_known, given.values())) or each.has_any("f32", "f64", "f16x2", "bf16x2"):
+            self._unknown.update(at + i for at in lanes.values() for i in range(0, size, 4))
+            return False
+        if not self._begin(warp, each, lanes, size):
+            return False
+        act = WordAct.ADD if each.has("add") else WordAct.CHANGE
+        loop = step.valued and len(lanes) == 1 and cluster.code.regions.polls(each.position)
+        ends = warp.end_of_wait(step, list(warp.R)) if loop else None
+
+        def attempt() -> bool:
+            found: dict[int, int] = {}
+            for lane, at in lanes.items():
+                before = found[lane] = self.values[at]
+                after = changed_by_atomic(each, before, given[lane], size)
+                if after is None:
+                    self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
+                    after = before
+                if after == before and (ends is not None or each.has_any("cas", "add")):
+                    said = None if ends is None else ends(before)
+                    if said is False:
+                        return False
+                    kind = WordAct.READ if ends is None or said is None else WordAct.WAIT
+                    self._event(cluster, warp, each, at, kind, before, passes=ends)
+                    continue
+                if step.valued and not self._is_in_turn(warp.cta):
+                    return False
+                self._change(cluster, warp, each, at, act, after, observed=step.valued)
+            warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
+            return True
+
+        def succeeds(value: int) -> bool | None:
+            return changed_by_atomic(each, value, given[next(iter(lanes))], size) != value or (ends and ends(value))
+
+        self._attempt(warp, attempt, (each.position, next(iter(lanes.values())), succeeds, _written(each)))
+        return True
+
+    # how they do it
+
+    def _lanes(self, warp: TalkingWarp, address: Value, *, each_lane: bool = False) -> dict[int, int]:
+        """The address of each lane that executes, in global memory; none where one is not known or elsewhere.
+
+        Of lanes that all have the same address the first represents all, or each is there.
+        """
+        if not isinstance(address, int | PerLane):
+            return {}
+        if isinstance(address, int):
+            one = int(address)
+            lanes = dict.fromkeys(lanes_in(warp.mask)[: None if each_lane else 1], one)
+        else:
+            each = {lane: address.each[lane] for lane in lanes_in(warp.mask)}
+            if not are_known(each.values()):
+                return {}
+            lanes = {lane: int(at) for lane, at in each.items()}
+        outside = all(not (WINDOW <= at < WINDOW_END or LOCAL_WINDOW <= at < LOCAL_WINDOW_END) for at in lanes.values())
+        return lanes if outside else {}
+
+    def _begin(self, warp: TalkingWarp, each: Instruction, lanes: dict[int, int], size: int) -> bool:
+        """Give words that are new their first values. False where something else is done there than with one word."""
+        if warp.maybe or warp.has_two_ways:
+            self.doubts[each.position] = "whether it runs depends on a value that is not known"
+            return False
+        for at in lanes.values():
+            if self.sizes.setdefault(at, size) != size or at in self._unknown or len(self.events) > MOST_EVENTS:
+                self.doubts[each.position] = "parts of the word are accessed alone, or its value is not known"
+                return False
+            if at not in self.values:
+                known = self._image.load(at, size)
+                if known is None:
+                    self.taken_for_zero[at] = None
+                self.values[at] = 0 if known is None else int(known)
+        return True
+
+    def _attempt(
+        self, warp: TalkingWarp, attempt: Callable[[], bool], wait: tuple[int, int, Callable[[int], bool | None], int]
+    ) -> None:
+        """Do it now, or let the warp wait until it can be done."""
+        if attempt():
+            return
+        mask, whole, seen = warp.mask, warp.whole, self._version
+        self.waiting[warp.agent] = wait
+
+        def ready() -> bool:
+            nonlocal seen
+            if seen == self._version:
+                return False
+            seen = self._version
+            inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
+            done = attempt()
+            warp.mask, warp.whole = inside
+            if done:
+                del self.waiting[warp.agent]
+            return done
+
+        warp.block(ready)
+
+    def _is_in_turn(self, cta: int) -> bool:
+        at = len(self.sequence)
+        return at >= len(self._turns) or self._turns[at] == cta
+
+    def _change(
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, after: int,
+        *, observed: bool = False,
+    ) -> None:  # fmt: skip
+        if observed:
+            self.sequence.append((warp.cta, at))
+        before, self.values[at] = self.values[at], after
+        self._version += 1
+        self._event(cluster, warp, each, at, act, before, after, observed=observed)
+
+    def _event(
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, before: int,
+        after: int | None = None, *, observed: bool = False, passes: Callable[[int], bool | None] | None = None,
+    ) -> None:  # fmt: skip
+        here, alone = each.position, warp.mask != warp.live
+        if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
+            warp.apart.act(LaneAct.WAIT, warp.mask, here, hands_on=False, alone=alone)
+        if act not in (WordAct.WAIT, WordAct.READ):
+            warp.apart.act(LaneAct.SIGNAL, warp.mask, here, hands_on=True, alone=alone)
+        number = len(self.events)
+        self.events.append(
+            WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, _written(each),
+                      observed, passes)
+        )  # fmt: skip
+        record(cluster, warp, here, Op.WORK, number + 1)
+
+
+def _size(each: Instruction) -> int:
+    digits = each.modifiers[-1].lstrip("busf")
+    return int(digits) // 8 if digits.isdecimal() else 0
+
+
+def _lanes_with(lanes: dict[int, int], value: Callable[[int], int]) -> Value:
+    """The value of each lane; one integer where they are equal, as those of one lane are."""
+    found = {lane: value(lane) for lane in lanes}
+    first = next(iter(found.values()))
+    return first if len(set(found.values())) == 1 else lanes_of([found.get(lane, first) for lane in range(32)])
+
+
+def _written(each: Instruction) -> int:
+    """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom")."""
+    order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED)
+    scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU)
+    return semantics(order, scope)

@@ -1,0 +1,136 @@
+"""CTAs that wait for each other by words of global memory: what is proved, and what is refuted at which line.
+
+The kernels are those of ``tests/ptx/flags/flags.cu``: of each pattern variant 0 is right, the others are wrong.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.every_cta.together import Together, programs_together
+from pipesim.model.coverage import Assumption, NotJudgedKind
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.prove.check import check as prove
+from pipesim.prove.check import sides_of
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+from pipesim.targets import Target
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "tests" / "ptx" / "flags"
+SOURCE = (FOLDER / "flags.cu").read_text().splitlines()
+DEADLOCK, RACE, WEAK, NARROW = Ending.DEADLOCK, FaultKind.RACE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE
+
+#: Of each wrong kernel the kind, and words of the line at which an agent waits or makes the second access.
+WRONG: dict[str, tuple[FaultKind | Ending, str]] = {
+    "counter_barrier_1": (DEADLOCK, "acquire(flags) < wanted"),  # a count of one too many
+    "counter_barrier_2": (RACE, "x[me * kThreads] = me;"),  # the counter goes up before the store
+    "counter_barrier_3": (WEAK, "y[me"),  # no release
+    "counter_barrier_4": (NARROW, "y[me"),  # a release of .cta scope
+    "counter_barrier_5": (WEAK, "y[me"),  # no acquire
+    "counter_barrier_6": (DEADLOCK, "acquire(flags) < wanted"),  # one CTA never comes
+    "counter_barrier_7": (RACE, "y[me"),  # a count of one too few
+    "lap_barrier_1": (RACE, "= lap;"),  # the next lap overwrites what others read
+    "generation_barrier_1": (WEAK, "y[(lap"),  # no fence before the arrival
+    "generation_barrier_2": (DEADLOCK, "== generation"),  # the generation is never changed
+    "generation_barrier_3": (DEADLOCK, "== generation"),  # the count is not taken back
+    "bit_barrier_1": (RACE, "y[(lap"),  # the first CTA adds one too many
+    "bit_barrier_2": (WEAK, "y[(lap"),
+    "semaphore_1": (DEADLOCK, "acquire(flags) !="),  # each waits for another one's turn
+    "semaphore_2": (RACE, "y[threadIdx.x] +="),  # the turn is given before all warps have added
+    "semaphore_3": (DEADLOCK, "acquire(flags) !="),  # the first one does not give the turn
+    "fix_up_1": (RACE, "x[me * kThreads + threadIdx.x] = me;"),  # set before the stores
+    "fix_up_2": (NARROW, "y[me"),
+    "fix_up_3": (DEADLOCK, "acquire(flags + me + 1)"),  # never set
+    "fix_up_4": (RACE, "y[me"),  # other warps do not wait for the one that waits
+    "last_block_1": (RACE, "sum += x"),  # counted before all warps have stored
+    "last_block_2": (WEAK, "sum += x"),  # a fence of each thread, and none after the barrier
+    "last_block_3": (WEAK, "sum += x"),  # no fence
+    "last_block_4": (WEAK, "sum += x"),  # no fence after the atomic
+    "lock_1": (DEADLOCK, "atomicCAS"),  # not given back
+    "lock_2": (WEAK, "y[threadIdx.x] +="),  # no fence after it is taken
+    "lock_3": (WEAK, "y[threadIdx.x] +="),  # no fence before it is given back
+    "ring_1": (RACE, "x[threadIdx.x] = lap"),  # the producer does not wait for the consumer
+    "ring_2": (DEADLOCK, "acquire(flags) < lap"),  # it sets the other flag
+    "hand_over_1": (DEADLOCK, "acquire(flags)"),  # taken back before the other one has seen it
+    "hand_over_2": (RACE, "x[threadIdx.x]"),  # taken back before the row is read
+    "all_reduce_1": (RACE, "sum += x"),
+    "all_reduce_2": (DEADLOCK, "== (kWrong"),  # it waits for the wrong value
+    "two_flags_1": (RACE, "y[threadIdx.x] ="),  # the two flags in the wrong order
+}
+RIGHT = (
+    "counter_barrier", "lap_barrier", "generation_barrier", "bit_barrier", "semaphore", "fix_up", "last_block", "lock",
+    "ring", "hand_over", "all_reduce", "two_flags",
+)  # fmt: skip
+
+
+@cache
+def text() -> str:
+    return (FOLDER / "flags.ptx").read_text()
+
+
+def target(name: str, grid: tuple[int, int, int] = (132, 1, 1)) -> Target:
+    given = tuple(Parameter(each, Pointer()) for each in ("flags", "x", "y"))
+    read = extract(read_module(text(), "flags.ptx", name), Launch(name, grid, (64, 1, 1), parameters=given))
+    return Target(name, None, read.program, {}, "", kernel=read)
+
+
+def shown(name: str) -> set[tuple[FaultKind | Ending, str]]:
+    """The kinds and lines of what is wrong with the first program that is."""
+    kernel = target(name).kernel
+    assert kernel is not None
+    for _, made in programs_together(kernel, Together()):
+        program, found = made.program, prove(made.program)
+        waits = {program.line(agent, len(program.code[agent]) - 1) for agent in program.cut}
+        lines = {
+            (each.kind, line)
+            for each in found.refutations
+            for line in (sides_of(program, each.fault) if each.fault is not None else waits)
+        }
+        if found.verdict is Verdict.REFUTED:
+            return {(kind, SOURCE[int(line.rpartition(":")[2]) - 1]) for kind, line in lines}
+    return set()
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None:
+    found = check(target(f"{name}_0"), {}, quick=True)
+    assert found.verdict is Verdict.PROVED
+    assert found.scope.together[0] == 2
+    assert found.scope.words[0] == ("flags[1]" if name in ("fix_up", "two_flags") else "flags[0]")
+    assert not [each for each in found.scope.not_judged if each.names]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_kernels_are_refuted_at_the_line_that_is_wrong(name: str) -> None:
+    kind, words = WRONG[name]
+    found = shown(name)
+    assert {each for each, _ in found} == {kind}
+    assert any(words in line for _, line in found), found
+
+
+def test_a_refutation_says_how_it_is_seen_again() -> None:
+    found = check(target("counter_barrier_1"), {}, quick=True)
+    assert found.verdict is Verdict.REFUTED
+    assert found.scope.policies == {"together": (2,)}
+    assert found.heading.grid == 2
+    assert "flags[0]" in str(found.refutations[0].finding)
+
+
+def test_a_count_that_a_parameter_gives_is_not_refuted_where_the_grid_is_smaller() -> None:
+    """A grid of 132 CTAs as the parameter says: that 2 of them wait for more is no finding."""
+    whole = (FOLDER / "flags.ptx").read_text().replace("mov.u32 	%r1, %nctaid.x", "mov.u32 	%r1, 132", 1)
+    given = tuple(Parameter(each, Pointer()) for each in ("flags", "x", "y"))
+    launch = Launch("counter_barrier_0", (132, 1, 1), (64, 1, 1), parameters=given)
+    read = extract(read_module(whole, "flags.ptx", "counter_barrier_0"), launch)
+    found = check(Target("counted", None, read.program, {}, "", kernel=read), {}, quick=True)
+    assert found.verdict is Verdict.PROVED
+    assert [each.names for each in found.scope.not_judged if each.kind is NotJudgedKind.WORDS] == [
+        ("more CTAs than are followed together may end the wait",)
+    ]
+    assert any(each.kind is Assumption.GLOBAL_LOOPS for each in found.scope.assuming)
