@@ -7,7 +7,6 @@ operands of memory that is read too early) is asked of the file with lines chang
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -15,7 +14,7 @@ from itertools import islice
 from pipesim.answers.budget import Unit
 from pipesim.answers.kernel_changes import carried, for_groups, not_past, numbers, tensor_waits
 from pipesim.answers.kernel_lines import KernelLines, LineChange
-from pipesim.answers.kernel_slips import LIKELY, Slips
+from pipesim.answers.kernel_slips import LIKELY, Slip, Slips
 from pipesim.answers.slip_sentences import slip_repair, slip_sentence
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
@@ -58,10 +57,11 @@ def corrections_of_kernel(
         if trial.proves(change):
             line, source = f"{kernel.ptx}:{min(change.lines)}", change.source or trial.lines.source_of(change.lines)
             return (Correction(change.repair, change.said, line, source),)
+    slips = trial.slips(refuted, led_past)
     if not is_of_any_kind(refuted):
-        return trial.of_program(refuted) or trial.of_slips(refuted, led_past)
-    likely = trial.of_slips(refuted, led_past, until=LIKELY)
-    return likely or trial.of_program(refuted) or trial.of_slips(refuted, led_past, LIKELY)
+        return trial.of_program(refuted) or trial.of_slips(slips)
+    likely = trial.of_slips([slip for slip in slips if slip.cost <= LIKELY])
+    return likely or trial.of_program(refuted) or trial.of_slips([slip for slip in slips if slip.cost > LIKELY])
 
 
 class _Trial:
@@ -93,22 +93,22 @@ class _Trial:
             return None
         return again._replace(program=again.program.with_strictness(self._strictness))
 
-    def of_slips(
-        self, refuted: Refutation, led_past: Sequence[BranchPast], above: float = -math.inf, until: float = math.inf
-    ) -> tuple[Correction, ...]:
-        """Slips at single instructions, of these costs; a second one that is about as likely and does something else.
+    def slips(self, refuted: Refutation, led_past: Sequence[BranchPast]) -> list[Slip]:
+        """The slips at single instructions that the kernel could have, the likeliest first."""
+        plain = self._reading if refuted.deadlock is not None else self._kernel.read()
+        return Slips(self._kernel.prepared(), plain, refuted, self._kernel.text.split("\n"), led_past).ranked()
+
+    def of_slips(self, ranked: Sequence[Slip]) -> tuple[Correction, ...]:
+        """The first slip with which the kernel is proved; a second one that is about as likely and does something else.
 
         None with which an access to memory is not executed any more: what is left out is not wrong.
         """
         ready, before = self._kernel.prepared(), self._reading.program
-        plain = self._reading if refuted.deadlock is not None else self._kernel.read()
         most = _MOST_SLIPS // (_INSTRUCTION * len(ready.function.body) + sum(map(len, before.code)))
         found: dict[object, tuple[float, Correction]] = {}
         known: set[int] = set()  # lines
         accessing = _accessing(self._reading)
-        text = self._kernel.text.split("\n")
-        ranked = (s for s in Slips(ready, plain, refuted, text, led_past).ranked() if above < s.cost <= until)
-        for slip in islice(ranked, max(most, _LEAST_SLIPS)):
+        for slip in ranked[: max(most, _LEAST_SLIPS)]:
             if found and slip.cost > next(iter(found.values()))[0] + _MORE_COST:
                 break
             if not known.isdisjoint(line for line, _ in slip.lines):
@@ -142,7 +142,7 @@ class _Trial:
         by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, _LAST_OF_LINES)
         if by_line or not self.lines.several_a_line:
             return tuple(map(self._in_source, by_line))
-        self._program = with_places(program, self.lines.where, self._kernel.ptx.name)
+        self._program = with_places(program, self.lines.statements, self._kernel.ptx.name)
         placed = self._program
         by_place = corrections(placed, alike[0], placed, self._unit, _MOST_PLACED, self._holds, _LAST_OF_PLACES)
         return tuple(map(self._in_source, by_place))

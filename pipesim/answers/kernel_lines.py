@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pipesim.model.finding import Fault
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
@@ -56,6 +57,19 @@ class KernelLines:
                 for site, line in zip(each, where, strict=True)
             }
         ) > len(sites)
+
+    @cached_property
+    def statements(self) -> tuple[tuple[int, ...], ...]:
+        """For each operation the first line of the PTX with an instruction of the same statement of the source, which a
+        compiler repeats where it unrolls a loop or peels an iteration off it.
+        """
+        first: dict[object, int] = {}
+        of_line: dict[int, int] = {}
+        for each in self._function.body:
+            source = each.source
+            key = source.frames if source is not None and source.sure and source.line else each.line
+            of_line[each.line] = first.setdefault(key, each.line)
+        return tuple(tuple(of_line[line] for line in lines) for lines in self.where)
 
     def text(self, line: int) -> str:
         """The text of a line."""

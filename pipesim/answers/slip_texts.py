@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import islice
 
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
@@ -28,6 +29,7 @@ _EXCHANGED = {"sync": "arrive", "arrive": "sync"}  #: of named barriers
 _LANES = (31, 127)  #: what masks the threads of a warp, and of a warpgroup
 _SIBLINGS = 4  #: numbers of other instructions that are tried for one
 _RELATIVES = 6  #: registers that are tried for one
+_MOST_SOURCES = 64  #: registers that are computed from as many, as the sums of a product, are not looked through
 _DISTANCES = 8  #: to other mbarriers, the nearest
 _ASTRAY = 0.8  #: less of what it costs
 _SMALL = 64  #: a number below it counts, one above it is a distance in memory
@@ -225,10 +227,11 @@ class LineTexts:
         reads, writes = self._uses.reads, self._uses.writes
         name = next((read for read in reads[each.position] if _plain(read) == _plain(token)), "")
         near: dict[str, None] = {}
-        sources = [name]
+        sources = {name: None}
         for _ in range(3):
-            sources = [s for one in sources for w in self._writers[one] for s in reads[w] if s not in near]
-            near |= dict.fromkeys(sources)
+            before = (s for one in sources for w in self._writers[one] for s in reads[w] if s not in near)
+            sources = dict.fromkeys(islice(before, _MOST_SOURCES))
+            near |= sources
         near |= dict.fromkeys(w for r in self._readers[name] for w in writes[r])
         near |= dict.fromkeys(w for s in tuple(near)[:_RELATIVES] for r in self._readers[s] for w in writes[r])
         alike = sorted(self._alike[each.opcode], key=lambda at: abs(at - each.position))[1 : _RELATIVES + 1]

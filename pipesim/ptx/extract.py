@@ -49,7 +49,7 @@ class Extraction:
     inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
     limited: bool = False  #: whether a limit of the emulation was reached
-    repeats: bool | None = None  #: whether each lap that a word of the launch adds is the same; None: none was found
+    repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
     launch_control: int | None = None
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
 
@@ -173,7 +173,7 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
     run, where = emulation.instructions, tuple(by_line.values())
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
-    repeats = None if cluster.watcher is None or cut else cluster.watcher.shown
+    repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited
     return Extraction(

@@ -99,7 +99,7 @@ class WordClaim:
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
-        self._repeats_at: dict[tuple[int, int, int], bool | None] = {}  # by the values of classes, laps, and the most
+        self._repeats_at: dict[tuple[int, int, int], bool] = {}  # by the values of classes, laps, and the most
         self._most = classes.free.high  # value for which the code shows it
 
     def due(self) -> Iterator[SizeClass]:
@@ -158,16 +158,12 @@ class WordClaim:
             ours = one.complete and {kind.cta for kind, _ in one.kinds} <= set(self._ctas)
             if not ours or there is None or not looked.covers(found, number, there):
                 return False
-            if not self._repeats(one, lap, most):
+            asked = one.value, lap, most
+            if asked not in self._repeats_at:
+                self._repeats_at[asked] = self.classes.repeats(one, lap, most)
+            if not self._repeats_at[asked]:
                 return False
         return True
-
-    def _repeats(self, one: SizeClass, lap: int, most: int) -> bool:
-        """Whether the code shows it from one class on. Where it has no lap it has none with smaller values either."""
-        if (one.value, lap, most) not in self._repeats_at:
-            none = self._repeats_at.get((one.value, lap, self.classes.free.high), False) is None
-            self._repeats_at[one.value, lap, most] = None if none else self.classes.repeats(one, lap, most)
-        return bool(self._repeats_at[one.value, lap, most])
 
     def _widths_repeat(self, found: EveryValue) -> bool:
         known = self.classes.known[: found.checked + 1]

@@ -135,10 +135,10 @@ class SizeClasses:
         kinds = tuple(zip(every.kinds, programs, strict=True))
         return SizeClass(value, last, kinds, alone or every.complete, handed_out)
 
-    def repeats(self, one: SizeClass, lap: int, most: int) -> bool | None:
+    def repeats(self, one: SizeClass, lap: int, most: int) -> bool:
         """Whether the code shows for every CTA that any number of times ``lap`` more than a value is as many laps more.
 
-        Of a class that was looked at in every CTA, and values up to ``most``. None: in some CTA no lap was found.
+        Of a class that was looked at in every CTA, and values up to ``most``.
         """
         assert self._target.kernel is not None
         free = FreeRange(one.value, one.last, self.free.step, self.name, lap, most)
@@ -146,11 +146,11 @@ class SizeClasses:
         launch = with_free_range(kernel.launch, kernel.entry, self.name, free)
         first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, one.value)
         every = EveryCta(first)
-        shown = [made.repeats for made in (first, *([] if kernel.launch.cta is not None else every))]
+        shown = all(made.repeats for made in (first, *([] if kernel.launch.cta is not None else every)))
         places = every.place_of(kernel.launch) if kernel.launch.cta is not None else every.all_places()
         last = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
         whole = kernel.launch.cta is not None or every.complete
-        return None if None in shown else all(shown) and whole and last >= one.last
+        return shown and whole and last >= one.last
 
     def places_of(self, cta: int) -> dict[str, np.ndarray]:
         """The free inputs of a CTA."""

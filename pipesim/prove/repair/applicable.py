@@ -28,6 +28,7 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair import iterations, meeting_points, missing_instructions, other_operands, partners
 from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, threads
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
+from pipesim.prove.repair.left_over import of_what_is_left_over
 from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.siblings import Siblings
 from pipesim.prove.repair.sites import (
@@ -159,6 +160,7 @@ def _possible(program: Program) -> Iterator[Ranked]:
     yield from missing_instructions.of_waits(program)
     yield from missing_instructions.of_transfers(program)
     yield from partners.of_partners(program)
+    yield from of_what_is_left_over(program)
     yield from other_operands.of_groups(program)
     yield from other_operands.of_slots(program)
     yield from other_operands.of_turns(program)

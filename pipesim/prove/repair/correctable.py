@@ -5,18 +5,23 @@ memory held in the one schedule that was followed: with a wrong wait, what was t
 read the same is asked of the corrected program by its races, so reads expect nothing here. And barriers that no source
 names are called by the line that initialises them, often all of a kernel alike: those that different roles signal are
 arrays of their own.
+
+Where the mistake leaves stages of a ring unused, the ring still has them: an array does not end where fewer roles
+signal, and a tile has a slot for each stage of the barriers on which the copies to it complete.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from pipesim.model.groups import ASKS, ON_BARRIER, READS_MEMORY
 from pipesim.model.ops import Op, operand, with_operand
 from pipesim.model.program import Program
+from pipesim.model.tables import Tile
+from pipesim.prove.repair.places import tile_of
 
 
 def correctable(program: Program, *, expects: bool) -> Program:
@@ -32,7 +37,29 @@ def correctable(program: Program, *, expects: bool) -> Program:
     for each in program.barriers:
         name, first = arrays.get((each.name, each.stage), (each.name, 0))
         barriers.append(replace(each, name=name, stage=each.stage - first))
-    return replace(program, code=code, barriers=tuple(barriers))
+    made = replace(program, code=code, barriers=tuple(barriers))
+    return replace(made, tiles=tuple(_whole(made)))
+
+
+def _whole(program: Program) -> Iterator[Tile]:
+    """The tiles, each with as many slots as the one array of barriers has stages on which the copies to it complete.
+
+    None of which a slot's copies complete on another stage, and only as far as nothing else lies there.
+    """
+    stages = Counter((each.name, each.cta) for each in program.barriers)
+    on: defaultdict[Tile, set[tuple[str, int, int]]] = defaultdict(set)  # barriers' array, and slot less stage
+    for op in (op for code in program.code for op in code if op[0] == Op.TMA_LOAD):
+        tile = tile_of(program, program.accesses[operand(op, "access")])
+        at = program.barriers[operand(op, "barrier")]
+        if tile is not None:
+            on[tile].add((at.name, at.cta, program.slot_of(operand(op, "access")) - at.stage))
+    for tile in program.tiles:
+        arrays = on[tile]
+        slots = stages[next(iter(arrays))[:2]] if len(arrays) == 1 and not next(iter(arrays))[2] else tile.slots
+        end = tile.offset + tile.nbytes * slots
+        others = (t for t in program.tiles if t != tile and (t.cta, t.space) == (tile.cta, tile.space))
+        apart = end <= program.smem_bytes and not any(tile.offset < each.offset < end for each in others)
+        yield replace(tile, slots=max(slots, tile.slots)) if apart else tile
 
 
 def _arrays(program: Program) -> dict[tuple[str, int], tuple[str, int]]:
@@ -47,12 +74,23 @@ def _arrays(program: Program) -> dict[tuple[str, int], tuple[str, int]]:
                 uses[at.name, at.stage].add(use)
     for name in dict.fromkeys(each.name for each in program.barriers):
         stages = sorted({each.stage for each in program.barriers if each.name == name})
-        parts = [list(part) for _, part in groupby(stages, key=lambda stage: uses[name, stage])]
+        parts: list[list[int]] = []
+        for _, alike in groupby(stages, key=lambda stage: uses[name, stage]):
+            here = list(alike)
+            if parts and _is_part(uses[name, parts[-1][-1]], uses[name, here[0]]):
+                parts[-1] += here
+            else:
+                parts.append(here)
         if len(parts) > 1 and len({frozenset(uses[name, part[0]]) for part in parts}) == len(parts):
             for first, *rest in parts:
                 part = f"{name}[{first}-{rest[-1]}]" if rest else f"{name}[{first}]"
                 found |= {(name, stage): (part, first) for stage in (first, *rest)}
     return found
+
+
+def _is_part(one: set[object], other: set[object]) -> bool:
+    """True of two stages of one array of which one is used by fewer roles."""
+    return one < other or other < one
 
 
 def with_places(program: Program, places: Sequence[Sequence[int]], name: str) -> Program:

@@ -10,7 +10,7 @@ from itertools import chain
 from pipesim.explain.causes import is_unserved
 from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER
+from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.ops import Engine, operand
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import holds
@@ -188,12 +188,25 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
         waiting = {each.agent for each in blocked if is_unserved(program, each, asked)}
         roles = readers_of(asked, [n for n in range(len(asked.agents)) if asked.agent_name(n) in waiting])
     groups = groups_of(program, refuted)
+    if unserved and roles:
+        roles |= _signalling(asked, groups)
     found = repairs(program, groups, roles, asked)
     if asked is not program:  # which has iterations that the other has not
         few = sum(map(len, asked.code)) <= MOST_READ
         more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)
         found = iter(dict.fromkeys(merge(found, more, key=_rank)))
     return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)
+
+
+def _signalling(program: Program, groups: frozenset[str]) -> frozenset[str]:
+    """The roles that signal some stages of groups of which nothing signals the one that is waited for."""
+    found = (
+        program.agents[agent].role
+        for agent, code in enumerate(program.code)
+        for op in code
+        if op[0] in SIGNALS and operand(op, "barrier") >= 0 and program.barriers[operand(op, "barrier")].name in groups
+    )
+    return frozenset(found)
 
 
 def _rank(each: Ranked) -> int:

@@ -13,7 +13,7 @@ from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
 from pipesim.model.ops import operand, ranks
 from pipesim.model.program import Program
-from pipesim.prove.repair import additions, iterations, joint_actions, numbers, order, partners, places
+from pipesim.prove.repair import additions, iterations, joint_actions, left_over, numbers, order, partners, places
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import members
 
@@ -31,6 +31,8 @@ def apply_repair(program: Program, repair: Repair) -> Program | None:
         return _counted_in(program, repair)
     if repair.kind is RepairKind.MASK:
         program = _with_places(program, repair)
+    if repair.kind is RepairKind.OTHER_PLACE:
+        program = left_over.with_bytes(program, repair)
     if repair.kind in _MEETS:
         program = joint_actions.with_meetings(program, repair)
     change = _of_agent(repair)
@@ -81,6 +83,8 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.OTHER_GROUP: places.other_group,
     RepairKind.SWAP: places.swap_groups,
     RepairKind.OTHER_CTA: places.other_cta,
+    RepairKind.OTHER_PLACE: left_over.elsewhere,
+    RepairKind.TRY: left_over.tries_what_it_awaits,
     RepairKind.ONE_WARP: order.of_one_warp,
     RepairKind.DROP: order.drop_arrives,
     RepairKind.LATER: order.later,

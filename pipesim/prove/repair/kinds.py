@@ -31,6 +31,8 @@ class RepairKind(Enum):
     CARRY = "carry"  #: a role advances stage by stage: its waits, and all that it does with a stage after one
     OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
     OTHER_CTA = "other cta"  #: an arrive is on the barrier of the CTA of rank ``value``
+    OTHER_PLACE = "other place"  #: what is written lies ``value`` bytes further; ``was``: of this CTA's agents
+    TRY = "try"  #: tries are of the phase of the wait that depends on their answer
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other
     STRONGER = "stronger"  #: the order and scope of an operation
     # another operation in the same place
@@ -104,6 +106,7 @@ class FencePlace(Enum):
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
 MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}  #: may be at another place than is meant
 NOWHERE = SourceInstruction(0, "", "")
+TO_THE_OTHER = -2  #: the ``was`` of a SHIFT of named barriers at which agents both arrive and wait: to the next one's
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import pairs
-from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, TO_THE_OTHER, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
@@ -45,6 +45,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             rank = 2 if _is_crossed(program, role, site) else 6
             yield from _other_numbers(program, role, site, at)
             yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
+        yield from _to_the_other(program, role, sites)
         common = [site for site in sites if executes_everywhere(program, role, site)]
         if any(len(warp_of(program, agent)) > 1 for agent in mine):
             yield from _of_lanes(program, role)
@@ -98,6 +99,26 @@ def _other_numbers(program: Program, role: str, site: SourceInstruction, at: lis
         ):
             rank = 3 if _arrives_for_itself(program, role, site, at) else 7
             yield rank, Repair(K.SHIFT, role, ",".join(map(str, (*at, *numbers))), len(at), at[0], at=site)
+
+
+def _to_the_other(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
+    """All that arrive where the same agents wait, of agents that take turns: at the barriers of the next one."""
+    waits = {
+        agent: {program.named_barrier(op) for op in program.code[agent] if op[0] == Op.BAR_SYNC}
+        for agent in members(program, role)
+    }
+    own: list[SourceInstruction] = []
+    found: set[int] = set()
+    for site in (site for site in sites if site.op == Op.BAR_ARRIVE):
+        each = zip(waits.values(), operations_at(program, role, site), strict=True)
+        at = [(there, {program.named_barrier(op) for op in ops}) for there, ops in each]
+        if all(numbers <= there for there, numbers in at):
+            own.append(site)
+            found |= {number for _, numbers in at for number in numbers}
+    if len(found) > 1 and 0 not in found:
+        numbered, lines = ",".join(map(str, sorted(found))), "\n".join(site.line for site in own)
+        for by in range(1, len(found)):
+            yield 2, Repair(K.SHIFT, role, numbered, by, TO_THE_OTHER, at=own[0]._replace(line=lines))
 
 
 def _arrives_for_itself(program: Program, role: str, site: SourceInstruction, at: list[int]) -> bool:

@@ -17,7 +17,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Engine, Op, Order, order_of
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import FencePlace, Placement, Repair, RepairKind
+from pipesim.prove.repair.kinds import TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
 
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 _COMMIT = {
@@ -273,6 +273,9 @@ def _syncs(r: Repair) -> str:
 
 
 def _shift(r: Repair) -> str:
+    if r.was == TO_THE_OTHER:
+        others = " and ".join(r.group.split(","))
+        return f"{r.role} arrives at the named barrier of the other ({others}), not at the one where it waits itself"
     if r.at.op in ON_NAMED_BARRIER and r.was >= 0:
         numbers = r.group.split(",")
         was, now = " and ".join(numbers[: r.value]), ",".join(numbers[r.value :])
@@ -289,6 +292,13 @@ def _shift(r: Repair) -> str:
         first = PurePath(r.at.line.partition("\n")[0]).name
         return f"{r.role} expects, and its copies complete, on {r.group} of the stage {stages} {where} ({first})"
     return f"{r.role}: {instruction(r.at)} is for the stage {stages} {where}"
+
+
+def _other_place(r: Repair) -> str:
+    who = r.role if r.was < 0 else f"{r.role} of CTA {r.was}"
+    by = f"{abs(r.value):,} {'further' if r.value > 0 else 'back'}"
+    does = "goes to" if r.at.op == Op.TMA_LOAD else "is for"
+    return f"{who}: {_with_line(r.at)} {does} the bytes from {r.past.about} on, {by}: they are read and never written"
 
 
 def _stages(r: Repair) -> str:
@@ -341,6 +351,8 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.STAGES: _stages,
     RepairKind.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
     RepairKind.SHIFT: _shift,
+    RepairKind.OTHER_PLACE: _other_place,
+    RepairKind.TRY: "{role} tries {group} of the stage and phase for which it waits next, not of another",
     RepairKind.CARRY: lambda r: (
         f"{r.role} waits for the stage and phase of {r.group} with what it reads: past those that it leaves to others"
         if r.was == 2

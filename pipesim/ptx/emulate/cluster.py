@@ -94,8 +94,8 @@ class RoundWatcher(Protocol):
     """Looks at the cluster after each round of its warps."""
 
     @property
-    def shown(self) -> bool | None:
-        """Whether what it looks for holds; None where it was not there."""
+    def shown(self) -> bool:
+        """Whether what it looks for was there."""
 
     def look(self) -> None:
         """All warps had a turn."""

@@ -78,11 +78,9 @@ class LengthenedLoop:
         return atom
 
     @property
-    def shown(self) -> bool | None:
-        """Whether each lap of each such loop is the same; None where no lap was found."""
-        if not self._times:
-            return None
-        mine = self._inside is None and not self._fails
+    def shown(self) -> bool:
+        """Whether the word lengthens a loop, and each lap of each such loop is the same."""
+        mine = self._times > 0 and self._inside is None and not self._fails
         if self._cluster.boxless.uses or self._cluster.image.odd_lap:
             return False
         return mine and not any(_has(Form(0, terms), self._is_mine) for terms in self._inputs.conditions)

@@ -24,7 +24,8 @@ def most_overdue(
 ) -> EmulatedWarp | None:
     """The warp that waits for it, None if none waits: for an mbarrier before a named barrier or the cluster.
 
-    Of equal phases that of the barrier for which the warp has waited least often, as of a stage that is filled.
+    Of equal phases that of the barrier for which the warp has waited least often, as of a stage that is filled; of
+    named barriers that of the fewest threads: all come to a meeting of the whole CTA last.
     """
     places = list(recorder.barriers)
 
@@ -32,7 +33,7 @@ def most_overdue(
         code = recorder.streams[warp.agent].code
         op = code[-1]
         if op[0] not in BY_PARITY:
-            return (1 if op[0] in ON_NAMED_BARRIER else 2, 0, 0)
+            return (1, operand(op, "threads"), 0) if op[0] in ON_NAMED_BARRIER else (2, 0, 0)
         mine = operand(op, "barrier")
         often = sum(each[0] in BY_PARITY and operand(each, "barrier") == mine for each in code)
         return 0, states[places[mine]].done, often

@@ -261,6 +261,12 @@ _RING = [
         ("tiles > stages > 1: RACE, WRONG_ITEM", "stages > 1 and tiles > 1: RACE"),
     ),
     _in(
+        right_ring, "copied_beside_what_is_read",
+        {'@r.role("producer")': 'other = r.p.smem("other", stages, TILE)\n@r.role("producer")',
+         READ: "w.read(other[r.slot(i)], i)"}, (f"{ANY}UNINITIALISED_READ",),
+        "producer: the copy to full goes to the bytes from 256 on, 256 further: they are read and never written",
+    ),
+    _in(
         right_ring, "epilogue_over_operands",
         {"range(tiles)": "range(tiles + 1)", RELEASE: f"{RELEASE}\nif i == tiles - 1: w.write(r.tile[0], tiles)"},
         ("tiles > 0 and tiles % stages == 0: RACE",),
@@ -280,7 +286,8 @@ _SMALL = [
         small.tried_ring, "try_before_the_step",
         {"r.of_full(i + 1).try_wait(r.phase(i + 1)) if i + 1 < tiles else False": "r.of_full(i).try_wait(r.phase(i))"},
         ("stages == 1 and tiles > 1: RACE, WRONG_ITEM", "tiles > stages > 1: RACE, UNINITIALISED_READ, WRONG_ITEM",
-         "tiles > 1: RACE, UNINITIALISED_READ"), STAGE_BY_STAGE,
+         "tiles > 1: RACE, UNINITIALISED_READ"),
+        "consumer tries full of the stage and phase for which it waits next, not of another",
     ),
     _in(
         small.two_rings, "holds_one_ring_for_the_other",
