@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from pipesim.errors import CoreDumpError
 
 _PROGBITS = 1
 _TEXT = ".text."
+_SIZED, _PARAMETER = 4, 0x17  #: of .nv.info: the form with a size, and the attribute of a parameter
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,18 @@ class Cubin:
             for number, each in self.elf.of_kind(_PROGBITS)
             if (name := self.elf.name_of(each)).startswith(_TEXT)
         )
+
+    def parameters_of(self, kernel: str) -> dict[int, int]:
+        """Where each parameter of a kernel begins, by its number (EIATTR_KPARAM_INFO of ``.nv.info``)."""
+        data, at, found = self.section(f".nv.info.{kernel}"), 0, {}
+        while at + 4 <= len(data):
+            form, attribute, size = struct.unpack_from("<BBH", data, at)
+            at += 4
+            if (form, attribute) == (_SIZED, _PARAMETER) and size >= 8 and at + size <= len(data):
+                number, offset = struct.unpack_from("<HH", data, at + 4)
+                found[number] = offset
+            at += size if form == _SIZED else 0
+        return found
 
     @cached_property
     def ptx(self) -> str:

@@ -22,8 +22,8 @@ WAITS = {
     "cluster barrier": "the cluster barrier", "setmaxnreg": "registers of its CTA",
     "global memory": "a value in global memory", "__syncthreads": "named barrier 0",
 }  # fmt: skip
-#: Warps that have ended, or the CTA of another cluster, supply global memory: nothing in the machine code says so.
-NOT_IN_THE_CODE = ("flag_not_set", "lock_kept", "triton_lock_kept")
+#: What they wait for is a word of global memory (test_global_words.py).
+NOT_IN_THE_CODE = ("flag_not_set", "lock_kept", "triton_lock_kept", "two_locks", "grid_barrier", "wrong_flag")
 #: It arrives on its own barrier instead: its code has no arrive on the one that waits.
 NEVER_ARRIVES = ("remote_arrive_missing",)
 

@@ -7,18 +7,18 @@ Measured on H100 and H200: a lane that waits for an mbarrier or at ``BAR.SYNC`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, DumpLane, DumpWarp
-from pipesim.coredump.sass.integer import is_ordinary
+from pipesim.coredump.sass.integer import is_ordinary, writes
 from pipesim.coredump.sass.lanes import LaneState, Value, together
 from pipesim.coredump.sass.sync import SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.walk import address_of
-from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, branch_target
+from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, Word, branch_target
 
 _LONGEST_SPIN = 256  #: instructions of a loop that only asks
 _DEFERRED = 6  #: instructions that a warp executes at most after a barrier that defers its wait; seen: 2
@@ -115,6 +115,32 @@ class CodeFlow:
             front = reached
         return ()
 
+    def leads_past(self, start: int, passed: frozenset[int]) -> int:
+        """A branch after ``start`` by which an end is reached without these instructions, and else one of them is met;
+        -1 if there is none.
+        """
+        before: dict[int, list[int]] = {}
+        for index in range(len(self.syncs)):
+            for following in self.after(index):
+                before.setdefault(following, []).append(index)
+        ends = [n for n, sync in enumerate(self.syncs) if sync is not None and sync.kind is SassSync.EXIT]
+        without = _reached(ends, lambda n: before.get(n, ()), passed)
+        for n in sorted(_reached([start], self.after, passed) & without):
+            arms = set(self.after(n))
+            if (len(arms) > 1 or n in ends) and arms - without:
+                return n
+        return -1
+
+
+def _reached(starts: Sequence[int], following: Callable[[int], Iterable[int]], barred: frozenset[int]) -> set[int]:
+    """What can be reached from some instructions without others."""
+    found, front = set(starts), list(starts)
+    while front:
+        new = {n for n in following(front.pop()) if n not in found and n not in barred}
+        found |= new
+        front += new
+    return found
+
 
 _AT = {
     SassSync.CLUSTER_WAIT: WaitsFor.CLUSTER, SassSync.LANES: WaitsFor.LANES, SassSync.GROUP_WAIT: WaitsFor.GROUPS,
@@ -132,8 +158,8 @@ _ASKS = {
     SassSync.SLEEP: WaitsFor.SLEEP,
 }  # fmt: skip
 _HARMLESS = frozenset({*_ASKS, SassSync.BRANCH, SassSync.LANES})
-#: What a loop may also do that asks for a lock: one lane tells the others of the CTA what it got.
-_TOLD = frozenset({SassSync.SHARED_STORE, SassSync.BAR_SYNC})
+#: With what a loop may also do that asks for a lock or a turn: one lane tells the others of the CTA what it got.
+HARMLESS = _HARMLESS | {SassSync.SHARED_STORE, SassSync.BAR_SYNC}
 
 
 class Standings:
@@ -206,7 +232,8 @@ class Standings:
 def _asks(flow: CodeFlow, way: Sequence[int]) -> tuple[int, WaitsFor] | None:
     """The instruction by which a loop asks for something, if asking is all that it does."""
     kinds = {sync.kind for n in way if (sync := flow.syncs[n]) is not None}
-    if not (kinds <= _HARMLESS or (SassSync.SWAP in kinds and kinds <= _HARMLESS | _TOLD)):
+    tells = SassSync.SWAP in kinds or any(_adds_nothing(flow, n) for n in way)
+    if not (kinds <= _HARMLESS or (tells and kinds <= HARMLESS)):
         return None
     asked = ((kind, n) for kind in _ASKS for n in way if (sync := flow.syncs[n]) is not None and sync.kind is kind)
     return next(((n, _ASKS[kind]) for kind, n in asked if _is_asked(flow, way, kind, n)), None)
@@ -221,20 +248,26 @@ def _is_asked(flow: CodeFlow, way: Sequence[int], kind: SassSync, at: int) -> bo
     words = flow.code.words
     if kind is SassSync.LOAD:
         return not is_ordinary(words[at])
-    if kind not in (SassSync.ATOMIC, SassSync.SHARED_ATOMIC, SassSync.SHARED_LOAD):
+    if kind not in (SassSync.ATOMIC, SassSync.SHARED_ATOMIC, SassSync.SHARED_LOAD) or _adds_nothing(flow, at):
         return True
-    address = range(words[at].ra, words[at].ra + 2)
-    turns = (SassSync.BRANCH, SassSync.LANES)
-    written = (words[n].rd for n in way if (sync := flow.syncs[n]) is None or sync.kind not in turns)
-    return words[at].rd != RZ and not any(each in address for each in written)
+    return words[at].rd != RZ and not any(_writes_address(words[n], words[at]) for n in way)
+
+
+def _adds_nothing(flow: CodeFlow, at: int) -> bool:
+    """Whether it is an atomic addition of 0, which only asks."""
+    sync, word = flow.syncs[at], flow.code.words[at]
+    return sync is not None and sync.kind is SassSync.ATOMIC and (sync.number, word.rb) == (0, RZ) and word.rd != RZ
 
 
 def _is_rewritten(flow: CodeFlow, index: int, at: int) -> bool:
     """Whether the register of an address gets another value on the way from here to the instruction that uses it."""
     way = flow.way_back(index)
-    word = flow.code.words[at]
     before = way[: way.index(at)] if at in way else ()
-    return any(flow.code.words[n].rd in (word.ra, word.ra + 1) for n in before)
+    return any(_writes_address(flow.code.words[n], flow.code.words[at]) for n in before)
+
+
+def _writes_address(word: Word, asks: Word) -> bool:
+    return any(writes(word, register) for register in (asks.ra, asks.ra + 1))
 
 
 def _behind(flow: CodeFlow, index: int) -> int:

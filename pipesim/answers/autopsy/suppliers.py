@@ -26,13 +26,16 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class WalkedWarp:
-    """A warp with its ways. ``blocked``: what it waits for, "" if nothing that others supply; ``at``: its places."""
+    """A warp with its ways. ``blocked``: what it waits for, "" if nothing that others supply; ``place``: the line of an
+    instruction; ``cta``: the number of its CTA.
+    """
 
     name: str
     rank: int
     walk: WarpWalk
     blocked: str
     place: Callable[[int], str]
+    cta: int = 0
 
 
 def arrivals_of(event: SyncEvent) -> int:

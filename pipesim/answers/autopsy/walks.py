@@ -7,7 +7,7 @@ those that are known are the same. Continued from there it begins with the regis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipesim.answers.autopsy.standing import Standing, WaitsFor, lane_state
 from pipesim.coredump.cubin import MachineCode
@@ -42,6 +42,8 @@ class WarpWalk:
 
     ``whole``: the path from the entry reached where the warp is, or to its end, without a branch that is not known.
     ``lost``: it ended elsewhere; else what it did is all that may have been. ``ends``: what is ahead is to its end.
+    ``steps``: its instructions from the entry on, ``turned`` the branches with a condition among them, ``forked`` those
+    of which the condition is not known.
     """
 
     behind: tuple[SyncEvent, ...]
@@ -49,6 +51,9 @@ class WarpWalk:
     whole: bool
     lost: bool
     ends: bool
+    steps: int = 0
+    turned: tuple[int, ...] = ()
+    forked: frozenset[int] = frozenset()
 
 
 class Walks:
@@ -60,17 +65,28 @@ class Walks:
         self._dump, self._grid, self._words, self._wide = dump, grid, code.words, wide
         self._constants: dict[tuple[int, int, int], int | None] = {}
 
-    def of(self, number: int, block: Dim, rank: int, warp: DumpWarp | None, standing: Sequence[Standing]) -> WarpWalk:
-        """The path of one warp of a CTA; ``warp`` is None for one that has ended."""
+    def of(
+        self, number: int, block: Dim, rank: int, warp: DumpWarp | None, standing: Sequence[Standing],
+        noticed: frozenset[int] = frozenset(), *, blind: bool = False,
+    ) -> WarpWalk:  # fmt: skip
+        """The path of one warp of a CTA; ``warp`` is None for one that has ended.
+
+        ``noticed``: loads and stores that are events of it. ``blind``: no word of memory is known.
+        """
+        code, count = self.code_of(number, block, rank, blind=blind)
+        behind = self._behind(code, count, warp, standing, noticed)
+        ahead, ends = self._ahead(code, warp, standing, noticed) if warp is not None else ((), True)
+        return replace(behind, ahead=ahead, ends=ends)
+
+    def code_of(self, number: int, block: Dim, rank: int, *, blind: bool = False) -> tuple[WarpCode, int]:
+        """The code as a warp of a CTA executes it, and the threads of that warp."""
         threads = self._threads(number)
         special: dict[int, Value] = {_LANE: tuple(range(LANES)), _RANK: rank, _HIGH: 0}
         special |= {each: together([threads[n][k] for n in range(LANES)]) for k, each in enumerate(_TID)}
         special |= dict(zip(_CTAID, block, strict=True))
-        code = WarpCode(self._words, CodeInputs(self._constant, special.get, self._memory, self._wide))
-        count = sum(each != (-1, -1, -1) for each in threads.values())
-        behind, whole, lost = self._behind(code, count, warp, standing)
-        ahead, ends = self._ahead(code, warp, standing) if warp is not None else ((), True)
-        return WarpWalk(behind, ahead, whole, lost, ends)
+        memory = (lambda _address, _size: None) if blind else self.memory
+        code = WarpCode(self._words, CodeInputs(self._constant, special.get, memory, self._wide))
+        return code, sum(each != (-1, -1, -1) for each in threads.values())
 
     def _threads(self, number: int) -> dict[int, Dim]:
         """The thread of each lane; (-1, -1, -1) for lanes that the block has no threads for."""
@@ -83,8 +99,9 @@ class Walks:
         return found
 
     def _behind(
-        self, code: WarpCode, threads: int, warp: DumpWarp | None, standing: Sequence[Standing]
-    ) -> tuple[tuple[SyncEvent, ...], bool, bool]:
+        self, code: WarpCode, threads: int, warp: DumpWarp | None, standing: Sequence[Standing],
+        noticed: frozenset[int],
+    ) -> WarpWalk:  # fmt: skip
         known = {each.lanes[0].lane: (each, self._dump.registers(each.warp, each.lanes[0])) for each in standing}
 
         def is_here(lanes: LaneState, event: SyncEvent) -> bool:
@@ -92,16 +109,18 @@ class Walks:
                 lanes.mask >> lane & 1 and _stands(code, lanes, event, lane, *found) for lane, found in known.items()
             )
 
-        asked = frozenset(each.offset // SIZE for each in standing if each.waits in _ASKED)
+        asked = noticed | {each.offset // SIZE for each in standing if each.waits in _ASKED}
         walk = Walk(code, [LaneState((1 << threads) - 1, 0)], self._most_behind, is_here, asked)
         events = tuple(walk.events())
         came = WalkEnd.STOPPED if warp is not None else WalkEnd.EXIT
         ended = set(walk.ends)
-        is_lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST})
-        return events, came in ended and not is_lost and all(each.sure for each in events), is_lost
+        lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST})
+        whole = came in ended and not lost and all(each.sure for each in events)
+        forked = frozenset(index for index, _ in walk.forked)
+        return WarpWalk(events, (), whole, lost, True, walk.steps, tuple(walk.turned), forked)
 
     def _ahead(
-        self, code: WarpCode, warp: DumpWarp, standing: Sequence[Standing]
+        self, code: WarpCode, warp: DumpWarp, standing: Sequence[Standing], noticed: frozenset[int]
     ) -> tuple[tuple[SyncEvent, ...], bool]:
         starts = []
         for each in standing:
@@ -109,12 +128,13 @@ class Walks:
                 return (), False
             index = (each.pc - each.code.address) // SIZE
             starts.append(lane_state(self._dump, warp, each.lanes, index, wide=self._wide))
-        walk, places = Walk(code, starts, self._most_ahead), {each.offset for each in standing}
+        walk, places = Walk(code, starts, self._most_ahead, loads=noticed), {each.offset for each in standing}
         events = tuple(walk.events())
         new = (e for n, e in enumerate(events) if n >= len(starts) or e.index * SIZE not in places)
         return tuple(new), set(walk.ends) == {WalkEnd.EXIT}
 
-    def _memory(self, address: int, size: int) -> int | None:
+    def memory(self, address: int, size: int) -> int | None:
+        """A number in the memory of the device; None if the dump does not have it."""
         data = self._dump.memory(address, size)
         return int.from_bytes(data, "little") if data else None
 

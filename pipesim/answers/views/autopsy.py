@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from pipesim.answers.views.check import Counterexample
 from pipesim.answers.views.conclusion import Conclusion
@@ -64,6 +65,63 @@ class PredictedHang:
     files: tuple[str, ...] = ()
 
 
+class WriterState(Enum):
+    """Why a CTA does not store what a word of global memory is waited for, the most certain cause first."""
+
+    HOLDS = "has the lock"
+    SKIPPED = "has ended without its store"
+    NOT_BEGUN = "has not begun"
+    WOULD = "waits itself"
+    MAY_HOLD = "may have the lock"
+    MAY = "could store it"
+
+
+@dataclass(frozen=True)
+class WordWriter:
+    """CTAs of the launch with this number that could store what is waited for. ``warp``: of the first of them.
+
+    ``value``: that it would store, or adds (``+1``); "" if that is not known. ``line``: of the store, "" if there is
+    none; ``taken``: where it took the lock. ``waits_for``: what it waits for before it. ``branch``: led past the store.
+    """
+
+    launch: int
+    ctas: tuple[int, ...]
+    state: WriterState
+    warp: str
+    value: str
+    line: str
+    taken: str = ""
+    waits_for: str = ""
+    branch: str = ""
+
+
+class WordWaiter(NamedTuple):
+    """CTAs of a launch that wait for a word to have a value: ``wanted`` in words, "" if it is not known which."""
+
+    launch: int
+    ctas: tuple[int, ...]
+    warp: str
+    line: str
+    wanted: str
+
+
+@dataclass(frozen=True)
+class AwaitedWord:
+    """A word of global memory that warps spin on: its name, its value ("" if not known), and who could store it.
+
+    ``whole``: whether all CTAs of the launches in the dump were followed. ``cycle``: launches and CTAs that wait for
+    each other.
+    """
+
+    name: str
+    value: str
+    lock: bool
+    waits: tuple[WordWaiter, ...]
+    writers: tuple[WordWriter, ...]
+    whole: bool
+    cycle: tuple[tuple[int, int], ...] = ()
+
+
 @dataclass(frozen=True)
 class DumpedLaunch:
     """One launch: its kernel and shape, and how its CTAs stand that had not ended.
@@ -92,11 +150,12 @@ class DumpedLaunch:
 
 @dataclass(frozen=True)
 class AutopsyReport:
-    """What a core dump says. ``notes``: what is missing of it."""
+    """What a core dump says. ``notes``: what is missing of it; ``words``: of global memory, that warps wait for."""
 
     dump: str
     launches: tuple[DumpedLaunch, ...]
     notes: tuple[str, ...] = ()
+    words: tuple[AwaitedWord, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:

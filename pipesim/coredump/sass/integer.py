@@ -266,6 +266,12 @@ def _compare(parts: _SassParts) -> Step:
     return step
 
 
+def compared(word: Word, around: CodeInputs) -> list[Get]:
+    """The two numbers that an ISETP compares; nothing of another instruction."""
+    base = word.opcode & 0x1FF
+    return _SassParts(word, around, uniform=base == 0x08C).plain[:2] if base in (0x00C, 0x08C) else []
+
+
 def _select(parts: _SassParts) -> Step:
     (a, b, _), which = parts.plain, parts.asked(23)
     return lambda lanes, condition: parts.put(
@@ -440,6 +446,7 @@ _STEPS: dict[int, Make] = {
     0x048: _function(lambda word: lambda a, b: _extreme(word, a, b), "ab"),
     0x031: _function(lambda _: lambda c: c, "c"), 0x035: _function(lambda _: lambda c: c, "c"),
     0x106: _of_second(_float), 0x045: _of_second(_float), 0x108: _of_second(_reciprocal), 0x105: _of_second(_truncated),
+    0x100: _of_second(lambda b: b.bit_length() - 1 & WORD),
     0x109: _of_second(lambda b: b.bit_count()), 0x119: _special, 0x005: _special, 0x182: _load, 0x0CA: _to_uniform,
     0x006: _vote, 0x02F: _elect, 0x189: _shuffle, 0x004: _to_predicates, _LDG: _load,
 }  # fmt: skip
@@ -457,6 +464,14 @@ _WRITES_NOTHING = frozenset({
 })  # fmt: skip
 
 
+def writes(word: Word, register: int) -> bool:
+    """Whether an instruction may write this register, or the one before it and this as its upper half."""
+    base = word.opcode & 0x1FF
+    if base in _WRITES_NOTHING or base in _WRITES_PREDICATES or base in (0x00C, 0x01C, 0x004) or 0x080 <= base < 0x0C0:
+        return False
+    return register != RZ and word.rd in (register, register - 1)
+
+
 def step_of(word: Word, around: CodeInputs) -> Step | None:
     """What an instruction does to registers and predicates, None if nothing of that kind."""
     base = word.opcode & 0x1FF
@@ -466,6 +481,6 @@ def step_of(word: Word, around: CodeInputs) -> Step | None:
     make = (_UNIFORM_STEPS if base in _UNIFORM_STEPS else _STEPS).get(base, _unknown)
     if base in (0x031, 0x035) and not (word.opcode >> 9 == 2 and word.ra == RZ and word.rc == RZ):
         make = _unknown  # two halves of a float, unless it only loads a number
-    if base == 0x108 and word.high >> 10 & 0xF != 4:
-        make = _unknown  # another function than the reciprocal
+    if (base == 0x108 and word.high >> 10 & 0xF != 4) or (base == 0x100 and word.high >> 8 & 7):
+        make = _unknown  # another function than the reciprocal; FLO of a signed number, or as a shift
     return make(_SassParts(word, around, uniform=uniform))

@@ -59,10 +59,12 @@ class MachineAddress:
 @dataclass(frozen=True, slots=True)
 class SyncInstruction:
     """One of them. ``register``: the operand that a kind has, -1 if none: of a wait the word with the parity in bit 31,
-    of an expect the bytes, of an arrive the count, of a named barrier its number; ``threads``: the register with those.
+    of an expect the bytes, of an arrive the count, of a named barrier its number, of a store or an atomic operation
+    what it stores or adds; ``threads``: the register with those.
 
-    ``number``: an immediate instead: the named barrier, pending groups, registers. ``count``: threads of a named
-    barrier (0: all of the CTA). ``arrives``: an arrive, 0 of an expect_tx alone. ``expects``: it raises the bytes.
+    ``number``: an immediate instead: the named barrier, pending groups, registers, which atomic operation it is.
+    ``count``: threads of a named barrier (0: all of the CTA). ``arrives``: an arrive, 0 of an expect_tx alone.
+    ``expects``: it raises the bytes.
     """
 
     kind: SassSync
@@ -92,6 +94,8 @@ _MEMORY = {
     0x1A8: SassSync.ATOMIC, 0x1A9: SassSync.SWAP, 0x18E: SassSync.ATOMIC,
     0x18C: SassSync.SHARED_ATOMIC, 0x18D: SassSync.SHARED_ATOMIC,
 }  # fmt: skip
+_LOADED = frozenset({SassSync.LOAD, SassSync.SHARED_LOAD})
+GLOBAL_MEMORY = frozenset({SassSync.LOAD, SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})  #: addresses of 64 bits
 _MULTICAST = 1 << 11
 
 
@@ -106,7 +110,8 @@ def sync_of(word: Word, *, wide: bool) -> SyncInstruction | None:
     base = word.opcode & 0x1FF
     memory = _MEMORY.get(base)
     if memory is not None and word.opcode >> 9 in (1, 4):
-        return SyncInstruction(memory, _address(word, wide=wide))
+        value = word.rc if memory is SassSync.SWAP else -1 if memory in _LOADED else word.rb
+        return SyncInstruction(memory, _address(word, wide=wide), value, word.high >> 23 & 0xF)
     if base in _ON_ADDRESS:
         return _ON_ADDRESS[base](word, _address(word, wide=wide))
     return _OTHERS[base](word) if base in _OTHERS else None
@@ -114,12 +119,13 @@ def sync_of(word: Word, *, wide: bool) -> SyncInstruction | None:
 
 _HAS_UNIFORM, _HAS_DESCRIPTOR = 1 << 27, 1 << 26
 _LOADS = frozenset({0x980, 0x981, 0x984})
+_DESCRIBED = (0x1A8, 0x1A9)  #: ATOMG: its uniform register is always that of a descriptor
 
 
 def _address(word: Word, *, wide: bool) -> MachineAddress:
     """A uniform register is in the place of the third operand, of a load in that of the second; or a descriptor is."""
     uniform, zero = -1, RZ if wide else URZ
-    if word.high & _HAS_UNIFORM and not word.high & _HAS_DESCRIPTOR:
+    if word.high & _HAS_UNIFORM and not (word.high & _HAS_DESCRIPTOR or word.opcode & 0x1FF in _DESCRIBED):
         uniform = (word.rb if word.opcode in _LOADS else word.high) & zero
     return MachineAddress(word.ra if word.ra != RZ else -1, uniform if uniform != zero else -1, word.offset)
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 from pipesim.coredump.sass.integer import CodeInputs, Step, predicate, step_of
 from pipesim.coredump.sass.lanes import LaneState, Value, lift, of_lane
-from pipesim.coredump.sass.sync import MachineAddress, SassSync, SyncInstruction, sync_of
+from pipesim.coredump.sass.sync import GLOBAL_MEMORY, MachineAddress, SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.word import PT, RZ, SIZE, Word, branch_target
 
 _QUIET = frozenset({
@@ -79,29 +79,33 @@ class WarpCode:
 def comes_to(code: WarpCode, lanes: LaneState, index: int, most: int = 64) -> LaneState | None:
     """These lanes when they come from a wait, which does not end, to an instruction; None if they do not, or part."""
     here = lanes.with_lanes(lanes.mask, lanes.pc)
-    if here.pc == index:
-        return here
     for _ in range(most):
-        found = code.at(here.pc) if 0 <= here.pc < len(code.words) else None
-        if found is None:
-            return None
-        word, sync = code.words[here.pc], found.sync
-        condition = True if found.guard is None else found.guard(here)
-        here.pc += 1
-        if sync is not None and sync.kind is SassSync.BRANCH and word.opcode in (0x947, 0x547):
-            yes, unknown = here.lanes_where(taken(here, word, condition))
-            if unknown or yes not in (0, here.mask):
-                return None
-            here.pc = branch_target(word, (here.pc - 1) * SIZE) // SIZE if yes else here.pc
-        elif sync is not None and sync.kind is SassSync.WAIT:
-            here.put(here.predicates, word.high >> 17 & 7, False, condition)
-        elif sync is not None and sync.kind is SassSync.ASK_REGISTERS:
-            here.uniform_predicates[word.high >> 17 & 7] = False
-        elif found.step is not None and condition is not False:
-            found.step(here, condition)
         if here.pc == index:
             return here
-    return None
+        if not goes_on(code, here):
+            return None
+    return here if here.pc == index else None
+
+
+def goes_on(code: WarpCode, here: LaneState) -> bool:
+    """One instruction of lanes that stay together, where no wait ends; False if they part, or it is not known."""
+    found = code.at(here.pc) if 0 <= here.pc < len(code.words) else None
+    if found is None:
+        return False
+    word, sync = code.words[here.pc], found.sync
+    condition = True if found.guard is None else found.guard(here)
+    here.pc += 1
+    if sync is not None and sync.kind is SassSync.BRANCH and word.opcode in (0x947, 0x547):
+        yes, unknown = here.lanes_where(taken(here, word, condition))
+        here.pc = branch_target(word, (here.pc - 1) * SIZE) // SIZE if yes else here.pc
+        return not unknown and yes in (0, here.mask)
+    if sync is not None and sync.kind is SassSync.WAIT:
+        here.put(here.predicates, word.high >> 17 & 7, False, condition)
+    elif sync is not None and sync.kind is SassSync.ASK_REGISTERS:
+        here.uniform_predicates[word.high >> 17 & 7] = False
+    elif found.step is not None and condition is not False:
+        found.step(here, condition)
+    return True
 
 
 def address_of(lanes: LaneState, address: MachineAddress | None, *, wide: bool = False) -> Value:
@@ -144,9 +148,10 @@ class Walk:
         self._code, self._most, self._stop, self._loads = code, most, stop, loads
         self._open = [(start, True) for start in starts]
         self._parked: list[tuple[LaneState, bool]] = []
-        self._forked: set[tuple[int, int]] = set()
+        self.forked: set[tuple[int, int]] = set()
         self._whole = sum(start.mask for start in starts)  #: the lanes that have not ended
         self.ends: list[WalkEnd] = []
+        self.turned: list[int] = []  #: the branches with a condition that it came to
         self.steps = 0
 
     def events(self) -> Iterator[SyncEvent]:
@@ -223,7 +228,7 @@ class Walk:
         yes, unknown = lanes.lanes_where(condition)
         mask = yes or unknown
         first = (mask & -mask).bit_length() - 1 if mask else 0
-        address = address_of(lanes, sync.address)
+        address = address_of(lanes, sync.address, wide=sync.kind in GLOBAL_MEMORY)
         value = None
         if sync.register >= 0:
             where = lanes.uniform if sync.kind in (SassSync.INIT, SassSync.COPY) else lanes.registers
@@ -240,16 +245,18 @@ class Walk:
             lanes.pc = index + 1
             return (WalkEnd.LOST, sure) if condition is True else (None, sure)
         condition = taken(lanes, word, condition)
+        if word.guard != (PT, False) or word.opcode == 0x547:
+            self.turned.append(index)
         yes, unknown = lanes.lanes_where(condition)
         stay = lanes.mask & ~yes & ~unknown
         target = None if sync.kind is SassSync.EXIT else branch_target(word, index * SIZE) // SIZE
         if unknown:
             sure = False
-            if (index, lanes.mask) in self._forked:
+            if (index, lanes.mask) in self.forked:
                 stay |= unknown if target is not None and target <= index else 0  # a loop is left the second time
                 yes |= 0 if target is not None and target <= index else unknown
             else:
-                self._forked.add((index, lanes.mask))
+                self.forked.add((index, lanes.mask))
                 stay, yes = stay | unknown, yes | unknown
         if not yes:
             lanes.pc = index + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesim.answers.autopsy.autopsy import line_of
+from pipesim.answers.autopsy.coded_dump import line_of
 from pipesim.coredump.cubin import cubins_of
 from pipesim.coredump.dump import CoreDump, DumpGrid
 from pipesim.launches.files.launch_file import DescribedLaunch, describe_launch, kernel_text

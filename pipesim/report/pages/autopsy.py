@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
-from pipesim.answers.views.autopsy import AutopsyReport, DumpedCtas, DumpedLaunch, PredictedHang
+from pipesim.answers.views.autopsy import (
+    AutopsyReport,
+    AwaitedWord,
+    DumpedCtas,
+    DumpedLaunch,
+    PredictedHang,
+    WordWriter,
+    WriterState,
+)
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.ptx.names.mangled import kernel_name
@@ -14,9 +23,10 @@ from pipesim.report.pages.check import correction_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE
 from pipesim.report.text.layout import wrap, wrap_parts
 from pipesim.report.text.source import command_lines, with_source
-from pipesim.report.text.words import count, number
+from pipesim.report.text.words import count, number, place
 
 _MOST_GROUPS = 4
+_MOST_WORDS, _MOST_WRITERS = 4, 4
 _LONGEST = 30  #: characters of the numbers of CTAs
 
 
@@ -25,9 +35,75 @@ def autopsy_lines(report: AutopsyReport, width: int) -> list[str]:
     lines: list[str] = []
     for launch in report.launches:
         lines += [*([""] if lines else []), *_launch_lines(launch, width)]
+    for word in report.words[:_MOST_WORDS]:
+        lines += ["", *_word_lines(word, report, width)]
     for note in report.notes:
         lines += ["", *wrap(f"of the dump, {note}", width, f"{UNSURE} ")]
     return [*lines, "", *_verdict(report, width)]
+
+
+def _word_lines(word: AwaitedWord, report: AutopsyReport, width: int) -> list[str]:
+    """A word of global memory that is waited for: what it holds, what it should, and who could store that."""
+    kernels = {each.number: kernel_name(each.kernel) for each in report.launches}
+    first = word.waits[0]
+    of = f" of {kernels[first.launch]}" if len(kernels) > 1 else ""
+    has = f", which is {word.value}" if word.value else ""
+    what = f"the {'lock' if word.lock else 'word'} {word.name} in global memory"
+    lines = wrap(f"{what}{of}{has}", width, "  ", "    ")
+    for wait in word.waits[:_MOST_GROUPS]:
+        who = _ctas(wait.launch, wait.ctas, kernels)
+        for_what = f"it to be {wait.wanted}" if wait.wanted else "it"
+        said = f"{wait.warp} of {who} {'wait' if len(wait.ctas) > 1 else 'waits'} for {for_what}"
+        lines += with_source(said, wait.line, width, "    ", "      ")
+    if len(word.waits) > _MOST_GROUPS:
+        lines += wrap(f"and {count(len(word.waits) - _MOST_GROUPS, 'more wait')}", width, "    ")
+    for writer in word.writers[:_MOST_WRITERS]:
+        lines += wrap(_writer_words(writer, kernels), width, "    ", "      ")
+    if not word.writers:
+        none = "no store or atomic operation of the kernels in the dump" if word.whole else "none that was found"
+        lines += wrap(f"{none} ends this wait", width, "    ", "      ")
+    if word.cycle:
+        names = [_ctas(launch, (cta,), kernels) for launch, cta in (*word.cycle, word.cycle[0])]
+        lines += wrap(f"circular wait: {' → '.join(names)}", width, "    ", "      ")
+    return lines
+
+
+def _ctas(launch: int, ctas: Sequence[int], kernels: Mapping[int, str]) -> str:
+    """``CTA 3``, ``CTAs 0 to 2 of writer``."""
+    named = number_runs(ctas)
+    if len(named) > _LONGEST:
+        named = f"{number(ctas[0])} and {count(len(ctas) - 1, 'other')}"
+    of = f" of {kernels[launch]}" if len(kernels) > 1 else ""
+    return f"{'CTA' if len(ctas) == 1 else 'CTAs'} {named}{of}"
+
+
+def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
+    """Why those who could store what is waited for do not."""
+    who, one = _ctas(writer.launch, writer.ctas, kernels), len(writer.ctas) == 1
+    has, takes = ("has", "waits") if one else ("have", "wait")
+    value = f" {writer.value}" if writer.value and one else ""
+    store = f"store{value}" if not value.startswith(" +") else f"add{value.replace('+', '')}"
+    at = f" ({place(writer.line)})" if writer.line else ""
+    led = f": the branch at {place(writer.branch)} leads past it" if writer.branch else ""
+    match writer.state:
+        case WriterState.HOLDS | WriterState.MAY_HOLD:
+            held = has if writer.state is WriterState.HOLDS else "may have"
+            since = f"{'' if held == has or one else 'one of '}{who} {held} it since {place(writer.taken)}"
+            if writer.waits_for:
+                back = f"would give it back{at}" if writer.line else "does not give it back"
+                return f"{since}, and {back}, but {takes} for {writer.waits_for}"
+            return f"{since}, and ended without giving it back{at}{led}"
+        case WriterState.SKIPPED:
+            return f"{who} {'is' if one else 'are'} not in the dump, and {'does' if one else 'do'} not {store}{at}{led}"
+        case WriterState.NOT_BEGUN:
+            return f"{who} would {store}{at}, and {has} not begun"
+        case WriterState.WOULD:
+            but = f", but {takes} for {writer.waits_for}" if writer.waits_for else ""
+            return f"{writer.warp} of {who} would {store} next{at}{but}"
+        case WriterState.MAY:
+            return f"{who} could {store}{at}; whether {'it' if one else 'they'} did is not known: not in the dump"
+        case _:
+            assert_never(writer.state)
 
 
 def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:

@@ -73,6 +73,29 @@ def gluon_missing_arrive(x, y, tiles):
     )
 
 
+@gluon.jit
+def _await_turn(turn, full):
+    while gl.atomic_add(turn, 0) != gl.program_id(0):
+        pass
+    mbarrier.arrive(full, count=1)
+
+
+@gluon.jit
+def _take_turn(y, turn, full):
+    mbarrier.wait(full, 0)
+    gl.store(y + gl.program_id(0), 1)
+    if gl.program_id(0) != 1:
+        gl.atomic_xchg(turn, gl.program_id(0) + 1)
+
+
+@gluon.jit
+def gluon_turn(y, turn):
+    """Warp-specialised: a warp waits for the turn of its CTA, others give it on, but those of CTA 1 do not."""
+    full = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(full, count=1)
+    gl.warp_specialize([(_take_turn, (y, turn, full)), (_await_turn, (turn, full))], [1], [24])
+
+
 def main(name: str) -> None:
     """Launch one of them, and wait for it."""
     x, y = torch.zeros(1 << 16, device="cuda"), torch.zeros(1 << 16, device="cuda")
@@ -85,6 +108,8 @@ def main(name: str) -> None:
             gluon_second_phase[(1,)](words, 3, num_warps=4)
         case "gluon_missing_arrive":
             gluon_missing_arrive[(1,)](x, y, 12, num_warps=4)
+        case "gluon_turn":
+            gluon_turn[(4,)](words[8:], words, num_warps=4)
     print("launched", flush=True)
     torch.cuda.synchronize()
 

@@ -1,0 +1,90 @@
+"""A dump with its machine code: the places of instructions, the names of words, and where a CTA is in its grid."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from pipesim.answers.autopsy.standing import Standings
+from pipesim.coredump.cubin import MachineCode, cubins_of
+from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid
+from pipesim.ptx.emit.names import short_file
+from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.source_owner import is_library
+
+_WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
+_MOST_AWAY = 1 << 30  #: bytes of a word from where a parameter points to
+
+
+def line_of(frames: list[tuple[str, int]]) -> tuple[str, int]:
+    """The line of calls that are inlined into each other, the innermost first: the kernel's, or else the user's."""
+    mine = [frame for frame in frames if not is_library(frame[0])]
+    return frames[-1] if frames[-1] in mine else (mine or frames)[0]
+
+
+class CodedDump:
+    """A dump with its machine code."""
+
+    def __init__(self, dump: CoreDump, *, anonymous: bool) -> None:
+        self.dump, self.anonymous = dump, anonymous
+        self.cubins = tuple(cubins_of(dump.images()))
+        self.codes = {code.address: (cubin, code) for cubin in self.cubins for code in cubin.functions if code.address}
+        self.wide = any(each.major >= _WIDE for each in dump.devices)
+        self.standings = Standings(dump, [code for _, code in self.codes.values()], wide=self.wide)
+
+    def place(self, code: MachineCode | None, offset: int) -> str:
+        """A line of the source, of the user's where calls are inlined into each other, or a place in machine code."""
+        if code is None or self.anonymous:
+            return f"+{offset:#x}"
+        cubin = self.codes[code.address][0] if code.address in self.codes else None
+        frames = cubin.lines.lines_of(code.address + offset) if cubin is not None else []
+        if not frames or not frames[-1][0]:
+            return f"{kernel_name(code.name)}+{offset:#x}"
+        file, line = line_of(frames)
+        return f"{short_file(file)}:{line}"
+
+    def word_name(self, grid: DumpGrid, address: int) -> str:
+        """A word of global memory, by the parameter of the kernel that points to it or closely before it."""
+        cubin, code = self.codes.get(grid.code, (None, None))
+        at = cubin.parameters_of(code.name) if cubin is not None and code is not None else {}
+        found = []
+        for number, start in sorted(at.items()):
+            end = min((each for each in at.values() if each > start), default=len(grid.parameters))
+            for slot in range(start, end - 7, 8):
+                away = address - int.from_bytes(grid.parameters[slot : slot + 8], "little")
+                if 0 <= away < _MOST_AWAY:
+                    found.append((away, f"param_{number}" + (f"[{slot - start}]" if slot > start else "")))
+        if not found:
+            return "" if self.anonymous else f"at {address:#x}"
+        away, name = min(found)
+        return f"{name} + {away}" if away else name
+
+    def kernel_name(self, name: str) -> str:
+        """The name of a kernel in a report."""
+        return f"kernel-{sha256(name.encode()).hexdigest()[:8]}" if self.anonymous else name
+
+
+def cluster_of(grid: DumpGrid) -> Dim:
+    """The CTAs of a cluster in each direction."""
+    x, y, z = grid.cluster
+    return max(x, 1), max(y, 1), max(z, 1)
+
+
+def unit_of(grid: DumpGrid, cta: DumpCta) -> Dim:
+    """The cluster that a CTA is of."""
+    x, y, z = (at // size for at, size in zip(cta.block, cluster_of(grid), strict=True))
+    return z, y, x
+
+
+def rank_of(grid: DumpGrid, cta: DumpCta) -> int:
+    """A CTA's number in its cluster."""
+    (x, y, z), (width, height, _) = (
+        tuple(at % n for at, n in zip(cta.block, cluster_of(grid), strict=True)),
+        cluster_of(grid),
+    )
+    return x + width * (y + height * z)
+
+
+def number_of(grid: DumpGrid, block: Dim) -> int:
+    """A CTA's number in its grid."""
+    x, y, z = block
+    return x + grid.grid[0] * (y + grid.grid[1] * z)

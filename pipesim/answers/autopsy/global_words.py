@@ -1,0 +1,255 @@
+"""The words of global memory that warps of a dump spin on: who could store what they wait for, and why it does not.
+
+The warps of all kernels in the dump are followed, also those of CTAs that are not in it any more: a store is known by
+its address. Where memory leads a CTA past its store, it is followed a second time as if no memory were known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Protocol
+
+from pipesim.answers.autopsy.spins import EXCHANGE, Spin
+from pipesim.answers.autopsy.suppliers import WalkedWarp
+from pipesim.answers.views.autopsy import WordWriter, WriterState
+from pipesim.coredump.sass.sync import SassSync
+from pipesim.coredump.sass.walk import SyncEvent
+
+STORES = frozenset({SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})
+_MOST_STEPS = 400_000  #: instructions of all paths: some seconds
+_ADD = 0
+Cta = tuple[int, int]  #: the number of its launch in the dump, and its own in the grid; of a cluster the first
+
+
+class CtaPaths(Protocol):
+    """The ways of the warps of a CTA or a cluster; ``blind``: without what memory holds."""
+
+    def __call__(self, key: Cta, *, blind: bool) -> Sequence[WalkedWarp]: ...  # noqa: D102  # said above
+
+
+@dataclass(frozen=True)
+class WaitingCta:
+    """Lanes of a CTA that spin on a word: the name of their warp, where they ask, and how; ``unit``: its cluster."""
+
+    cta: Cta
+    unit: Cta
+    warp: str
+    line: str
+    spin: Spin
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What a warp does with a word: ``done`` before the dump, or later, after its wait for ``blocked``."""
+
+    event: SyncEvent
+    warp: WalkedWarp
+    done: bool
+    launch: int
+
+    @property
+    def adds(self) -> bool:
+        return self.event.sync.kind is SassSync.ATOMIC and self.event.sync.number == _ADD
+
+    @property
+    def stored(self) -> int | None:
+        """The value that it stores; None if that is not known."""
+        known = self.event.sync.kind is not SassSync.ATOMIC or self.event.sync.number == EXCHANGE
+        return self.event.value if known else None
+
+    @property
+    def takes(self) -> bool:
+        """Whether it is a compare-and-swap or an exchange, as takes a lock."""
+        sync = self.event.sync
+        return sync.kind is SassSync.SWAP or (sync.kind is SassSync.ATOMIC and sync.number == EXCHANGE)
+
+    def supplies(self, spins: Sequence[Spin]) -> bool:
+        """Whether it may end one of these waits."""
+        if self.adds:
+            return self.event.value != 0
+        return self.stored is None or any(spin.ends(self.stored) is not False for spin in spins)
+
+
+@dataclass(frozen=True)
+class FoundWord:
+    """A word that is waited for: by whom, who could store it, and who waits for whom because of it; ``whole``: whether
+    all CTAs were followed.
+    """
+
+    waiting: tuple[WaitingCta, ...]
+    writers: tuple[WordWriter, ...]
+    edges: tuple[tuple[Cta, Cta], ...]
+    whole: bool
+
+
+class WordSearch:
+    """Who supplies words, among ``units``: of each CTA or cluster whether it is in the dump.
+
+    ``leads_past``: the branch of a kernel by which it ends without one of some instructions, -1 if there is none.
+    """
+
+    def __init__(
+        self, units: Mapping[Cta, bool], paths: CtaPaths, leads_past: Callable[[int, int, frozenset[int]], int]
+    ) -> None:
+        self.units, self._paths, self.leads_past = units, paths, leads_past
+        self._made: dict[tuple[Cta, bool], Sequence[WalkedWarp]] = {}
+        self._steps = 0
+
+    def words(self, waiting: Sequence[WaitingCta]) -> Iterator[FoundWord]:
+        """Each word that is waited for."""
+        by_word: defaultdict[int, list[WaitingCta]] = defaultdict(list)
+        for each in waiting:
+            by_word[each.spin.address].append(each)
+        for some in by_word.values():
+            followed = [_Candidate(self, unit, some) for unit in self.units if self._is_followed(unit)]
+            everybody = [each for each in followed if each.is_live]
+            stores = [a for each in everybody for a in each.gives]  # come all that are there to it?
+            model = next((a for a in stores if all(each.comes_to(a.event.index) for each in everybody)), None)
+            found = [each for candidate in followed for each in candidate.writer(model)]
+            edges = [(w.cta, cta) for writer, store in found if writer.waits_for and store is not None
+                     for cta in ((writer.launch, store.warp.cta),)
+                     for w in some if store.supplies([w.spin]) and w.cta != cta]  # fmt: skip
+            whole = len(followed) == len(self.units) and all(
+                _is_known(w) for unit in self.units for w in self.warps(unit)
+            )
+            yield FoundWord(tuple(some), tuple(_joined([w for w, _ in found])), tuple(edges), whole)
+
+    def _is_followed(self, unit: Cta) -> bool:
+        return self._steps <= _MOST_STEPS and bool(self.warps(unit))
+
+    def warps(self, unit: Cta, *, blind: bool = False) -> Sequence[WalkedWarp]:
+        """The ways of the warps of a CTA or cluster."""
+        if (unit, blind) not in self._made:
+            self._made[unit, blind] = made = self._paths(unit, blind=blind)
+            self._steps += sum(each.walk.steps for each in made)
+        return self._made[unit, blind]
+
+
+def _is_known(warp: WalkedWarp) -> bool:
+    """Whether all stores of a warp are known, with their addresses."""
+    stores = (each for each in (*warp.walk.behind, *warp.walk.ahead) if each.sync.kind in STORES)
+    return not warp.walk.lost and all(None not in (each.addresses or (each.address,)) for each in stores)
+
+
+class _Candidate:
+    """A CTA or a cluster that may be the one that a word is waited for."""
+
+    def __init__(self, search: WordSearch, unit: Cta, waiting: Sequence[WaitingCta]) -> None:
+        self._search, self._unit, self._spins = search, unit, [each.spin for each in waiting]
+        self._seen = next((spin.seen for spin in self._spins if spin.seen is not None), None)
+        self._asks = {(each.cta[0], each.spin.at) for each in waiting}
+        self._waits = any(each.unit == unit for each in waiting)
+        self.is_live = search.units[unit]
+        self._found = list(self._accesses(search.warps(unit)))
+        self.gives = [each for each in self._found if self._gives(each)]
+
+    def comes_to(self, index: int) -> bool:
+        """Whether it does something with the word at an instruction, or does so later."""
+        return any(each.event.index == index for each in self._found)
+
+    def writer(self, model: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
+        """What it has to do with the word, if anything, and its store; ``model``: that of the others."""
+        gives, ahead = self.gives, next((each for each in self.gives if not each.done), None)
+        if any(spin.takes for spin in self._spins):
+            yield from self._holds(ahead)
+        elif self.is_live:
+            if ahead is not None:
+                yield self._made(WriterState.WOULD, ahead)
+        elif gives:
+            asked = any(self._asked(each) and each.event.sure for each in self._found)
+            passed = asked and all(each.adds for each in gives)  # a count that only grows has not let it pass
+            begun = not (passed or gives[-1].warp.walk.whole)
+            yield self._made(WriterState.MAY if begun else WriterState.NOT_BEGUN, gives[-1])
+        else:
+            yield from self._skipped(model)
+
+    def _holds(self, ahead: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
+        """It took the lock, and the value that the word has may be the one that it stored."""
+        took = next((each for each in self._found if each.done and self._takes(each)), None)
+        if took is None or self._waits or took.stored not in (None, self._seen):
+            return
+        if self.is_live and ahead is None and self.gives:
+            return  # given back
+        sure = took.event.sure if self.is_live else took.stored is not None and took.stored == self._seen
+        store = ahead or next(iter(self.gives[-1:]), None)
+        led = -1
+        if not self.is_live and store is not None:
+            led = self._search.leads_past(self._unit[0], took.event.index, frozenset(a.event.index for a in self.gives))
+        branch = took.warp.place(led) if led >= 0 else ""
+        yield self._made(WriterState.HOLDS if sure else WriterState.MAY_HOLD, store or took, took=took, branch=branch)
+
+    def _skipped(self, model: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
+        """Its way to the end is without a store, by what memory held, or where all others go another way."""
+        mine = {warp.name: warp for warp in self._search.warps(self._unit)}
+        blind = self._accesses(self._search.warps(self._unit, blind=True))
+        missed, led = next((a for a in blind if self._gives(a) and mine[a.warp.name].walk.whole), None), -1
+        if missed is not None:
+            turned, forked = mine[missed.warp.name].walk.turned, missed.warp.walk.forked
+            led = next((n for n in reversed(turned) if n in forked), -1)
+        elif model is not None and self._never_comes_to(model, mine):
+            value = model.event.value if model.adds else None
+            warp = replace(model.warp, cta=mine[model.warp.name].cta)
+            missed = replace(model, event=replace(model.event, value=value), warp=warp)
+            both = zip(mine[missed.warp.name].walk.turned, missed.warp.walk.turned, strict=False)
+            led = next(iter([a for a, b in takewhile(lambda pair: pair[0] == pair[1], both)][-1:]), -1)
+        if missed is not None:
+            yield self._made(WriterState.SKIPPED, missed, branch=missed.warp.place(led) if led >= 0 else "")
+
+    def _never_comes_to(self, model: _Access, mine: Mapping[str, WalkedWarp]) -> bool:
+        """Whether this CTA is of the same launch, and no way of the warp there leads to that store."""
+        same, name = model.launch == self._unit[0], model.warp.name
+        return same and name in mine and not mine[name].walk.lost and not self.comes_to(model.event.index)
+
+    def _accesses(self, warps: Sequence[WalkedWarp]) -> Iterator[_Access]:
+        """What these warps do with the word."""
+        address = self._spins[0].address
+        for warp in warps:
+            for events, done in ((warp.walk.behind, True), (warp.walk.ahead, False)):
+                for event in events:
+                    if address in (event.addresses or (event.address,)):
+                        yield _Access(event, warp, done, self._unit[0])
+
+    def _asked(self, access: _Access) -> bool:
+        return (self._unit[0], access.event.index) in self._asks
+
+    def _gives(self, access: _Access) -> bool:
+        return access.event.sync.kind in STORES and not self._asked(access) and access.supplies(self._spins)
+
+    def _takes(self, access: _Access) -> bool:
+        return access.takes and not self._gives(access)
+
+    def _made(
+        self, state: WriterState, store: _Access, *, took: _Access | None = None, branch: str = ""
+    ) -> tuple[WordWriter, _Access]:
+        value, is_store = store.event.value, store is not took
+        return WordWriter(
+            launch=self._unit[0],
+            ctas=(store.warp.cta,),
+            state=state,
+            warp=store.warp.name,
+            value=f"{'+' if store.adds else ''}{value:,}" if value is not None and is_store else "",
+            line=store.warp.place(store.event.index) if is_store else "",
+            taken=took.warp.place(took.event.index) if took is not None else "",
+            waits_for=store.warp.blocked if self.is_live else "",
+            branch=branch,
+        ), store
+
+
+def _joined(writers: Sequence[WordWriter]) -> list[WordWriter]:
+    """Those that say the same of several CTAs as one, the most certain cause first: one of them has a lock."""
+    by_rest: dict[WordWriter, list[WordWriter]] = {}
+    for each in writers:
+        value = "" if each.value.isdecimal() else each.value
+        by_rest.setdefault(replace(each, ctas=(), value=value), []).append(each)
+    holders = [each for each in writers if each.state is WriterState.HOLDS]
+    made = []
+    for rest, some in by_rest.items():
+        state = WriterState.MAY_HOLD if rest.state is WriterState.HOLDS and len(holders) > 1 else rest.state
+        if state is rest.state is WriterState.MAY_HOLD and len(holders) == 1:
+            continue
+        ctas = tuple(cta for each in some for cta in each.ctas)
+        made.append(replace(rest, ctas=ctas, value=some[0].value if len(some) == 1 else rest.value, state=state))
+    return sorted(made, key=lambda each: list(WriterState).index(each.state))
