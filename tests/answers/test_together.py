@@ -11,7 +11,7 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
-from pipesim.model.coverage import Assumption, NotJudgedKind
+from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check as prove
@@ -84,7 +84,7 @@ def shown(name: str) -> set[tuple[FaultKind | Ending, str]]:
     """The kinds and lines of what is wrong with the first program that is."""
     kernel = target(name).kernel
     assert kernel is not None
-    for _, made in programs_together(kernel, Together()):
+    for _, made in programs_together(kernel, Together(), LENIENT):
         program, found = made.program, prove(made.program)
         waits = {program.line(agent, len(program.code[agent]) - 1) for agent in program.cut}
         lines = {

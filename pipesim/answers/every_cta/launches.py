@@ -70,7 +70,7 @@ class OtherLaunches:
             self.policies[each.policy] = tuple(sorted({each.value, each.used, *self.policies.get(each.policy, ())}))
         yield from self._all_pairs(kernel)
         if may_talk(kernel):
-            for settings, made in programs_together(kernel, self.together):
+            for settings, made in programs_together(kernel, self.together, self._target.strictness):
                 if self._look_at(made, settings, 0):
                     yield self._target.with_settings(settings, made)
         self._ended = True

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from pipesim.answers.every_cta.word_order import faithful
-from pipesim.model.coverage import NotJudged, NotJudgedKind
+from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check as prove
@@ -25,7 +25,7 @@ from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.values import TURNS
 
 _MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics are looked at
-_MOST_INSTRUCTIONS = 1 << 17  #: of one CTA that is followed with others
+_MOST_INSTRUCTIONS = 1 << 18  #: that are followed of all of them, in all orders
 
 
 @dataclass
@@ -57,7 +57,9 @@ def may_talk(kernel: Extraction) -> bool:
     return not alone and any(is_word(each) and each.opcode != "red" for each in kernel.kernel.function.body)
 
 
-def programs_together(kernel: Extraction, known: Together) -> Iterator[tuple[dict[str, int], Extraction]]:
+def programs_together(
+    kernel: Extraction, known: Together, strictness: Strictness
+) -> Iterator[tuple[dict[str, int], Extraction]]:
     """The kernel as several of its CTAs run it together, with its settings: what decides the verdict on words.
 
     ``known``: gets what is known when all of them are proved.
@@ -66,7 +68,7 @@ def programs_together(kernel: Extraction, known: Together) -> Iterator[tuple[dic
     if prod(launch.cluster) > 1:
         known.why_not = "clusters of several CTAs"
         return
-    if kernel.instructions > _MOST_INSTRUCTIONS:
+    if 2 * kernel.instructions > _MOST_INSTRUCTIONS:
         known.why_not = "the CTAs are too long to be followed together"
         return
     waits = waiting_loops(kernel.kernel.function, kernel.kernel.code.regions.graph, ())
@@ -84,7 +86,7 @@ def programs_together(kernel: Extraction, known: Together) -> Iterator[tuple[dic
             assert found is not None
             if not found.words and not found.stuck and not found.why_not:
                 return  # nothing decides that others write
-            known.why_not = _why_not(kernel, made, found, size)
+            known.why_not = _why_not(kernel, made, found, size, strictness)
             if known.why_not:
                 return
             settings = {"together": size} | ({TURNS: _digits(made)} if made.kernel.launch.turns else {})
@@ -108,14 +110,14 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
     open_: deque[tuple[int, ...]] = deque([()])
     asked: set[tuple[int, ...]] = {()}
     seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
-    runs = 0
+    runs = spent = 0
     while open_:
-        if runs == most:
+        if runs == most or spent > _MOST_INSTRUCTIONS:
             yield None
             return
         turns = open_.popleft()
         made = kernel.together(size, turns)
-        runs += 1
+        runs, spent = runs + 1, spent + made.instructions
         found = made.words
         assert found is not None
         if turns and (found.off_turn or found.why_not):
@@ -128,6 +130,8 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
             continue
         seen.add(order)
         yield made
+        if found.alike:
+            return
         for other in _earlier(found.sequence):
             if other not in asked:
                 asked.add(other)
@@ -144,7 +148,7 @@ def _earlier(sequence: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, ...]]
                 yield (*ctas[:k], *(other for n in range(k, to + 1) if ctas[n] == other))
 
 
-def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int) -> str:
+def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int, strictness: Strictness) -> str:
     """Why the program does not say what the kernel does, "" if it does."""
     if found.why_not:
         return found.why_not
@@ -155,7 +159,7 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int)
     true = faithful(made.program, found)
     if true.exact and not found.stuck:
         return ""
-    shown = prove(made.program)
+    shown = prove(made.program.with_strictness(strictness))
     deadlocks = [each.kind is Ending.DEADLOCK for each in shown.refutations]
     if shown.verdict is Verdict.REFUTED and (hangs or not any(deadlocks)) and (true.sound or all(deadlocks)):
         return ""

@@ -36,10 +36,13 @@ class GlobalData:
 
 def data_between_ctas(cluster: Cluster, words: Iterable[int]) -> GlobalData:
     """The accesses to bytes that CTAs share, but for the ``words`` by which they talk, of 8 bytes at most."""
+    # what a tensor map loads by which nothing is stored is other memory than what pointers lead to
     recorder, accesses, found = cluster.recorder, cluster.global_accesses, GlobalData()
     assert accesses is not None
     each = [one for one in accesses if one.ranges]
-    unclear = {one.position for one in accesses if not one.ranges or one.terms or not one.sure}
+    stored = {one.map for one in accesses if one.map is not None and one.kind.writes}
+    others = (one for one in accesses if one.kind.writes or one.map is None or one.map in stored)
+    unclear = {one.position for one in others if not one.ranges or one.terms or not one.sure}
     unclear |= accesses.left_open.keys()
     found.open = min(unclear, default=-1 if not accesses.limited else 0)
     talked = merge_ranges([(at, at + 4) for at in words])

@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pipesim.model.groups import CLUSTER
-from pipesim.model.ops import Op, Operation, Order, Scope, operand, order_of, scope_of, semantics, with_operand
+from pipesim.model.ops import (
+    OPERANDS,
+    Op,
+    Operation,
+    Order,
+    Scope,
+    operand,
+    order_of,
+    scope_of,
+    semantics,
+    with_operand,
+)
 from pipesim.model.tables import Tile
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
@@ -89,7 +100,9 @@ class WordsOfRun:
     known; ``tiles``: names of the data.
 
     ``sequence``: CTA and word of each atomic whose answer is used, in order; ``zeros``: names of words taken to
-    be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order could not be had.
+    be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order could not be had;
+    ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
+    good as another.
     """
 
     words: tuple[GlobalWord, ...] = ()
@@ -102,6 +115,7 @@ class WordsOfRun:
     zeros: tuple[str, ...] = ()
     loops: tuple[int, ...] = ()
     off_turn: bool = False
+    alike: bool = False
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
@@ -118,9 +132,13 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     why_not = made.why_not()
     found = () if why_not else tuple(made.words())
     data = data_between_ctas(cluster, words.strong) if not why_not else GlobalData()
+    once = len({cta for cta, _ in words.sequence}) == len(words.sequence) == len(cluster.together)
+    alike = once and _alike(cluster, words, data)
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
-    loops = {e.position for e in words.events if e.act is WordAct.WAIT} | {w[0] for w in words.waiting.values()}
+    loops = {e.position for e in words.events if e.act is WordAct.WAIT or e.observed} | {
+        w[0] for w in words.waiting.values()
+    }
     return WordsOfRun(
         found,
         why_not,
@@ -132,7 +150,41 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         zeros,
         tuple(sorted(loops)),
         words.off_turn,
+        alike,
     )
+
+
+def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData) -> bool:
+    """Whether the CTAs differ in nothing but whose shared memory it is that they use."""
+    recorder, accesses = cluster.recorder, list(cluster.recorder.accesses)
+    barriers, named = list(recorder.barriers), list(recorder.named)
+
+    def said(op: Operation) -> tuple[object, ...]:
+        if op[0] == Op.WORK and operand(op, "cycles"):
+            e = words.events[operand(op, "cycles") - 1]
+            return e.act, e.address, e.after - e.before if e.act is WordAct.ADD else e.after, e.written, e.observed
+        found: list[object] = [op[0]]
+        for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True):
+            match name:
+                case "access":
+                    a = accesses[value]
+                    found.append((a.space, a.offset, a.nbytes))
+                case "barrier" if value >= 0:
+                    found.append(barriers[value][1])
+                case "named_barrier":
+                    found.append(named[value][1])
+                case "item" | "register" | "state_register":
+                    pass
+                case _:
+                    found.append(value)
+        return tuple(found)
+
+    kinds: dict[int, list[object]] = {}
+    for agent, stream in enumerate(recorder.streams):
+        shared = [(at, said(op), where) for at, ops in data.before.get(agent, {}).items() for op, where in ops]
+        kinds.setdefault(stream.cta, []).append((tuple(map(said, stream.code)), tuple(stream.positions), shared))
+    first, *others = kinds.values()
+    return all(each == first for each in others)
 
 
 class _WordBarriers:
