@@ -75,6 +75,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--redundant", action="store_true",
         help="which waits, fences, arrives and barriers of one proved protocol could be removed",
     )  # fmt: skip
+    parser.add_argument(
+        "--sequence", type=Path, metavar="FILE",
+        help="the launches of a launches.json in their order: bytes that two of them access, and what orders them",
+    )  # fmt: skip
     compared = parser.add_argument(
         "--against", metavar="OLD",
         help="compare one protocol with an older version of it, checked with the same options: findings that are new, "
@@ -121,6 +125,10 @@ def _add_levels(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    if options.sequence is not None:
+        from pipesim.cli.sequence import carry_out_sequence
+
+        return carry_out_sequence(options)
     from pipesim.answers.project_settings import policy_of, read_settings
 
     settings = read_settings(Path.cwd())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class LaunchAct(Enum):
@@ -31,6 +31,7 @@ class LaunchEvent(NamedTuple):
     Of loads and stores, the first and the last at each ``place`` (``kernel.cu:12 (kernel.ptx:345)``). ``buffer``: the
     parameter that leads to the memory, "" if not known; ``earlier``: what earlier kernels do with it. ``waited``: the
     lanes have executed a wait, or met one that has. ``sure``: False where it may not happen.
+    ``first``, ``end``: between which bytes of the buffer all CTAs access it at this place; end -1 if that is not known.
     """
 
     kind: LaunchAct
@@ -42,6 +43,8 @@ class LaunchEvent(NamedTuple):
     earlier: EarlierUse = EarlierUse.UNKNOWN
     waited: bool = False
     sure: bool = True
+    first: int = 0
+    end: int = -1
 
     @property
     def line(self) -> str:
@@ -53,11 +56,12 @@ class LaunchEvent(NamedTuple):
         return [each.value if isinstance(each, Enum) else each for each in self]
 
 
-def event_of(row: list[object]) -> LaunchEvent:
+def event_of(row: list[Any]) -> LaunchEvent:
     """What :meth:`LaunchEvent.row` made; ValueError or TypeError for anything else."""
-    kind, agent, at, place, instruction, buffer, earlier, waited, sure = row
-    if not (isinstance(agent, int) and isinstance(at, int) and isinstance(waited, bool) and isinstance(sure, bool)):
-        raise TypeError("an agent, a number of operations, and whether it has waited, and surely happens")
+    kind, agent, at, place, instruction, buffer, earlier, waited, sure, first, end = row
+    if not all(isinstance(each, int) for each in (agent, at, waited, sure, first, end)):
+        raise TypeError("an agent, a number of operations, whether it has waited and surely happens, and bytes")
     if not (isinstance(place, str) and isinstance(instruction, str) and isinstance(buffer, str)):
         raise TypeError("a place, an instruction and a buffer are texts")
-    return LaunchEvent(LaunchAct(kind), agent, at, place, instruction, buffer, EarlierUse(earlier), waited, sure)
+    use = EarlierUse(earlier)
+    return LaunchEvent(LaunchAct(kind), agent, at, place, instruction, buffer, use, waited, sure, first, end)

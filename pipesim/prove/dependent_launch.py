@@ -17,7 +17,9 @@ from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.dependent_launch import EarlierUse, LaunchAct, LaunchEvent
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import HANDS_ON
 from pipesim.model.machine import Flight, State, Step
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
@@ -84,12 +86,18 @@ class EventOrder:
         return AfterWait.AFTER if self.certain else AfterWait.OPEN
 
     def before(self, at: int, other: int) -> bool:
-        """Whether an event comes before another one of its CTA in every schedule."""
+        """Whether an access comes before a trigger of its CTA in every schedule."""
         one, two = (self.program.coverage.dependent[n] for n in (at, other))
         if one.agent == two.agent:
             return at < other
-        clock = self.clocks.get((two.agent, two.at))
-        return self.certain and clock is not None and clock.covers(one.agent, one.at)
+        clock, code = self.clocks.get((two.agent, two.at)), self.program.code[one.agent]
+        if clock is None or not self.certain:
+            return False
+        # of a barrier that comes next the first half is the arrival; what came last may have signalled as much
+        arrives = one.at < len(code) and code[one.at][0] == Op.BAR_SYNC
+        last = code[one.at - 1][0] if one.at else Op.BAR_SYNC
+        only = last == Op.BAR_SYNC or last not in HANDS_ON
+        return clock.seen[one.agent] >= one.at + (not (arrives and only))
 
 
 def event_order(program: Program) -> EventOrder:

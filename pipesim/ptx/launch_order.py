@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from pipesim.model.dependent_launch import LaunchEvent
 from pipesim.model.ops import Op
+from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulation import Kernel, emulate, on_global_memory
+from pipesim.ptx.free.forms import Form
 
 
 def launch_events(kernel: Kernel, cluster: Cluster, place_of: Callable[[int], str]) -> tuple[LaunchEvent, ...]:
@@ -28,16 +30,31 @@ def launch_events(kernel: Kernel, cluster: Cluster, place_of: Callable[[int], st
         return ()
     cluster.notes.apart |= again.launch_events.in_step
     cluster.inputs = again.inputs  # which CTAs make these accesses
-    found, body = [], kernel.function.body
+    found, body, hulls = [], kernel.function.body, _hulls(again)
     for each in events:
         if not mine[each.agent].code:
             cluster.recorder.add(each.agent, each.position, Op.WORK, 0)
         at = 0 if not streams[each.agent].code else each.at
-        words, earlier = again.image.buffer(each.base)
-        found.append(
-            LaunchEvent(
-                each.kind, each.agent, at, place_of(each.position), body[each.position].mnemonic,
-                words, earlier, each.waited, each.sure,
-            )
-        )  # fmt: skip
+        where = place_of(each.position), body[each.position].mnemonic, *again.image.buffer(each.base)
+        hull = hulls.get((each.agent, each.position, each.base), (0, -1))
+        found.append(LaunchEvent(each.kind, each.agent, at, *where, each.waited, each.sure, *hull))
     return tuple(found)
+
+
+def _hulls(cluster: Cluster) -> dict[tuple[int, int, int], Range]:
+    """For agents, positions and buffers the bytes from the first to the last that are accessed, in any CTA.
+
+    By a tensor map those of the whole tensor.
+    """
+    found: dict[tuple[int, int, int], Range] = {}
+    for each in cluster.global_accesses or ():
+        if each.map is not None:
+            base = each.map.constant
+            found[each.agent, each.position, base] = 0, cluster.image.tensor_bytes(base)
+            continue
+        varies = Form(0, each.terms)
+        first, end = each.ranges[0][0] + varies.low, each.ranges[-1][1] + varies.high
+        base = cluster.image.buffer_at(first)
+        held = found.get((each.agent, each.position, base), (first - base, end - base))
+        found[each.agent, each.position, base] = min(held[0], first - base), max(held[1], end - base)
+    return found

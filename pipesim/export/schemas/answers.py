@@ -16,6 +16,7 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.answers.views.recording import RecordReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.run import RunReport
+from pipesim.answers.views.sequence import SequenceReport
 from pipesim.answers.views.summary import ProtocolReport, ProtocolRow
 from pipesim.answers.views.sweep import SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, VerifyReport
@@ -40,6 +41,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "check-against": ("pipesim check NEW --against OLD", {"findings": _FINDINGS, "report": AgainstReport}),
     "check-brief": ("pipesim check NAME --format brief", {"protocols": Brief}),
     "check-redundant": ("pipesim check NAME --redundant", {"redundant": RedundantReport}),
+    "check-sequence": ("pipesim check --sequence FILE", {"report": SequenceReport}),
     "check-several": ("pipesim check A B, --all", {"protocols": CheckReport}),
     "explain": ("pipesim explain KIND", {"kind": KindReport}),
     "explain-assumption": ("pipesim explain ASSUMPTION", {"assumption": AssumptionReport}),

@@ -93,7 +93,7 @@ def _coverage() -> Schema:
     uses: Schema = {"enum": [each.value for each in EarlierUse]}
     kinds: Schema = {"enum": [each.value for each in LaunchAct]}
     yes: Schema = {"type": "boolean"}
-    members["dependent"] = rows(row(kinds, NATURAL, NATURAL, TEXT, TEXT, TEXT, uses, yes, yes))
+    members["dependent"] = rows(row(kinds, NATURAL, NATURAL, TEXT, TEXT, TEXT, uses, yes, yes, INTEGER, INTEGER))
     return record(members, optional=tuple(members))
 
 

@@ -127,7 +127,7 @@ class Cluster:
         self.warps_of_cta = -(-self.threads // 32)
         self.recorder = StreamRecorder()
         self.notes = Notes()
-        self.launch_events = LaunchEvents(self.recorder, image, waits=code.waits_for_kernels)
+        self.launch_events = LaunchEvents(self.recorder, image, asked=code.waits_for_kernels or launch.in_sequence)
         self.barriers: dict[Place, BarrierState] = {}
         self.written_maps: dict[
             object, dict[tuple[str, int], int]

@@ -1,6 +1,7 @@
 """What a kernel does in relation to other kernels: waits and triggers of ``griddepcontrol``, and global accesses.
 
-Of the accesses of an agent at one place the first and the last are kept: what comes after a wait stays after it.
+Of the accesses of an agent at one place two are kept: the first, or the first of lanes that have not waited, and the
+last one. What a lane does after a wait stays after it.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ class MarkedEvent(StreamMark):
 class LaunchEvents:
     """The events of a cluster. ``unsure``: of waits and triggers it is not known whether they happen.
 
-    ``followed``: accesses are of interest, as the kernel ``waits`` for others, or the launch says what they do.
+    ``followed``: accesses are of interest, as that is ``asked``, or the launch says what earlier kernels do.
     """
 
-    def __init__(self, recorder: StreamRecorder, image: Image, *, waits: bool) -> None:
+    def __init__(self, recorder: StreamRecorder, image: Image, *, asked: bool) -> None:
         self._recorder, self._image = recorder, image
-        self.followed = waits or image.names_earlier_kernels
+        self.followed = asked or image.names_earlier_kernels
         self._ways: dict[int, list[Way]] = {}  #: of each agent, on which it has waited
         self._found: dict[tuple[int, int, int, LaunchAct], list[MarkedEvent]] = {}
         self._count = 0
@@ -65,7 +66,7 @@ class LaunchEvents:
     def control(self, warp: WaitingWarp, position: int, kind: LaunchAct) -> None:
         """The lanes that execute wait for earlier kernels, or let dependent ones begin: their last operation."""
         if (warp.agent, position, -1, kind) not in self._found:
-            self._add(warp, position, -1, kind)
+            self._add(warp, position, -1, kind, waited=self._has_waited(warp, position))
         if kind is LaunchAct.WAIT:
             warp.waited |= warp.mask
             self._ways.setdefault(warp.agent, []).append(warp.way)
@@ -104,9 +105,10 @@ class LaunchEvents:
         self._count += 1
         at = len(self._recorder.streams[warp.agent].code) - (kind in (LaunchAct.WAIT, LaunchAct.TRIGGER))
         held = self._found.setdefault((warp.agent, position, base, kind), [])
-        if len(held) > 1:
+        if held and held[0].waited and not waited:  # of other lanes
+            held[0].at, held[0].when, held[0].waited = at, self._count, waited
+        elif len(held) > 1:
             held[1].at, held[1].when, held[1].waited = at, self._count, waited
-            return
-        made = MarkedEvent(at, kind, warp.agent, position, self._count, base, waited, sure)
-        held.append(made)
-        self._recorder.streams[warp.agent].marks.append(made)
+        else:
+            held.append(MarkedEvent(at, kind, warp.agent, position, self._count, base, waited, sure))
+            self._recorder.streams[warp.agent].marks.append(held[-1])

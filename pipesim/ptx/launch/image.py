@@ -15,6 +15,7 @@ from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms
 from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.values import (
+    ELEMENTS,
     TYPES,
     Array,
     Content,
@@ -308,6 +309,14 @@ class Image:
             return "", EarlierUse.UNKNOWN
         words = region.label if isinstance(held, Pointer) else self.place_of_map(base)[0].partition(", byte")[0]
         return words, held.earlier or EarlierUse.UNKNOWN
+
+    def tensor_bytes(self, base: int) -> int:
+        """From the first to the last byte of the tensor of the map at an address; -1 if that is not known."""
+        each = self._maps.get(base)
+        if each is None or not each.dims or not each.element or len(each.strides) < len(each.dims) - 1:
+            return -1
+        rows = sum((size - 1) * stride for size, stride in zip(each.dims[1:], each.strides, strict=False))
+        return rows + each.dims[0] * ELEMENTS[each.element] // 8
 
     @property
     def names_earlier_kernels(self) -> bool:

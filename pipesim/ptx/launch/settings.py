@@ -130,7 +130,7 @@ def _put(launch: Launch, function: Function, option: str, text: str, place: str,
         raise ParameterError(f"{said}: {_expected(option)}", correction=spelling)
     path = [number for number in numbers if number is not None]
     try:
-        index, offset = _parameter(launch, function, first)
+        index, offset = parameter_at(launch, function, first)
     except ValueError as error:
         raise ParameterError(f"{said}: {error}", correction=spelling) from None
     given, formal = launch.parameters[index], function.params[index]
@@ -166,7 +166,7 @@ def _whole(text: str) -> int | None:
         return None
 
 
-def _parameter(launch: Launch, function: Function, text: str) -> tuple[int, int]:
+def parameter_at(launch: Launch, function: Function, text: str) -> tuple[int, int]:
     """The number of the parameter that a place means, and the byte in it. ValueError if there is none."""
     offset = _whole(text)
     formals = list(zip(function.params, launch.parameters, strict=True))

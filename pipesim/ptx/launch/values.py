@@ -245,6 +245,7 @@ class Launch:
     other CTAs leave of those of a counter, its first answer without others, and its first one after all tiles.
     ``together``: how many CTAs are followed at once, which talk by words of global memory; 0: one cluster.
     ``turns``: the order in which these come to atomics whose answer they use, as far as it is given, from 0 on.
+    ``in_sequence``: what it does to global memory is compared with other launches.
     """
 
     entry: str
@@ -262,6 +263,7 @@ class Launch:
     left: tuple[int, int, int] | None = None
     together: int = 0
     turns: tuple[int, ...] = ()
+    in_sequence: bool = False
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.

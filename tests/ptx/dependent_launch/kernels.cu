@@ -81,6 +81,31 @@ extern "C" __global__ void store_of_one_cta(const float *x, float *y) {
     if (blockIdx.x != 3) y[me()] = x[me()];
 }
 
+// Of sequences: what one kernel stores another one loads.
+extern "C" __global__ void primary(float *x) {
+    EITHER(, let_dependents_begin());
+    x[me()] = 1; // wrong
+    __syncthreads();
+    EITHER(let_dependents_begin(), );
+}
+
+extern "C" __global__ void without_wait(const float *x, float *y) {
+    y[me()] = 2 * x[me()]; // wrong
+}
+
+extern "C" __global__ void with_wait(const float *x, float *y) {
+    wait_for_earlier();
+    y[me()] = 2 * x[me()]; // wrong
+}
+
+extern "C" __global__ void early_exit(const float *x, float *y, int n) {
+    let_dependents_begin();
+    EITHER(wait_for_earlier(), );
+    if (me() >= n) return;
+    wait_for_earlier();
+    y[me()] = x[me()];
+}
+
 struct alignas(64) Map { char bytes[128]; };
 extern "C" __global__ void map_first(const __grid_constant__ Map map, const float *x, float *y) {
     if (threadIdx.x == 0) asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
