@@ -15,8 +15,9 @@ from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
-_LAPS = 3  #: after which a class is where the code is to show that the lap repeats
-_TIMES = (1, 2)  #: laps that are shown to repeat together: some phases do only after two rounds of a ring
+#: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
+#: them a class is where the code is to show it.
+_TIMES = ((1, 1), (1, 3), (2, 1), (2, 3))
 _LESS = (1 << 24, 1 << 16)  #: values up to which it is shown where it is not for all
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
@@ -105,7 +106,7 @@ class WordClaim:
     def due(self) -> Iterator[SizeClass]:
         """The classes on which the claim rests: all that were looked at, one after the other."""
         few = [each for n in range(_FEW_CLASSES) if (each := self.classes[n]) is not None]
-        if not self.classes.complete:
+        if not self.classes.complete and not any(each.handed_out for each in few):
             self._ctas = sorted({kind.cta for each in few for kind, _ in each.kinds})
             for cta in self._ctas:
                 self.found[cta] = self._verdict(cta)
@@ -134,25 +135,25 @@ class WordClaim:
         Up to the most, which is less where a register overflows with larger values.
         """
         for most in (self._most, *(each for each in _LESS if each < self._most)):
-            for times in _TIMES:
-                if self._laps_repeat(found, times, most, program, looked):
+            for times, after in _TIMES:
+                first, classes = found.first + after * times * found.lap, times * found.lap
+                if self._laps_repeat(found, range(first, first + classes), most, program, looked):
                     self._most = most
                     return True
         return False
 
     def _laps_repeat(
-        self, found: EveryValue, times: int, most: int, program: Callable[[SizeClass], Program | None], looked: Family
-    ) -> bool:
-        """Whether the code shows it of so many laps, from a class of each of their classes on."""
-        classes = times * found.lap
-        end = found.first + (_LAPS + 1) * classes
-        if self.classes[end - 1] is None:
+        self, found: EveryValue, numbers: range, most: int, program: Callable[[SizeClass], Program | None],
+        looked: Family,
+    ) -> bool:  # fmt: skip
+        """Whether the code shows it of one or several laps, from each of the classes with these numbers on."""
+        if self.classes[numbers[-1]] is None:
             return False
         known = self.classes.known
-        lap = times * (known[found.first + found.lap].value - known[found.first].value)
-        if known[end - 1].last + self.classes.free.step - known[end - classes].value != lap:
+        lap = len(numbers) // found.lap * (known[found.first + found.lap].value - known[found.first].value)
+        if known[numbers[-1]].last + self.classes.free.step - known[numbers[0]].value != lap:
             return False
-        for number in range(end - classes, end):
+        for number in numbers:
             one = known[number]
             there = program(one)
             ours = one.complete and {kind.cta for kind, _ in one.kinds} <= set(self._ctas)
@@ -160,7 +161,7 @@ class WordClaim:
                 return False
             asked = one.value, lap, most
             if asked not in self._repeats_at:
-                self._repeats_at[asked] = self.classes.repeats(one, lap, most)
+                self._repeats_at[asked] = one.value + lap > most or self.classes.repeats(one, lap, most)
             if not self._repeats_at[asked]:
                 return False
         return True

@@ -46,7 +46,7 @@ Build = Callable[[int], Program | None]  #: the program at a value, None where t
 MOST_OPERATIONS = 60_000  #: of the largest program that is run
 _MOST_IN_ALL = 600_000  #: operations of all programs that are flattened
 _PATIENCE = 24  #: a value up to which some number of values must be worth a lap
-_TRIES = (6, 12, 24, 48, 96, 192)  #: values at which a lap is looked for
+_TRIES = (6, 12, 18, 24, 36, 48, 72, 96, 192)  #: values at which a lap is looked for
 _MOST_LAPS = 3  #: of one run that are looked into
 _MOST_PAIRS = 1_000  #: of moments that are compared in one run
 #: Values whose programs are compared with the laps, those worth most first. Their residues modulo 2 to 8, 12, 16, 24

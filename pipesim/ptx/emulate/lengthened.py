@@ -13,6 +13,7 @@ operations of a lap, with what is under way at its ends, are compared by the pro
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,6 +71,7 @@ class LengthenedLoop:
         self._moments: dict[object, list[_LapMoment]] = {}
         self._inside: _Lap | None = None
         self._stood = 0  # how often where that lap began
+        self._lap: deque[object] = deque()  # where the cluster was in the lap that was left, next what comes again
         self._fails = False
 
     def _atom(self, name: str, shares: str = "") -> Atom:
@@ -97,10 +99,15 @@ class LengthenedLoop:
             return
         stands = _stands(self._cluster)
         if self._inside is not None:
+            self._lap.append(stands)
             if stands == self._inside.stands:
                 self._stood += 1
                 self._leave(self._inside)
             return
+        if self._lap and stands == self._lap[0]:  # one of its laps that the run itself has
+            self._lap.rotate(-1)
+            return
+        self._lap.clear()
         values = [holder[key] for holder, key in _slots(self._cluster)]
         moments = self._moments.setdefault(stands, [])
         if moments and len(moments[-1].values) != len(values):
