@@ -15,8 +15,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 from math import prod
+from multiprocessing import Pool
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -176,6 +178,22 @@ def _judge(name: str, first: Extraction, most: int) -> bool:
     return not wrong
 
 
+def _judge_random(most: int, seed: int) -> bool:
+    text, launch = random_cta_kernel(seed)
+    return _judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), most)
+
+
+def _judge_contents(seed: int) -> bool:
+    text, launch = (random_free_kernel, random_kernel_of_tiles)[seed % 2](seed)
+    contents.EACH = 1 if seed % 4 < 2 else 1 << 16  # by parts, or by combinations
+    first, right = extract(read_module(text, "random.ptx"), launch), True
+    for each in (first, *map(first.with_fewer, (fewer for fewer in first.fewer_tiles if fewer.tiles <= 2))):
+        kinds, cases, wrong = by_contents(each)
+        right &= not wrong
+        print(f"seed {seed}: {kinds} kinds, {cases} cases{f'; WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
+    return right
+
+
 def main() -> int:
     """1 if a CTA does something else than is said."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,6 +202,7 @@ def main() -> int:
     parser.add_argument("--contents", type=int, default=0, metavar="N")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=_MOST)
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--mutants", type=int, default=0, metavar="N")
     options = parser.parse_args()
     if options.mutants:
@@ -191,17 +210,12 @@ def main() -> int:
         print(", ".join(f"{number} {what}" for what, number in noticed.items()))
         return 1 if noticed["MISSED"] else 0
     right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
-    for seed in range(options.first_seed, options.first_seed + options.random):
-        text, launch = random_cta_kernel(seed)
-        right.append(_judge(f"seed {seed}", extract(read_module(text, "random.ptx"), launch), options.most))
-    for seed in range(options.first_seed, options.first_seed + options.contents):
-        text, launch = (random_free_kernel, random_kernel_of_tiles)[seed % 2](seed)
-        contents.EACH = 1 if seed % 4 < 2 else 1 << 16  # by parts, or by combinations
-        first = extract(read_module(text, "random.ptx"), launch)
-        for each in (first, *map(first.with_fewer, (fewer for fewer in first.fewer_tiles if fewer.tiles <= 2))):
-            kinds, cases, wrong = by_contents(each)
-            right.append(not wrong)
-            print(f"seed {seed}: {kinds} kinds, {cases} cases{f'; WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
+    with Pool(options.jobs) as pool:
+        for judge, count in (
+            (partial(_judge_random, options.most), options.random),
+            (_judge_contents, options.contents),
+        ):
+            right += pool.imap(judge, range(options.first_seed, options.first_seed + count))
     return 0 if all(right) else 1
 
 

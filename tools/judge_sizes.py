@@ -1,15 +1,17 @@
 """What is claimed of every value of a word of a kernel's parameters, compared with values that are read one by one.
 
-``python tools/judge_sizes.py N [FIRST_SEED]``: N random kernels, whose loops mostly grow with ``n``. A value that was
-not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says, operation
-by operation.
+``python tools/judge_sizes.py N [FIRST_SEED] [--jobs J]``: N random kernels, whose loops mostly grow with ``n``. A value
+that was not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says,
+operation by operation.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 from math import prod
+from multiprocessing import Pool
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -71,20 +73,26 @@ def _kind_of(word: WordClaim, number: int, cta: int) -> CtaKind | None:
     return next((kind for kind, _ in kinds if kind.cta == cta or covered(kind.inputs, places)[0]), None)
 
 
+def _judge(seed: int) -> bool:
+    text, launch = random_sized_kernel(seed)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "random.ptx"
+        file.write_text(text)
+        file.with_suffix(".json").write_text(launch_json(launch))
+        said, cases, wrong = by_size(find(str(file)), random.Random(seed))
+    print(f"seed {seed}: {said}, {cases} values; {f'WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
+    return not wrong
+
+
 def main() -> int:
     """1 if a value does something else than is claimed."""
-    count, first = (*map(int, sys.argv[1:3]), 0)[:2]
-    right = True
-    for seed in range(first, first + count):
-        text, launch = random_sized_kernel(seed)
-        with TemporaryDirectory() as folder:
-            file = Path(folder) / "random.ptx"
-            file.write_text(text)
-            file.with_suffix(".json").write_text(launch_json(launch))
-            said, cases, wrong = by_size(find(str(file)), random.Random(seed))
-        right &= not wrong
-        print(f"seed {seed}: {said}, {cases} values; {f'WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
-    return 0 if right else 1
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
+    options = parser.parse_args()
+    with Pool(options.jobs) as pool:
+        return 0 if all([*pool.imap(_judge, range(options.first, options.first + options.count))]) else 1
 
 
 if __name__ == "__main__":

@@ -80,6 +80,16 @@ def test_a_count_in_global_memory_is_not_shown_to_repeat(tmp_path: Path) -> None
     assert ([each.is_every for each in right.ranges], right.conclusion) == ([True], Conclusion.AGREES)
 
 
+@pytest.mark.parametrize(("lap", "shown"), [(8, False), (16, True), (24, False), (48, True)])
+def test_the_code_shows_whole_laps(tmp_path: Path, lap: int, shown: bool) -> None:
+    """A lap of the word may be several of the loop, whose phases are those of before after 16.
+
+    What the loop has left is far more than both laps that show it: the rest is not looked at as another loop.
+    """
+    classes = SizeClasses.of(ring(tmp_path), AnyWord("n"))
+    assert classes.repeats(classes.at(513), lap, classes.free.high) is shown
+
+
 def test_what_a_tile_in_millions_does_is_not_claimed(tmp_path: Path) -> None:
     """A product stands for the division by 4, of which no rest is 4; its twins leave the loop at one tile of many."""
     stage = " mul.wide.u32 %rd4, %r54, 2147483649;\n shr.u64 %rd4, %rd4, 33;\n cvt.u32.u64 %r48, %rd4;\n"
