@@ -24,10 +24,11 @@ from hwkernels.rewriter.sites import RecordedSite, Run
 from pipesim.ptx.launch.values import Shape
 
 SYMBOL = "pipesim_buffer"
-EMISSION = 2  #: in 1, the predicate after a try was between its answer and the clock
+EMISSION = 3  #: in 1, the predicate after a try was between its answer and the clock; in 2, barriers were not left
 P = "%pipesim_"  #: what the names of all registers of the recorder begin with
 _FULL_BYTES = 8
 _MASK = 0xFFFFFFFF
+_LONG_CYCLES = 1 << 20  #: of a barrier: below half a millisecond, and far longer than one that opens
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class Emitter:
             self._store(q, before, first, self._tag(site, flags, before, statement.parity))
         self._say(statement.text)
         if site.records == 2:
-            second = self._clock_after(site, statement)
+            second = self._clock_after(site, statement, first)
         if not (self.eager and site.records == 2):
             self._store(q, before, first, self._tag(site, flags, before, statement.parity))
         if site.records == 2:
@@ -198,7 +199,7 @@ class Emitter:
             self._advance(run, f"@{statement.guard} " if statement.guard else "", q)
         return self._take()
 
-    def _clock_after(self, site: RecordedSite, statement: Statement) -> str:
+    def _clock_after(self, site: RecordedSite, statement: Statement, first: str) -> str:
         """A register with the clock after a statement that may block."""
         second = self._u32()
         if site.tries and statement.answer:
@@ -208,7 +209,39 @@ class Emitter:
             guard = f"@{statement.guard} " if statement.guard else ""
             self._say(f"{guard}bar.warp.sync 0xffffffff;")
         self._say(f"mov.u32 {second}, %clock;")
+        if site.meets and self.stop_flag:
+            self._leave(first, second, statement)
         return second
+
+    def _leave(self, first: str, second: str, statement: Statement) -> None:
+        """After a barrier that was shut for long: the end, where the host has asked for it.
+
+        Threads that have exited are not waited for by the barriers of a CTA (measured, H100): without this, the warps
+        that were there would continue as if all had come.
+        """
+        took, slow, flag = self._u32(), self._pred(), self._u32()
+        within = f".and.u32 {slow}, {took}, {_LONG_CYCLES}, {self._executes(statement.guard)}"
+        self._say(
+            f"sub.u32 {took}, {second}, {first};",
+            f"setp.gt{within if statement.guard else f'.u32 {slow}, {took}, {_LONG_CYCLES}'};",
+        )
+        stop = self._asked_to_stop(slow, flag)
+        both = self._pred()
+        self._say(f"and.pred {both}, {stop}, {P}w;")
+        self._end(both)
+        self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};", f"@{stop} exit;")
+
+    def _asked_to_stop(self, asks: str, flag: str) -> str:
+        """A predicate: the host has set the word, in the lanes that ask, of which ``asks`` says which they are."""
+        stop = self._pred()
+        self._say(
+            f"ld.global.u64 {P}a, [{SYMBOL}];",
+            f"setp.ne.and.u64 {asks}, {P}a, 0, {asks};",
+            f"mov.u32 {flag}, 0;",
+            f"@{asks} ld.relaxed.sys.global.u32 {flag}, [{P}a+{layout.STOP}];",
+            f"setp.ne.and.u32 {stop}, {flag}, 0, {asks};",
+        )
+        return stop
 
     def _spin(self, run: Run, site: RecordedSite, statement: Statement, q: str) -> None:
         """The first try's clock is kept until one succeeds; 0 means none."""
@@ -235,16 +268,12 @@ class Emitter:
 
     def _stop(self, site: RecordedSite, statement: Statement, q: str) -> None:
         """After a try that failed: where the host has asked for the end, a record of that, and the end."""
-        flag, failed, stop = self._u32(), self._pred(), self._pred()
+        flag, failed = self._u32(), self._pred()
         self._say(
             f"not.pred {failed}, {statement.answer};",
             f"and.pred {failed}, {failed}, {self._executes(statement.guard)};" if statement.guard else "",
-            f"ld.global.u64 {P}a, [{SYMBOL}];",
-            f"setp.ne.and.u64 {failed}, {P}a, 0, {failed};",
-            f"mov.u32 {flag}, 0;",
-            f"@{failed} ld.relaxed.sys.global.u32 {flag}, [{P}a+{layout.STOP}];",
-            f"setp.ne.and.u32 {stop}, {flag}, 0, {failed};",
         )
+        stop = self._asked_to_stop(failed, flag)
         both, now = self._pred(), self._u32()
         self._say(f"and.pred {both}, {stop}, {q};", f"mov.u32 {now}, %clock;")
         self._store(both, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))

@@ -150,7 +150,7 @@ class Walk:
         """Clock and flags of the next record; None where the records end."""
         clock, tag = stream.word(0), stream.word(4)
         if tag == NOTHING:
-            if stream.ended:
+            if stream.ended and not self._is_left(stream, site):
                 raise self._wrong(stream, site, "there is no further record")
             return None
         sequence = tag >> FULL_SEQUENCE[0]
@@ -162,7 +162,7 @@ class Walk:
             raise self._wrong(stream, site, f"record {stream.count:,} is of {self._line(there)}")
         stream.count += 1
         flags = tag >> FULL_FLAGS[0] & ((1 << FULL_FLAGS[1]) - 1)
-        if flags or not site.tries:  # a try that failed has no clock after it
+        if (flags or not site.tries) and not flags & Flag.GAVE_UP:  # a try that failed has no clock after it
             self._forward(stream, site, clock)
         run, index = self.kernel.run_of[site.number]
         stream.at += 8
@@ -183,7 +183,7 @@ class Walk:
         before = stream.word(0)
         after = stream.word(4) if site.records == 2 else -1
         if NOTHING in (before, after):
-            if stream.ended:
+            if stream.ended and not self._is_left(stream, site):
                 raise self._wrong(stream, site, "there is no further record")
             self.cut = True
             return None if before == NOTHING else StepRecord(before, -1, passed=False)
@@ -191,11 +191,11 @@ class Walk:
         if site.spins and not stream.ended and _is_before(after, before):  # of the wait before: a try that failed
             self.cut = True
             return StepRecord(before, -1, passed=False)
+        if site.spins and stream.ended and stream.cursor == stream.at:  # timestamps that the cursor did not pass
+            self.cut = True  # until a deadline a clock of 32 bits may have gone around
+            return StepRecord(before, -1, passed=False, gave_up=True)
         if after >= 0:
             self._forward(stream, site, after)
-        if site.spins and stream.ended and stream.cursor == stream.at:  # timestamps that the cursor did not pass
-            self.cut = True
-            return StepRecord(before, after, passed=False, gave_up=True)
         stream.at += 4 * site.records
         if site.spins and site.by_parity:
             stream.hash = hash_step(stream.hash, FIRST_BLOCK + self.kernel.parities[self.agent].get(number, 0))
@@ -206,6 +206,13 @@ class Walk:
                     raise self._wrong(stream, site, "the hash of the sites that the warp executed is another one")
                 stream.at = (stream.at + 4) & ~stream.size
         return StepRecord(before, after)
+
+    def _is_left(self, stream: LaneStream, site: RecordedSite) -> bool:
+        """Whether the lane was ended at a barrier of this run, so that the cursor is still at the run's beginning."""
+        run, index = self.kernel.run_of[site.number]
+        read = sum(each.records for each in run.sites[:index]) + (stream.pending if self.kernel.full else 0)
+        bytes_of = 8 if self.kernel.full else 4
+        return site.blocks and self.kernel.options.stop_flag and stream.cursor == stream.at - read * bytes_of
 
     def _forward(self, stream: LaneStream, site: RecordedSite, clock: int) -> None:
         """The clock of a lane does not run backwards. TraceFormatError if it would have to."""

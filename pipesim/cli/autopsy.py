@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("core", type=Path, help="a core dump of a GPU, as it is or packed by gzip or xz")
+    parser.add_argument("core", type=Path, nargs="?", help="a core dump of a GPU, as it is or packed by gzip or xz")
+    parser.add_argument(
+        "--pid", type=int, metavar="N", help="of this process instead, by cuda-gdb, which lets it run on afterwards"
+    )
     parser.add_argument(
         "--check", action="store_true",
         help="check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
@@ -43,13 +46,22 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
     from pipesim.coredump.dump import open_dump
     from pipesim.export.documents import document_of
+    from pipesim.hang.attach import dump_by_debugger
     from pipesim.report.pages.autopsy import autopsy_lines
 
     if options.launch is not None and options.ptx is None:
         raise ParameterError("--launch without --ptx", correction="give the kernel's PTX as well")
-    with progress(f"reading {options.core}"):
-        dump = open_dump(options.core)
-        report = autopsy_of(dump, "" if options.anonymous else str(options.core), anonymous=options.anonymous)
+    if (options.core is None) == (options.pid is None):
+        raise ParameterError("a core dump or --pid N is needed, and not both", correction="give one of them")
+    with ExitStack() as stack:
+        core = options.core or Path(stack.enter_context(TemporaryDirectory())) / "core"
+        if options.pid is not None:
+            with progress(f"cuda-gdb attaches to process {options.pid}"):
+                dump_by_debugger(options.pid, core)
+        with progress(f"reading {core}"):
+            dump = open_dump(core)
+            name = f"process {options.pid}" if options.core is None else str(core)
+            report = autopsy_of(dump, "" if options.anonymous else name, anonymous=options.anonymous)
     if options.check or options.ptx is not None or options.save_launch is not None:
         launches = tuple(
             replace(each, predicted=_predict(options, dump, each)) if each.groups else each for each in report.launches
@@ -110,5 +122,6 @@ COMMAND = Command(
         ("pipesim autopsy core.elf", "who waits for whom in the kernel that hung"),
         ("pipesim autopsy core.elf.xz --check", "and whether `pipesim check` predicts that hang; a dump may be packed"),
         ("pipesim autopsy core.elf --anonymous --json", "to be shown to others"),
+        ("pipesim autopsy --pid 4711", "of a program that hangs now, and was started without `pipesim hang`"),
     ),
 )

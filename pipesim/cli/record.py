@@ -56,7 +56,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     words = program_of(options)
     require_folder(options.out, force=options.force)
     limits = limits_of(options.kernels, MOST_DISTINCT, options.max_bytes, once=False)
-    chosen = RecordOptions(options.launches, options.skip, options.deadline, options.waits_only, options.cta)
+    given = options.launches, options.skip, options.deadline, options.waits_only, options.cta
+    chosen = RecordOptions(*given, ends_process=options.deadline is not None)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, more=chosen.to_environment())
         ran = run_program(words, environment, to_stderr=options.json)

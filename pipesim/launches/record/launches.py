@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import _thread
 import json
+import os
+import signal
 import sys
 import threading
 import time
@@ -236,9 +238,13 @@ class RecordedLaunches:
         else:
             self._write_reason(running.record, "the limit on bytes was reached")
         if end is LaunchEnd.RUNNING:
-            _print_line(
-                f"{running.loaded.made.kernel} does not end: its records so far are kept, and it is still running"
-            )
+            ends = self._options.ends_process
+            kernel, then = running.loaded.made.kernel, "this process is ended" if ends else "it is still running"
+            _print_line(f"{kernel} does not end: its records so far are kept, and {then}")
+            if ends:
+                with suppress(OSError, ValueError):
+                    sys.stdout.flush()
+                os.kill(os.getpid(), signal.SIGKILL)  # nothing else ends a process whose kernel does not
 
     def _wait(self, running: _LiveLaunch) -> tuple[LaunchEnd, int]:
         """How the launch ended, and the driver's status; it is stopped at its deadline."""

@@ -22,8 +22,9 @@ class RecordOptions:
     """``launches`` of each kernel are recorded, after the first ``skip`` of them.
 
     ``deadline_s``: seconds after which a launch is stopped, None: it is waited for. ``waits_only``: records at waits
-    alone, where registers are short. ``cta``: the CTA that leaves records, with the others of its cluster. Raises
-    ParameterError for a value out of its range.
+    alone, where registers are short. ``cta``: the CTA that leaves records, with the others of its cluster.
+    ``ends_process``: where a launch does not end although it is stopped. Raises ParameterError for a value out of its
+    range.
     """
 
     launches: int = 1
@@ -31,6 +32,7 @@ class RecordOptions:
     deadline_s: float | None = None
     waits_only: bool = False
     cta: int = 0
+    ends_process: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.launches <= MOST_LAUNCHES:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import _thread
 import json
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -190,6 +192,18 @@ def test_one_that_goes_on_all_the_same_is_said(
     assert ("free", BUFFER) not in world.driver.log  # the kernel may still write there
     said = "pipesim: gemm does not end: its records so far are kept, and it is still running\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_program_of_the_command_is_ended_where_its_kernel_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(module, "GRACE_S", 0.001)
+    monkeypatch.setattr(os, "kill", lambda _process, number: sent.append(number))
+    world = World(tmp_path, RecordOptions(deadline_s=0.001, ends_process=True), busy=-2)
+    world.launch()
+    assert (world.end(), sent) == (LaunchEnd.RUNNING, [signal.SIGKILL])
+    assert "its records so far are kept, and this process is ended" in capsys.readouterr().err
 
 
 def test_one_that_traps_loses_them_in_device_memory(tmp_path: Path) -> None:
