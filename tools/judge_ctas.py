@@ -4,6 +4,7 @@
 ``--contents N`` for random ones with a free array, or that are handed out tiles: with all of these. Of a grid with more
 clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA
 alone, until N are refuted in each kernel where only that CTA is read, and says whether a check of the launch names it.
+``--words N``: the verdicts on random CTAs that talk by words of global memory, compared with all their schedules.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
+from tests.support.random_words import judged
 from tests.support.tile_kernels import random_kernel_of_tiles
 
 _MOST = 64
@@ -200,6 +202,7 @@ def main() -> int:
     parser.add_argument("kernels", nargs="*", type=Path)
     parser.add_argument("--random", type=int, default=0, metavar="N")
     parser.add_argument("--contents", type=int, default=0, metavar="N")
+    parser.add_argument("--words", type=int, default=0, metavar="N")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=_MOST)
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
@@ -209,6 +212,10 @@ def main() -> int:
         noticed = sum((_judge_mutants(each, options.mutants) for each in options.kernels), Counter[str]())
         print(", ".join(f"{number} {what}" for what, number in noticed.items()))
         return 1 if noticed["MISSED"] else 0
+    if options.words:
+        talk = Counter(map(judged, range(options.first_seed, options.first_seed + options.words)))
+        print("\n".join(f"{number} {what}" for what, number in talk.most_common()))
+        return 0 if talk.keys() <= {"decided", "not decided"} else 1
     right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
     with Pool(options.jobs) as pool:
         for judge, count in (

@@ -5,6 +5,7 @@ The kernels are those of ``tests/ptx/flags/flags.cu``: of each pattern variant 0
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import pytest
@@ -21,6 +22,7 @@ from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target
 from tests.support.paths import ROOT
+from tests.support.random_words import judged
 
 FOLDER = ROOT / "tests" / "ptx" / "flags"
 SOURCE = (FOLDER / "flags.cu").read_text().splitlines()
@@ -97,7 +99,12 @@ def shown(name: str) -> set[tuple[FaultKind | Ending, str]]:
     return set()
 
 
-@pytest.mark.parametrize("name", RIGHT)
+MANY_ORDERS = ("last_block", "generation_barrier", "bit_barrier", "lap_barrier")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each in MANY_ORDERS)) for each in RIGHT]
+)
 def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None:
     found = check(target(f"{name}_0"), {}, quick=True)
     assert found.verdict is Verdict.PROVED
@@ -134,3 +141,20 @@ def test_a_count_that_a_parameter_gives_is_not_refuted_where_the_grid_is_smaller
         ("more CTAs than are followed together may end the wait",)
     ]
     assert any(each.kind is Assumption.GLOBAL_LOOPS for each in found.scope.assuming)
+
+
+#: Seeds of kernels in each of which another order of atomics, or a store without a lock, is what is wrong.
+FOUND_ONCE = (112, 166, 186, 292, 296)
+
+
+@pytest.mark.parametrize("seed", FOUND_ONCE)
+def test_kernels_that_were_judged_wrongly_once(seed: int) -> None:
+    assert judged(seed) == "decided"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 1_000, 100))
+def test_random_kernels_do_what_the_verdict_says(first: int) -> None:
+    found = Counter(map(judged, range(first, first + 100)))
+    assert found.keys() <= {"decided", "not decided"}
+    assert found["decided"] > 85

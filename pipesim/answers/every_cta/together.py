@@ -25,6 +25,7 @@ from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.values import TURNS
 
 _MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics are looked at
+_MOST_TURNS = 18  #: digits of a setting
 _MOST_INSTRUCTIONS = 1 << 18  #: that are followed of all of them, in all orders
 
 
@@ -116,6 +117,9 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
             yield None
             return
         turns = open_.popleft()
+        if len(turns) > _MOST_TURNS:
+            yield None
+            return
         made = kernel.together(size, turns)
         runs, spent = runs + 1, spent + made.instructions
         found = made.words
@@ -124,7 +128,8 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
             continue  # nothing comes in this order
         by_word: dict[int, list[int]] = {}
         for cta, word in found.sequence:
-            by_word.setdefault(word, []).append(cta)
+            if word in found.observed:
+                by_word.setdefault(word, []).append(cta)
         order = tuple(sorted((word, tuple(ctas)) for word, ctas in by_word.items()))
         if order in seen:
             continue
@@ -132,20 +137,21 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
         yield made
         if found.alike:
             return
-        for other in _earlier(found.sequence):
+        for other in _earlier(found):
             if other not in asked:
                 asked.add(other)
                 open_.append(other)
 
 
-def _earlier(sequence: tuple[tuple[int, int], ...]) -> Iterator[tuple[int, ...]]:
-    """Orders in which a CTA comes to a word before another one that came before it."""
-    ctas = [cta for cta, _ in sequence]
+def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:
+    """Orders in which a CTA comes to a word before one that came before it: alone, or with all but that one."""
+    sequence, ctas = found.sequence, [cta for cta, _ in found.sequence]
     for k, (cta, word) in enumerate(sequence):
-        for other in dict.fromkeys(ctas[k + 1 :]):
+        for other in dict.fromkeys(ctas[k + 1 :]) if word in found.observed else ():
             to = next((n for n in range(k + 1, len(sequence)) if sequence[n] == (other, word)), None)
             if other != cta and to is not None:
                 yield (*ctas[:k], *(other for n in range(k, to + 1) if ctas[n] == other))
+                yield (*ctas[:k], *(ctas[n] for n in range(k, to + 1) if ctas[n] != cta))
 
 
 def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int, strictness: Strictness) -> str:

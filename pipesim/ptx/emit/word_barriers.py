@@ -99,7 +99,8 @@ class WordsOfRun:
     ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
     known; ``tiles``: names of the data.
 
-    ``sequence``: CTA and word of each atomic whose answer is used, in order; ``zeros``: names of words taken to
+    ``sequence``: CTA and word of each write, in order; ``observed``: words with atomics whose answer is used, of which
+    the order of the writes is that of the program; ``zeros``: names of words taken to
     be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order could not be had;
     ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
     good as another.
@@ -112,6 +113,7 @@ class WordsOfRun:
     open_data: int = -1
     tiles: tuple[Tile, ...] = ()
     sequence: tuple[tuple[int, int], ...] = ()
+    observed: frozenset[int] = frozenset()
     zeros: tuple[str, ...] = ()
     loops: tuple[int, ...] = ()
     off_turn: bool = False
@@ -132,7 +134,8 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     why_not = made.why_not()
     found = () if why_not else tuple(made.words())
     data = data_between_ctas(cluster, words.strong) if not why_not else GlobalData()
-    once = len({cta for cta, _ in words.sequence}) == len(words.sequence) == len(cluster.together)
+    observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
+    once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
     alike = once and _alike(cluster, words, data)
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
@@ -147,6 +150,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         data.open,
         data.tiles,
         tuple(words.sequence),
+        frozenset(word for _, word in observed),
         zeros,
         tuple(sorted(loops)),
         words.off_turn,
@@ -273,9 +277,10 @@ class _WordBarriers:
         waits = {needed[e.number] for e in events if e.act is WordAct.WAIT}
         segments = _Segments(word, waits, self)
         for e in events:
-            atomic = e.act in _WRITES and e.act is not WordAct.STORE
-            if e.act is WordAct.WAIT or (atomic and word.chained):
-                self._instead[e.number] = segments.waits_for(needed[e.number], e.written)
+            if e.act is WordAct.WAIT or (e.act in _WRITES and word.chained):
+                reads = e.act is WordAct.WAIT or e.observed
+                written = e.written if reads else semantics(Order.RELAXED, Scope.CTA)  # which orders no data
+                self._instead[e.number] = segments.waits_for(needed[e.number], written)
             elif e.act in _WRITES:
                 self._instead[e.number] = []
         for agent, position, _, passes, written in stuck:

@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lanes_apart import LaneAct
-from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, are_known, lanes_in, lanes_of, of_lane
+from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, are_known, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register
 
@@ -93,7 +93,7 @@ class WordEvent:
 
 
 class GlobalWords:
-    """The words of one run. ``turns``: the CTAs that come first to atomics whose answer is used, in this order."""
+    """The words of one run. ``turns``: the CTAs that come first to write words, in this order."""
 
     def __init__(self, image: Image, turns: tuple[int, ...]) -> None:
         self._image, self._turns = image, turns
@@ -101,7 +101,7 @@ class GlobalWords:
         self.sizes: dict[int, int] = {}
         self.strong: set[int] = set()  #: words that some access is meant to share
         self.events: list[WordEvent] = []
-        self.sequence: list[tuple[int, int]] = []  #: CTA and word of each atomic whose answer is used
+        self.sequence: list[tuple[int, int]] = []  #: CTA and word of each write
         self.taken_for_zero: dict[int, None] = {}  #: words of which the launch does not say what they hold at first
         self.doubts: dict[int, str] = {}  #: by position: why what is done there is not understood
         self.waiting: dict[int, tuple[int, int, Callable[[int], bool | None], int]] = {}  #: by agent: position, word,
@@ -111,7 +111,7 @@ class GlobalWords:
 
     @property
     def off_turn(self) -> bool:
-        """Whether an atomic that was to come next never came."""
+        """Whether a write that was to come next never came."""
         return len(self.sequence) < len(self._turns)
 
     # what instructions do
@@ -167,17 +167,26 @@ class GlobalWords:
     ) -> None:  # fmt: skip
         """A store to global memory, which may be one of such words; of None nothing is known."""
         size, values = _size(each), values or [Unknown(Leaf("a stored value", each.line))]
-        known = len(values) == 1 and size in _SIZES and are_known([of_lane(values[0], n) for n in lanes_in(warp.mask)])
+        each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
+        known = len(values) == 1 and size in _SIZES and are_known(each_lane)
         lanes = self._lanes(warp, address)
+        if known and len(lanes) < len(each_lane):
+            known = all(same(each_lane[0], one) for one in each_lane)
         if not lanes:
             self.doubts[each.position] = "it stores at an address that is not known"
         elif not known:
             self._unknown.update(at + 4 * i for at in lanes.values() for i in range(max(size * len(values) // 4, 1)))
         elif self._begin(warp, each, lanes, size):
-            for lane, at in lanes.items():
-                value = of_lane(values[0], lane)
-                assert isinstance(value, int)
-                self._change(cluster, warp, each, at, WordAct.STORE, int(value) & (1 << 8 * size) - 1)
+            given = {at: int(of_lane(values[0], lane)) & (1 << 8 * size) - 1 for lane, at in lanes.items()}
+
+            def attempt() -> bool:
+                if not self._is_in_turn(warp.cta, len(given)):
+                    return False
+                for at, value in given.items():
+                    self._change(cluster, warp, each, at, WordAct.STORE, value)
+                return True
+
+            self._attempt(warp, attempt, (each.position, next(iter(given)), lambda _: True, _written(each)))
 
     def atomic(
         self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value, operands: list[Value]
@@ -200,6 +209,8 @@ class GlobalWords:
 
         def attempt() -> bool:
             found: dict[int, int] = {}
+            if len(lanes) > 1 and not self._is_in_turn(warp.cta, len(lanes)):
+                return False
             for lane, at in lanes.items():
                 before = found[lane] = self.values[at]
                 after = changed_by_atomic(each, before, given[lane], size)
@@ -213,7 +224,7 @@ class GlobalWords:
                     kind = WordAct.READ if ends is None or said is None else WordAct.WAIT
                     self._event(cluster, warp, each, at, kind, before, passes=ends)
                     continue
-                if step.valued and not self._is_in_turn(warp.cta):
+                if len(lanes) == 1 and not self._is_in_turn(warp.cta, 1):
                     return False
                 self._change(cluster, warp, each, at, act, after, observed=step.valued)
             warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
@@ -284,16 +295,15 @@ class GlobalWords:
 
         warp.block(ready)
 
-    def _is_in_turn(self, cta: int) -> bool:
+    def _is_in_turn(self, cta: int, writes: int) -> bool:
         at = len(self.sequence)
-        return at >= len(self._turns) or self._turns[at] == cta
+        return all(turn == cta for turn in self._turns[at : at + writes])
 
     def _change(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, after: int,
         *, observed: bool = False,
     ) -> None:  # fmt: skip
-        if observed:
-            self.sequence.append((warp.cta, at))
+        self.sequence.append((warp.cta, at))
         before, self.values[at] = self.values[at], after
         self._version += 1
         self._event(cluster, warp, each, at, act, before, after, observed=observed)

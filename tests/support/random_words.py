@@ -1,0 +1,301 @@
+"""Random CTAs of one thread that talk by words of global memory, as PTX, and what every schedule of them can do.
+
+The explorer carries out every order of their operations, with a clock for each thread, word and fence: it knows nothing
+of barriers, and nothing of how the words are used (PTX ISA, "Memory Consistency Model": release and acquire patterns).
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from pipesim.answers.every_cta.together import Together, programs_together
+from pipesim.model.coverage import LENIENT
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.prove.check import check as prove
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+
+Clock = tuple[int, ...]
+WORDS, CELLS = 3, 4
+MOST_STATES = 60_000
+
+
+class Step(NamedTuple):
+    """One operation. ``what``: store, add, wait, fence, write, read, take (a lock), or count (an atomic whose answer is
+    ``value``, or else ``skip`` operations are left out). ``how``: release, acquire, acq_rel, relaxed, or ``cta``.
+    """
+
+    what: str
+    at: int = 0
+    value: int = 0
+    how: str = ""
+    skip: int = 0
+
+
+Threads = list[list[Step]]
+
+
+def random_threads(seed: int) -> Threads:
+    """A protocol that may be right, of 2 or 3 threads, with up to two random changes."""
+    rng = random.Random(seed)
+    count = rng.choice((2, 2, 3))
+    made = rng.choice((_barrier, _messages, _locks, _last, _turns, _any))(rng, count)
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        _change(rng, made)
+    return made
+
+
+def _strong(rng: random.Random, step: Step) -> list[Step]:
+    """A release, or a fence and a relaxed one; an acquire, or a relaxed one and a fence."""
+    if rng.random() < 0.5:
+        return [step]
+    relaxed, fence = step._replace(how="relaxed"), Step("fence")
+    return {"release": [fence, relaxed], "acquire": [relaxed, fence]}.get(step.how, [fence, relaxed, fence])
+
+
+def _barrier(rng: random.Random, count: int) -> Threads:
+    made: Threads = []
+    laps, first = rng.choice((1, 1, 2)), rng.randrange(2)
+    for me in range(count):
+        mine: list[Step] = []
+        for lap in range(1, laps + 1):
+            mine.append(Step("write", me))
+            mine += _strong(rng, Step("add", first, 1, "release"))
+            mine += _strong(rng, Step("wait", first, lap * count, "acquire"))
+            mine.append(Step("read", (me + 1) % count))
+            if lap < laps and rng.random() < 0.7:
+                mine += [Step("add", 2, 1, "release"), Step("wait", 2, lap * count, "acquire")]
+        made.append(mine)
+    return made
+
+
+def _messages(rng: random.Random, count: int) -> Threads:
+    laps = rng.choice((1, 2))
+    made: Threads = [[] for _ in range(count)]
+    for lap in range(1, laps + 1):
+        if lap > 1:
+            made[0] += _strong(rng, Step("wait", 1, lap - 1, "acquire"))
+        made[0] += [Step("write", 0), *_strong(rng, Step("store", 0, lap, "release"))]
+        made[1] += [*_strong(rng, Step("wait", 0, lap, "acquire")), Step("read", 0)]
+        made[1] += _strong(rng, Step("store", 1, lap, "release"))
+    for mine in made[2:]:
+        mine += [*_strong(rng, Step("wait", 0, laps, "acquire")), *([Step("read", 0)] if laps == 1 else [])]
+    return made
+
+
+def _locks(rng: random.Random, count: int) -> Threads:
+    made = []
+    for _ in range(count):
+        mine = [*_strong(rng, Step("take", 0, 0, "acquire")), Step("read", 0), Step("write", 0)]
+        made.append(mine + _strong(rng, Step("store", 0, 0, "release")))
+    return made
+
+
+def _last(rng: random.Random, count: int) -> Threads:
+    made = []
+    for me in range(count):
+        rest = [Step("read", each) for each in range(count)]
+        counted = Step("count", 0, count - 1, "acq_rel")
+        if rng.random() < 0.4:
+            rest = [Step("fence"), *rest]
+            mine = [Step("write", me), Step("fence"), counted._replace(how="relaxed", skip=len(rest))]
+        else:
+            mine = [Step("write", me), counted._replace(skip=len(rest))]
+        made.append(mine + rest)
+    return made
+
+
+def _turns(rng: random.Random, count: int) -> Threads:
+    made = []
+    for me in range(count):
+        mine = _strong(rng, Step("wait", 0, me, "acquire")) if me else []
+        mine += [Step("read", 0), Step("write", 0)]
+        made.append(mine + _strong(rng, Step("store", 0, me + 1, "release")))
+    return made
+
+
+def _any(rng: random.Random, count: int) -> Threads:
+    return [[_random_step(rng) for _ in range(rng.randrange(2, 6))] for _ in range(count)]
+
+
+def _random_step(rng: random.Random) -> Step:
+    what = rng.choice(("store", "add", "wait", "write", "read", "fence", "take"))
+    how = {"wait": ("acquire", "relaxed"), "take": ("acquire", "relaxed")}.get(what, ("release", "relaxed", "cta"))
+    value = rng.randrange(1, 3) if what in ("store", "add", "wait") else 0
+    return Step(
+        what, rng.randrange(WORDS if what in ("store", "add", "wait", "take") else CELLS), value, rng.choice(how)
+    )
+
+
+def _change(rng: random.Random, made: Threads) -> None:
+    mine = rng.choice([each for each in made if each])
+    at = rng.randrange(len(mine))
+    step = mine[at]
+    match rng.randrange(5):
+        case 0 if not any(each.skip for each in mine) and len(mine) > 1:
+            del mine[at]
+        case 1:
+            mine[at] = step._replace(value=max(step.value + rng.choice((-1, 1)), 0))
+        case 2:
+            mine[at] = step._replace(how="relaxed" if step.how else "")
+        case 3 if step.what in ("store", "add"):
+            mine[at] = step._replace(how="cta")
+        case _ if at and not any(each.skip for each in mine):
+            mine[at - 1], mine[at] = mine[at], mine[at - 1]
+
+
+def ptx_of(threads: Threads) -> tuple[str, Launch]:
+    """The kernel, and its launch."""
+    lines = [
+        ".version 8.6", ".target sm_90a", ".address_size 64", ".visible .entry talk(.param .u64 words, .param .u64 x)",
+        "{ .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;", "ld.param.u64 %rd1, [words];",
+        "ld.param.u64 %rd2, [x];", "mov.u32 %r1, %ctaid.x;",
+    ]  # fmt: skip
+    for me in range(len(threads)):
+        lines += [f"setp.eq.u32 %p1, %r1, {me};", f"@%p1 bra CTA{me};"]
+    for me, mine in enumerate(threads):
+        lines.append(f"CTA{me}:")
+        ends: dict[int, str] = {}
+        for n, step in enumerate(mine):
+            lines += [f"{ends[n]}:"] if n in ends else []
+            lines += _ptx_of(step, f"L{me}_{n}", ends, n)
+        lines += [f"{label}:" for at, label in ends.items() if at >= len(mine)] + ["ret;"]
+    given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
+    return "\n".join([*lines, "}\n"]), Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
+
+
+def _ptx_of(step: Step, label: str, ends: dict[int, str], n: int) -> list[str]:
+    at = f"[%rd1+{4 * step.at}]"
+    how = "relaxed.cta" if step.how == "cta" else f"{step.how}.gpu"
+    match step.what:
+        case "store":
+            return [f"st.{how}.global.u32 {at}, {step.value};"]
+        case "add":
+            return [f"red.{how}.global.add.u32 {at}, {step.value};"]
+        case "wait":
+            return [f"{label}:", f"ld.{how}.global.u32 %r2, {at};", f"setp.lt.u32 %p2, %r2, {step.value};",
+                    f"@%p2 bra {label};"]  # fmt: skip
+        case "take":
+            return [f"{label}:", f"atom.{how}.global.cas.b32 %r2, {at}, 0, 1;", "setp.ne.u32 %p2, %r2, 0;",
+                    f"@%p2 bra {label};"]  # fmt: skip
+        case "count":
+            ends[n + 1 + step.skip] = f"{label}_end"
+            return [f"atom.{how}.global.add.u32 %r2, {at}, 1;", f"setp.ne.u32 %p2, %r2, {step.value};",
+                    f"@%p2 bra {label}_end;"]  # fmt: skip
+        case "fence":
+            return ["fence.acq_rel.gpu;"]
+        case "write":
+            return [f"st.global.f32 [%rd2+{4 * step.at}], 0f00000000;"]
+        case _:
+            return [f"ld.global.u32 %r3, [%rd2+{4 * step.at}];"]
+
+
+def said_of(threads: Threads) -> set[str] | None:
+    """What the verdict on the kernel is: nothing is wrong, a ``race``, a ``deadlock``, or None if it is not known."""
+    text, launch = ptx_of(threads)
+    known, found = Together(), set[str]()
+    for _, made in programs_together(extract(read_module(text, "talk.ptx"), launch), known, LENIENT):
+        shown = prove(made.program)
+        if shown.verdict is Verdict.UNKNOWN:
+            return None
+        found |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
+    return found if found or (known.sizes and not known.why_not and not known.open_data) else None
+
+
+_RACES = {FaultKind.RACE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE}
+
+
+def judged(seed: int) -> str:
+    """``decided``, ``not decided``, or what the verdict on a random kernel contradicts."""
+    threads = random_threads(seed)
+    true, said = explore(threads), said_of(threads)
+    if true is None or said is None:
+        return "not decided"
+    if said <= true and bool(said) == bool(true):
+        return "decided"
+    return f"seed {seed}: said {sorted(said)}, and schedules have {sorted(true)}"
+
+
+class _State(NamedTuple):
+    pcs: tuple[int, ...]
+    values: tuple[int, ...]
+    told: tuple[Clock, ...]  #: by word: what whoever acquires it learns
+    known: tuple[Clock, ...]
+    fenced: tuple[Clock, ...]  #: by thread: what it knew at its last fence
+    seen: tuple[Clock, ...]  #: by thread: what a fence makes known
+    cells: tuple[tuple[Clock, Clock], ...]  #: by cell: 1 + the last write and read of each thread
+
+
+def explore(threads: Threads) -> set[str] | None:
+    """Whether some schedule has a ``race`` or a ``deadlock``; None where there are too many states."""
+    count = len(threads)
+    zero = (0,) * count
+    start = _State(zero, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, ((zero, zero),) * CELLS)
+    open_, done, found = [start], {start}, set[str]()
+    while open_:
+        state = open_.pop()
+        moved = False
+        for me in range(count):
+            after, races = _move(threads, state, me)
+            found |= {"race"} if races else set()
+            moved = moved or after is not None
+            if after is not None and after not in done:
+                done.add(after)
+                open_.append(after)
+        if len(done) > MOST_STATES:
+            return None
+        if not moved and any(pc < len(mine) for pc, mine in zip(state.pcs, threads, strict=True)):
+            found.add("deadlock")
+    return found
+
+
+def _move(threads: Threads, state: _State, me: int) -> tuple[_State | None, bool]:
+    pc = state.pcs[me]
+    if pc >= len(threads[me]):
+        return None, False
+    step, value, told = threads[me][pc], state.values[step_at(threads[me][pc])], state.told[step_at(threads[me][pc])]
+    if (step.what == "wait" and value < step.value) or (step.what == "take" and value):
+        return None, False
+    known = _put(state.known[me], me, pc + 1)
+    fenced, seen, next_ = state.fenced[me], state.seen[me], pc + 1
+    values, words, cells, races = list(state.values), list(state.told), list(state.cells), False
+    if step.what in ("wait", "take", "count"):
+        if step.how in ("acquire", "acq_rel"):
+            known = _join(known, told)
+        else:
+            seen = _join(seen, told)
+    if step.what in ("store", "add", "take", "count"):
+        given = known if step.how in ("release", "acq_rel") else fenced
+        given = (0,) * len(threads) if step.how == "cta" else given
+        words[step.at] = given if step.what == "store" else _join(told, given)
+        values[step.at] = {"store": step.value, "take": 1, "count": value + 1}.get(step.what, value + step.value)
+        if step.what == "count" and value != step.value:
+            next_ += step.skip
+    if step.what == "fence":
+        known = _join(known, seen)
+        fenced = known
+    if step.what in ("write", "read"):
+        wrote, read = cells[step.at]
+        others = [wrote] if step.what == "read" else [wrote, read]
+        races = any(last > known[u] for each in others for u, last in enumerate(each) if u != me)
+        cells[step.at] = (_put(wrote, me, pc + 1), read) if step.what == "write" else (wrote, _put(read, me, pc + 1))
+    pcs = _put(state.pcs, me, next_)
+    clocks = (tuple(known if u == me else each for u, each in enumerate(state.known)),
+              tuple(fenced if u == me else each for u, each in enumerate(state.fenced)),
+              tuple(seen if u == me else each for u, each in enumerate(state.seen)))  # fmt: skip
+    return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells)), races
+
+
+def step_at(step: Step) -> int:
+    """The word of an operation; of one on data any."""
+    return step.at if step.what not in ("write", "read", "fence") else 0
+
+
+def _put(clock: Clock, at: int, value: int) -> Clock:
+    return (*clock[:at], value, *clock[at + 1 :])
+
+
+def _join(one: Clock, other: Clock) -> Clock:
+    return tuple(map(max, one, other))
