@@ -14,8 +14,12 @@ from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, PipesimError
 
 if TYPE_CHECKING:
-    from pipesim.answers.views.autopsy import DumpedLaunch, PredictedHang
+    from collections.abc import Iterator
+
+    from pipesim.answers.views.autopsy import AutopsyReport, DumpedLaunch, PredictedHang
     from pipesim.coredump.dump import CoreDump
+
+_MOST_PICTURES = 8
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anonymous", action="store_true", help="without the names of kernels and files, addresses and other memory"
     )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write it as a page, with pictures of the hangs")
     add_force(parser)
     add_output(parser)
 
@@ -48,6 +53,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document_of
     from pipesim.hang.attach import dump_by_debugger
     from pipesim.report.pages.autopsy import autopsy_lines
+    from pipesim.trace.whole import write_whole
 
     if options.launch is not None and options.ptx is None:
         raise ParameterError("--launch without --ptx", correction="give the kernel's PTX as well")
@@ -67,7 +73,23 @@ def _carry_out(options: argparse.Namespace) -> int:
             replace(each, predicted=_predict(options, dump, each)) if each.groups else each for each in report.launches
         )
         report = replace(report, launches=launches)
+    if options.html is not None:
+        write_whole(options.html, _page(report), force=options.force)
     return show_answer(options, document_of(report), lambda width: autopsy_lines(report, width))
+
+
+def _page(report: AutopsyReport) -> Iterator[bytes]:
+    """The report as a page, with a picture of each hang: who waits for what, and whom that needs."""
+    from pipesim.api.timelines import WIDTH, lines_of
+    from pipesim.export.html.page import Page, page_parts
+    from pipesim.model.finding import Deadlock
+    from pipesim.report.pages.autopsy import autopsy_brief, autopsy_lines
+    from pipesim.report.pictures.hang_svg import hang_svg
+
+    brief = autopsy_brief(report)
+    pictures = [hang_svg(each) for each in report.findings if isinstance(each, Deadlock)]
+    lines = lines_of(autopsy_lines(report, WIDTH))
+    return page_parts(Page(brief.said, claim=brief.claim, report=lines, pictures=pictures[:_MOST_PICTURES]))
 
 
 def _predict(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch) -> PredictedHang:

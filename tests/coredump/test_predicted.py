@@ -62,3 +62,18 @@ def test_an_anonymous_autopsy_names_nothing(capsys: pytest.CaptureFixture[str]) 
     text = capsys.readouterr().out
     assert not re.search(r"flag_not_set|\.cu\b|0x[0-9a-f]{8}|holds|tests", text)
     assert len(json.loads(text)["findings"][0]["blocked"]) == 4
+
+
+@pytest.mark.parametrize("name", ["two_locks.h100", "cluster_peer_gone.h200", "two_kernels_bare.h200"])
+@pytest.mark.sampled(1)
+def test_a_brief_of_2_kb_and_a_page(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    main(["autopsy", str(DUMPS / f"{name}.elf.xz"), "--json", "--html", str(page)])
+    brief = json.loads(capsys.readouterr().out)["report"]["brief"]
+    kernel = name.partition(".")[0].removesuffix("_bare")
+    assert len(json.dumps(brief)) < 2000
+    assert brief["said"].startswith("hangs: ")
+    assert brief["claim"].startswith("warp/0 ")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<figure><svg ") == brief["findings"]
+    assert kernel in text or kernel == "two_kernels"

@@ -29,6 +29,7 @@ class Page:
     """What a page shows, from top to bottom; parts that are empty are left out.
 
     ``report``: lines of text at a fixed width. ``sources``: around each ``file:line`` of the story, its lines.
+    ``pictures``: SVG of this program.
     """
 
     title: str
@@ -37,12 +38,14 @@ class Page:
     claim: str = ""
     report: Sequence[str] = ()
     sources: Mapping[str, SourceText] | None = None
+    pictures: Sequence[str] = ()
 
 
 def page_parts(page: Page) -> Iterator[bytes]:
     """The file, in parts."""
     yield _HEAD.encode()
     yield f"<style>\n{_asset('page.css')}</style>\n</head>\n{_BODY}".encode()
+    yield "".join(f"<figure>{each}</figure>\n" for each in page.pictures).encode()
     yield b'<script type="application/json" id="data">'
     document = {
         "title": page.title,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 
 from pipesim.answers.views.check import Brief, CheckReport, Counterexample
@@ -24,11 +24,16 @@ _MOST_CELLS = (
 
 def brief_of(report: CheckReport) -> Brief:
     """The answer in short."""
-    made = next((each for most in _MOST_CELLS if _fits(each := _brief(report, most))), _brief(report, _MOST_CELLS[-1]))
+    made = shortened(lambda most: _brief(report, most))
     if report.refutations and (shown := _first(report)).command and shown.replay:
         whole = replace(made, replay=f"pipesim check {shown.command} --replay '{shown.replay}'")
         return whole if _fits(whole) else made
     return made
+
+
+def shortened(make: Callable[[int], Brief]) -> Brief:
+    """The longest brief that is not too large; ``make``: one with sentences of at most so many cells."""
+    return next((each for most in _MOST_CELLS if _fits(each := make(most))), make(_MOST_CELLS[-1]))
 
 
 def _first(report: CheckReport) -> Counterexample:

@@ -14,14 +14,16 @@ from pipesim.answers.views.autopsy import (
     WordWriter,
     WriterState,
 )
+from pipesim.answers.views.check import Brief
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.ptx.names.mangled import kernel_name
+from pipesim.report.findings.brief import shortened
 from pipesim.report.findings.examination import barrier_lines
 from pipesim.report.findings.finding import claim_of, deadlock_lines, headline, led_past_words, names_of
 from pipesim.report.pages.check import correction_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE
-from pipesim.report.text.layout import wrap, wrap_parts
+from pipesim.report.text.layout import middle, wrap, wrap_parts
 from pipesim.report.text.source import command_lines, with_source
 from pipesim.report.text.words import count, number, place
 
@@ -104,6 +106,26 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
             return f"{who} could {store}{at}; whether {'it' if one else 'they'} did is not known: not in the dump"
         case _:
             assert_never(writer.state)
+
+
+def autopsy_brief(report: AutopsyReport) -> Brief:
+    """The report in at most 2 kB: the first hang, with who holds or did not store the word that is waited for."""
+    hung = [each for each in report.findings if isinstance(each, Deadlock)]
+    kernels = {each.number: kernel_name(each.kernel) for each in report.launches}
+    writers = [_writer_words(writer, kernels) for word in report.words for writer in word.writers[:1]]
+    lines = dict.fromkeys(place(each.line) for found in hung[:1] for each in found.blocked if each.line)
+    predicted = [each.predicted.shown for each in report.launches if each.predicted and each.predicted.shown]
+    corrections = [each.said for shown in predicted for each in shown.corrections]
+
+    def made(most: int) -> Brief:
+        said = middle(" ".join(" ".join(_verdict(report, 2 * most)).split()[1:]), 2 * most)
+        if not hung:
+            return Brief("unknown", said)
+        claim, at = "; ".join([claim_of(hung[0]), *writers[:1]]), [middle(each, most // 2) for each in lines]
+        correction = middle(next(iter(corrections), ""), most)
+        return Brief("hangs", said, len(hung), hung[0].kind, "", middle(claim, 2 * most), tuple(at[:2]), correction)
+
+    return shortened(made)
 
 
 def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from pipesim.answers.views.advise import Advice, AdviseReport
 from pipesim.answers.views.against import AgainstReport
+from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
@@ -20,6 +21,7 @@ from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.finding import claim_of
 from pipesim.report.pages.advise import advise_members
 from pipesim.report.pages.against import against_sentence, change_sentence
+from pipesim.report.pages.autopsy import autopsy_brief
 from pipesim.report.pages.redundant import redundant_sentence
 from pipesim.report.sentences.check import (
     assumptions_counted,
@@ -76,8 +78,10 @@ def in_words(value: object) -> dict[str, object]:  # one case a class
 
 
 def _of_part(value: object) -> dict[str, object]:
-    """The same of what is part of an answer."""
+    """The same of what is part of an answer, and of one that has a brief alone."""
     match value:
+        case AutopsyReport():
+            return {"brief": asdict(autopsy_brief(value))}
         case SyncChange():
             return {"said": change_sentence(value)}
         case Deadlock():
