@@ -102,7 +102,7 @@ def by_contents(first: Extraction) -> tuple[int, int, list[str]]:
 _MOST_CONTENTS = 1000
 
 
-def _fits(every: EveryCta, words: Sequence[tuple[str, int]], value: Sequence[int]) -> bool:
+def _fits(every: EveryCta[Extraction], words: Sequence[tuple[str, int]], value: Sequence[int]) -> bool:
     """Whether elements that rise do."""
     for (one, a), (two, b) in pairwise(zip(words, value, strict=True)):
         rises = every.arrays[one[0]].rises
@@ -112,7 +112,9 @@ def _fits(every: EveryCta, words: Sequence[tuple[str, int]], value: Sequence[int
     return True
 
 
-def _with_contents(first: Extraction, every: EveryCta, cluster: int, given: dict[tuple[str, int], int]) -> object:
+def _with_contents(
+    first: Extraction, every: EveryCta[Extraction], cluster: int, given: dict[tuple[str, int], int]
+) -> object:
     values, rng = [], random.Random(repr((cluster, given)))
     for name, array in every.arrays.items():  # what the conditions do not name may be anything
         mine = {index: number for (of, index), number in given.items() if of == name}

@@ -35,6 +35,9 @@ from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
+from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
+from pipesim.answers.global_memory.judge import INSIDE, GridMemory, MeetingInside, judge
+from pipesim.answers.global_memory.words import ON_GLOBAL, with_global_memory
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
@@ -149,6 +152,8 @@ class SteppedCheck:
                 self.take(found)
                 if asked.target.kernel is not None and self._cut is None:
                     found = self._in_other_launches(found)
+        if found.verdict is not Verdict.REFUTED and self._asked.target.kernel is not None and self._cut is None:
+            found = self._on_global_memory(found)
         if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
             found = self._at_any_trips(found)
         elif found.verdict is Verdict.PROVED and asked.any_words:
@@ -270,6 +275,57 @@ class SteppedCheck:
             elif others.left_out:
                 self._left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK))
         return worst
+
+    def _on_global_memory(self, first: Check) -> Check:
+        """The verdict where CTAs may meet in global memory; what is said of it is part of the program's coverage."""
+        asked = self._asked
+        assert asked.target.kernel is not None
+        kernel = asked.target.kernel.kernel
+        try:
+            judged = judge(kernel)
+            for met in () if judged.races else judged.inside:
+                wrong, judged = self._inside_a_cluster(met, judged)
+                if wrong is not None:
+                    return wrong
+            program = with_global_memory(asked.program, kernel, judged)
+        except LimitReachedError as reached:
+            current().resume()
+            self._cut = reached.limit
+            self._left_out.append(LeftOut(CheckStep.CTAS, _CUT[reached.limit]))
+            return first
+        target = replace(asked.target, program=program, kernel=replace(asked.target.kernel, program=program))
+        self._asked = replace(asked, program=program, target=target)
+        if len(program.coverage.forbidden) > len(asked.program.coverage.forbidden):
+            found = self._proof(program)
+        elif first.verdict is Verdict.PROVED and Assumption.BUFFERS in program.strictness & _made(program):
+            found = unknown(program, How.ASSUMES)
+        else:
+            found = first
+        self.take(found)
+        return found
+
+    def _inside_a_cluster(self, met: MeetingInside, judged: GridMemory) -> tuple[Check | None, GridMemory]:
+        """The verdict where warps of one cluster access the same bytes of global memory in any order, None elsewhere;
+        and what is known then.
+
+        With it the check continues about the program that has these accesses.
+        """
+        asked = self._asked
+        assert asked.target.kernel is not None
+        made = with_accesses(asked.target.kernel.kernel, met)
+        program = with_global_memory(made.program, made.kernel, judged).with_strictness(asked.program.strictness)
+        found = prove(program, FEW_STATES)
+        wrong = tuple(each for each in found.refutations if is_on_global_memory(program, each))
+        if not wrong:
+            if found.verdict is not Verdict.PROVED or not met.everywhere:
+                judged = judged.with_left_open(met.positions, INSIDE)
+            return None, replace(judged, equal=judged.equal | (met.positions & made.equal_stores))
+        made = replace(made, program=program)
+        target = asked.target.with_settings({"cta": met.cta} if met.cta else {}, made)
+        self._asked = replace(asked, target=replace(target, program=program, kernel=made), program=program)
+        found = replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong)
+        self.take(found)
+        return found, judged
 
     def _add_beside(self, there: CheckQuestion, found: Check) -> None:
         """A check of other CTAs, which have a finding that those before do not have."""
@@ -575,12 +631,13 @@ class SteppedCheck:
         talk = self._others.together
         scope = replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles)
         judged = talk.loops if talk.sizes else set()
+        together = ON_GLOBAL if talk.sizes and not talk.not_judged else ()  # of as many CTAs as were looked at
         return replace(
             scope,
             together=tuple(talk.sizes),
             words=tuple(talk.words),
             assuming=tuple(each for each in scope.assuming if each.what not in judged),
-            not_judged=(*scope.not_judged, *talk.not_judged),
+            not_judged=(*(each for each in scope.not_judged if each.kind not in together), *talk.not_judged),
         )
 
     def _counterexample(self, n: int) -> Counterexample:
@@ -608,6 +665,10 @@ class SteppedCheck:
             origin=origin_of(asked.target.kernel, small.program, self._wrong[n]),
             elsewhere=n >= len(self._wrong) - self._elsewhere,
         )
+
+
+def _made(program: Program) -> frozenset[Assumption]:
+    return frozenset(each.kind for each in program.coverage.assumed)
 
 
 def _range(

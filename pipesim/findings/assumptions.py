@@ -157,6 +157,13 @@ ASSUMPTIONS = MappingProxyType(
             "Nothing: no Blackwell GPU was measured.",
             "the access is a finding",
         ),
+        Assumption.BUFFERS: AssumptionText(
+            "pointers and tensor maps of the launch lead to different memory",
+            "The kernel writes the memory of one pointer or tensor map, and accesses that of another one. Whether "
+            "both are the same allocation the launch file does not say.",
+            "Every kernel that reads its inputs and writes an output.",
+            _NOT_MEASURED,
+        ),
         Assumption.TENSOR_LOADS: AssumptionText(
             "tcgen05.ld has written its registers where they are read",
             "Registers of tcgen05.ld are read before tcgen05.wait::ld.",

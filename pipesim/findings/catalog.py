@@ -31,6 +31,7 @@ from pipesim.findings.counts.under_way_at_exit import UNDER_WAY_AT_EXIT
 from pipesim.findings.counts.warp_shape import WARP_SHAPE
 from pipesim.findings.kind import Evidence, FindingKind
 from pipesim.findings.memory.before_grid_wait import BEFORE_GRID_WAIT
+from pipesim.findings.memory.global_race import GLOBAL_RACE
 from pipesim.findings.memory.lanes_apart import LANES_APART
 from pipesim.findings.memory.missing_proxy_fence import MISSING_PROXY_FENCE
 from pipesim.findings.memory.narrow_scope import NARROW_SCOPE
@@ -84,6 +85,7 @@ KINDS: tuple[FindingKind, ...] = (
     ILLEGAL_OPERAND,
     WGMMA_FENCE,
     BEFORE_GRID_WAIT,
+    GLOBAL_RACE,
     TOO_MANY_REGISTERS,
     MISSING_PROXY_FENCE,
     READ_NOT_FENCED,

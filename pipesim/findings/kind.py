@@ -87,9 +87,10 @@ class FlatExample(EditedText):
 
 @dataclass(frozen=True)
 class PtxExample(EditedText):
-    """Instructions of a kernel of this number of warps."""
+    """Instructions of a kernel of this number of warps; with several CTAs its parameter ``out`` is a pointer."""
 
     warps: int = 2
+    ctas: int = 1
 
 
 def _no_words(_: Program, __: Fault) -> str:

@@ -40,6 +40,7 @@ class Assumption(Enum):
     EXITED_THREADS = "exited-threads"  #: threads that have ended count at a barrier of all threads
     GENERIC_ADDRESSES = "generic-addresses"  #: of a generic address given to .shared the low 32 bits count
     TENSOR_LANES = "tensor-lanes"  #: of an address of tensor memory in lanes 0 to 31 a warp means its own 32 lanes
+    BUFFERS = "buffers"  #: pointers and tensor maps of a launch lead to different memory
     TENSOR_LOADS = "tensor-loads"  #: tcgen05.ld has ended where its registers are read, without tcgen05.wait::ld
     EARLIER_KERNELS = "earlier-kernels"  #: no earlier kernel writes what is loaded before griddepcontrol.wait
 
@@ -128,6 +129,7 @@ _FORBIDDEN = (
     FaultKind.READ_BEFORE_WAIT,
     FaultKind.ILLEGAL_OPERAND,
     FaultKind.WGMMA_FENCE,
+    FaultKind.GLOBAL_RACE,
 )
 FORBIDDEN = {each.name: each for each in _FORBIDDEN}
 
@@ -203,9 +205,10 @@ class Coverage:
     findings in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
     it may be right in the kernel. ``fences``: those that may run and are left out: its schedules are the kernel's, and
     only what a fence prevents is not certain. ``reductions``: the same where what bytes hold in the end is not known.
-    ``extracted``: what was read, in numbers. ``not_judged``: what the verdict is not about, counted. ``ctas``: the
-    CTAs of the grid that were followed, () where all are the same. ``dependent``: accesses to global memory, and their
-    order with ``griddepcontrol``, of a kernel that waits for earlier ones or of which the launch says their use.
+    ``extracted``: what was read, in numbers. ``on_global``: what is said of global memory. ``not_judged``: what the
+    verdict is not about, counted. ``ctas``: the CTAs of the grid that were followed, () where all are the same.
+    ``dependent``: accesses to global memory, and their order with ``griddepcontrol``, of a kernel that waits for
+    earlier ones or of which the launch says their use.
     """
 
     stopped: tuple[str, ...] = ()
@@ -223,6 +226,7 @@ class Coverage:
     fences: tuple[str, ...] = ()
     reductions: tuple[str, ...] = ()
     extracted: tuple[str, ...] = ()
+    on_global: tuple[str, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
     ctas: tuple[int, ...] = ()
     dependent: tuple[LaunchEvent, ...] = ()

@@ -51,6 +51,7 @@ class FaultKind(Enum):
     ILLEGAL_OPERAND = "an operand that PTX does not allow"
     # of its order with other kernels
     BEFORE_GRID_WAIT = "global memory is accessed before griddepcontrol.wait"
+    GLOBAL_RACE = "CTAs access the same bytes of global memory in any order, and one of them writes"
     # of the memory model: what no machine of one memory shows (docs/memory-order.md)
     MISSING_PROXY_FENCE = "no fence.proxy.async between an ordinary write and the later asynchronous access"
     READ_NOT_FENCED = "no fence.proxy.async between a read and the later write through the other proxy"

@@ -216,7 +216,7 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
     """
     cluster = words.cluster
     shared = {at for stream in cluster.recorder.streams for at in stream.positions}
-    kinds = (_on_global(each, shared) for each in words.kernel.function.body)
+    kinds = (kind_on_global(each, shared) for each in words.kernel.function.body)
     found = Counter(kind for kind in kinds if kind is not None)
     body = words.kernel.function.body
     launches = [each for each in body if each.opcode == "griddepcontrol" and not (of_launches and each.has("wait"))]
@@ -232,7 +232,7 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
         yield never_wrapped([names[place] for place in once], names.values())
 
 
-def _on_global(each: Instruction, shared: Collection[int]) -> NotJudgedKind | None:
+def kind_on_global(each: Instruction, shared: Collection[int] = ()) -> NotJudgedKind | None:
     """What an instruction does to global memory, None if nothing; ``shared``: positions whose address is shared."""
     spaces = [name for name in (part.partition("::")[0] for part in each.modifiers) if name in _SPACES]
     if each.opcode == "tensormap" or any(part.startswith("tensormap") for part in each.modifiers[1:2]):

@@ -52,6 +52,7 @@ class Extraction:
     repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
     launch_control: int | None = None
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
+    equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
 
     @cached_property
     def timed(self) -> Program:
@@ -177,5 +178,6 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited
     return Extraction(
-        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given, words
+        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given, words,
+        frozenset(cluster.notes.equal_stores),
     )  # fmt: skip

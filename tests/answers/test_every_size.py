@@ -33,9 +33,11 @@ from tests.support.small_ptx import text_of
 TILES = " add.u32 %r30, %r22, 3;\n shr.u32 %r30, %r30, 2;\n"
 
 
-def ring(folder: Path, more: str = "", each: str = "", **chosen: object) -> Target:
+def ring(folder: Path, more: str = "", each: str = "", ctas: int = 4, **chosen: object) -> Target:
     """A ring that loads and takes as many tiles as n has, or what ``more`` makes of it; ``each``: in each iteration."""
-    text, launch = ring_of_cta(TILES + more, (4, 1, 1), n=5, **{"trips": 30, "other": 30, "most": 0x7FFFFFFF, **chosen})
+    text, launch = ring_of_cta(
+        TILES + more, (ctas, 1, 1), n=5, **{"trips": 30, "other": 30, "most": 0x7FFFFFFF, **chosen}
+    )
     text = text.replace("loop:\n", f"loop:\n{each}", 1)
     n, table = launch.parameters
     launch = replace(launch, parameters=(n._replace(name="n"), table))
@@ -73,7 +75,7 @@ def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> Non
 def test_a_count_in_global_memory_is_not_shown_to_repeat(tmp_path: Path) -> None:
     """What a lap leaves there is another word each time; of the count in a register it is shown."""
     count = "ld.global.u32 %r54, [%rd1+64]", "add.u32 %r59, %r54, 1", "st.global.u32 [%rd1+64], %r59"
-    report = checked(ring(tmp_path, each="".join(f" @!%p1 {each};\n" for each in count)), "n")
+    report = checked(ring(tmp_path, each="".join(f" @!%p1 {each};\n" for each in count), ctas=1), "n")
     assert [(each.is_every, each.why) for each in report.ranges] == [(False, Stop.NOT_SHOWN)]
     assert (report.verdict, report.conclusion) == (Verdict.PROVED, Conclusion.UNKNOWN)
     right = checked(ring(tmp_path), "n")

@@ -20,7 +20,7 @@ from pipesim.report.findings.brief import brief_of
 from pipesim.targets import Target, find, target_of
 from tests.support.report_examples import assert_short
 from tests.support.small_programs import build
-from tests.support.small_ptx import SET_UP, program_of
+from tests.support.small_ptx import SET_UP, kernel_target
 
 #: What is offered for the example of a kind, without places; of a warning words of its note.
 CASES = {
@@ -57,6 +57,7 @@ CASES = {
         "execute griddepcontrol.wait before it, in the same thread or in one that it waits for, or give the buffer "
         '"earlier": "none" in the launch file if no earlier kernel uses it'
     ),
+    "global_race": "",
     "wgmma_fence": "execute wgmma.fence before it, after that access",
     "read_before_wait": "",
     "illegal_operand": "use one of 0 to 15",
@@ -76,7 +77,8 @@ CASES = {
 #: Kinds whose wrong example has the same operations as the right one, in the same order: other bytes, or what a flat
 #: program does not have.
 SAME_OPERATIONS = {
-    *("uninitialised_read", "lanes_apart", "tensor_allocation", "illegal_operand", "wgmma_fence", "before_grid_wait")
+    *("uninitialised_read", "lanes_apart", "tensor_allocation", "illegal_operand", "wgmma_fence", "before_grid_wait"),
+    "global_race",
 }
 FINDINGS = [kind for kind in KINDS if not kind.warns]
 WARNINGS = [kind for kind in KINDS if kind.warns]
@@ -92,7 +94,7 @@ def target(kind: FindingKind, folder: Path, *, right: bool) -> Target:
             return target_of(build(*(flat.right if right else flat.wrong).splitlines(), smem_bytes=64))
         case PtxExample() as ptx:
             text = SET_UP.format(first=64, count=1) + (ptx.right if right else ptx.wrong)
-            return target_of(program_of(text, ptx.warps))
+            return kernel_target(text, ptx.warps, ptx.ctas)
 
 
 @pytest.fixture(scope="module")

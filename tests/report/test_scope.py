@@ -28,8 +28,9 @@ from pipesim.report.sentences.check import ctas_words, scope_lines, scope_words
 
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (
-    "for every CTA, at these parameters; assuming that reads complete before the arrive that follows them "
-    "(--strict-proxies, 1); not judged: 1 store to global memory, 1 load of global memory"
+    "for every CTA, at these parameters; global memory: disjoint across 2 CTAs; assuming that reads complete before "
+    "the arrive that follows them (--strict-proxies, 1) and that pointers and tensor maps of the launch lead to "
+    "different memory (--strict-buffers, 1); not judged: nothing"
 )
 
 
@@ -40,7 +41,7 @@ def report(strict: tuple[str, ...] | bool = ()) -> CheckReport:
 def test_the_verdict_of_a_kernel_has_three_parts() -> None:
     made = report()
     assert (made.verdict, scope_words(made)) == (Verdict.PROVED, SAID)
-    assert made.scope.counted() == {Assumption.PROXIES: 1}
+    assert made.scope.counted() == {Assumption.PROXIES: 1, Assumption.BUFFERS: 1}
 
 
 def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved() -> None:
@@ -68,18 +69,16 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
     scope = json.loads(capsys.readouterr().out)["report"]["scope"]
     assert (scope["ctas"], scope["grid"]) == ([], 2)
     assert [(each["name"], each["switch"], each["count"]) for each in scope["assumptions"]] == [
-        ("proxies", "--strict-proxies", 1)
+        ("proxies", "--strict-proxies", 1),
+        ("buffers", "--strict-buffers", 1),
     ]
-    assert [(each["kind"], each["count"]) for each in scope["not_judged"]] == [
-        ("global_stores", 1),
-        ("global_loads", 1),
-    ]
+    assert (scope["on_global"], scope["not_judged"]) == (["disjoint across 2 CTAs"], [])
     (verdict,) = json.loads(written.read_text("ascii"))["runs"][0]["properties"]["verdicts"].values()
     assert (verdict["verdict"], verdict["ctas"], verdict["grid"]) == ("proved", [], 2)
-    assert [each["name"] for each in verdict["assuming"]] == ["proxies"]
+    assert [each["name"] for each in verdict["assuming"]] == ["proxies", "buffers"]
     assert main(["check", KERNEL, "--quick", "--format", "junit"]) == 0
     found = fromstring(capsys.readouterr().out).iter("property")
-    assert [each.get("name") for each in found] == ["for", "assuming", "not judged"]
+    assert [each.get("name") for each in found] == ["for", "global memory", "assuming", "not judged"]
 
 
 def test_which_ctas_were_followed() -> None:
@@ -93,7 +92,9 @@ def test_no_sentence_is_longer_than_two_lines_and_names_are_few() -> None:
     names = (*(f"full[{n}]" for n in range(16)), "row.cu:3[0]", "row.cu:3[2]", "order.group0", "last", "late")
     ring = NotJudged(NotJudgedKind.NEVER_WRAPPED, len(names), names)
     every = tuple(Assumed(kind, "here") for kind in Assumption)
-    made = replace(made, scope=replace(made.scope, assuming=every, not_judged=(*made.scope.not_judged, ring)))
+    made = replace(
+        made, scope=replace(made.scope, assuming=every, not_judged=(NotJudged(NotJudgedKind.LEFT_OUT, 2), ring))
+    )
     lines = scope_lines(f"unknown: {', '.join(names)}; give {' '.join(names)}", ", ", made, 100, "x ")
     assert max(map(len, lines)) <= 100
     deep = [len(line) - len(line.lstrip()) for line in lines]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipesim.model.ops import describe
 from pipesim.model.program import Program
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.extract import Extraction, extract
-from pipesim.ptx.launch.values import Content, Launch, Number, Parameter
+from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
+from pipesim.targets import Target, target_of
 
 _HEAD = """.version 8.6
 .target {target}
@@ -70,6 +72,15 @@ def extraction_of(
     shape = (cluster, 1, 1)
     launch = Launch("kernel", shape, (32 * warps, 1, 1), shape, parameters=given)
     return extract(read_module(text_of(body, params, target), "small.ptx"), launch, limits)
+
+
+def kernel_target(body: str, warps: int = 2, ctas: int = 1) -> Target:
+    """That kernel as what is checked: of several CTAs, each a cluster, with a pointer ``out``."""
+    if ctas == 1:
+        return target_of(program_of(body, warps))
+    launch = Launch("kernel", (ctas, 1, 1), (32 * warps, 1, 1), parameters=(Parameter("out", Pointer()),))
+    made = extract(read_module(text_of(body, ".param .u64 out"), "small.ptx"), launch)
+    return replace(target_of(made.program), kernel=made)
 
 
 def word(value: int | None) -> Content:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, broken, completed, covered, holds
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.emit.names import source_of
-from pipesim.ptx.extract import Extraction
+from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
@@ -50,21 +50,45 @@ class CtaKind:
     settings: Mapping[str, int] = field(default_factory=dict)
 
 
-class EveryCta:
+class Followed(Protocol):
+    """What one cluster does, as far as it was followed."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, with its launch."""
+
+    @property
+    def inputs(self) -> FreeInputs:
+        """Under which conditions others do the same."""
+
+    @property
+    def instructions(self) -> int:
+        """That were followed."""
+
+    def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> Self:
+        """What the cluster of another CTA does, with these contents of free arrays."""
+
+
+Run = TypeVar("Run", bound=Followed)
+
+
+class EveryCta(Generic[Run]):
     """The kinds of clusters of a launch of which one was read; iterating gives one of each other kind, as it was read.
 
     Where the launch names a CTA, of its cluster alone. ``looked_at``: the number of clusters, from the first on, that
     all are of one of the kinds. ``undecided``: an element of which it was not found whether other contents are left.
-    ``any_tiles``: whichever tiles are handed out; this is looked at only if it is ``asked``.
+    ``any_tiles``: whichever tiles are handed out; this is looked at only if it is ``asked``. ``most`` kinds are looked
+    at, and as long as not more ``instructions`` were followed.
     """
 
-    def __init__(self, first: Extraction, *, asked: bool = True) -> None:
+    def __init__(self, first: Run, *, asked: bool = True, most: int = 0, instructions: int = 0) -> None:
         launch = first.kernel.launch
         self._grid, self._cluster = launch.grid, launch.cluster
         self._names = [launch.place_name(axis) for axis in range(3)]
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self._shape: Shape = (x, y, z)
-        self._most, self._asked = MOST_KINDS, asked
+        self._most, self._asked = most or MOST_KINDS, asked
+        self._most_instructions = instructions or _MOST_INSTRUCTIONS
         self._held = True  # the tiles that are handed out are the usual ones
         self.any_tiles = False
         at = [a // c for a, c in zip(launch.first_cta, launch.cluster, strict=True)]
@@ -83,7 +107,7 @@ class EveryCta:
         """Whether every cluster is of one of the kinds, whatever free arrays hold."""
         return self.looked_at == self.clusters
 
-    def __iter__(self) -> Iterator[Extraction]:
+    def __iter__(self) -> Iterator[Run]:
         yield from self._cover()
         runs = [kind.inputs for kind in self.kinds]
         self.any_tiles = self.complete and not any(HANDED_OUT in arrays_of(inputs) for inputs in runs)
@@ -92,7 +116,7 @@ class EveryCta:
             yield from self._cover()
             self.any_tiles, self.looked_at, self.undecided = self.complete, self.clusters, ""
 
-    def _cover(self) -> Iterator[Extraction]:
+    def _cover(self) -> Iterator[Run]:
         if not self.kinds[0].inputs.conditions:  # it does the same in every place
             self.looked_at = self.clusters
             self.kinds[0] = replace(self.kinds[0], clusters=self.clusters)
@@ -113,7 +137,7 @@ class EveryCta:
                 if found is None:
                     break
                 self.looked_at = int(left[0])
-                if len(self.kinds) == self._most or self._spent > _MOST_INSTRUCTIONS:
+                if len(self.kinds) == self._most or self._spent > self._most_instructions:
                     return
                 made = self._follow(*found)
                 left = self._take(-1, left)
@@ -177,7 +201,7 @@ class EveryCta:
         i, j, k = (place * size for place, size in zip(at, self._cluster, strict=True))
         return (k * self._grid[1] + j) * self._grid[0] + i
 
-    def _follow(self, cluster: int, chosen: Mapping[Word, int]) -> Extraction:
+    def _follow(self, cluster: int, chosen: Mapping[Word, int]) -> Run:
         import numpy as np
 
         arrays = self.arrays
@@ -203,6 +227,17 @@ class EveryCta:
         self.kinds.append(CtaKind(cta, made.inputs, made.instructions, 0, words, line, chosen_values, settings))
         self.arrays = made.inputs.arrays | self.arrays
         return made
+
+    def clusters_of_kinds(self) -> list[np.ndarray]:
+        """Of each kind the numbers of its clusters, with the usual contents."""
+        import numpy as np
+
+        left, found = np.arange(self._start, self.looked_at, dtype=np.int64), []
+        for kind in self.kinds:
+            mine = covered(kind.inputs, self.places(left), self._usual) if kind.inputs.conditions else left == left
+            found.append(left[mine])
+            left = left[~mine]
+        return found
 
     def all_places(self) -> dict[str, np.ndarray]:
         """The free inputs of all clusters."""

@@ -26,7 +26,7 @@ class _Looked:
     """The CTAs with one choice of policies: their kinds, and of each kind the hash of what its CTAs do."""
 
     policies: dict[str, int]
-    every: EveryCta
+    every: EveryCta[Extraction]
     shapes: list[int]
     tiles: int  #: that are handed out
 

@@ -125,7 +125,7 @@ class VerdictScope:
     kernel was checked, where other CTAs may leave it fewer tiles. ``contents``: the free arrays, with the values that
     each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to this many;
     -1: in all that were looked at, None: they are not free. ``together``: how many CTAs were looked at that talk by
-    these ``words`` of global memory.
+    these ``words`` of global memory. ``on_global``: what is said of global memory.
     """
 
     grid: int = 1
@@ -138,6 +138,7 @@ class VerdictScope:
     any_tiles: int | None = None
     together: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    on_global: tuple[str, ...] = ()
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""
@@ -187,6 +188,7 @@ def scope_of(
         assuming=tuple(sorted(made, key=lambda each: _ORDER[each.kind])),
         not_judged=(*coverage.not_judged, *described),
         policies=policies or {},
+        on_global=coverage.on_global,
     )
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emit.record import Place, Range, StreamRecorder
+from pipesim.ptx.emulate.global_accesses import AccessKind, kind_of, lanes_of_address
 from pipesim.ptx.emulate.lanes_apart import LanesApart
-from pipesim.ptx.emulate.memory import Items, merge_ranges
+from pipesim.ptx.emulate.memory import Items, merge_ranges, runs
 from pipesim.ptx.emulate.stop import Notes
+from pipesim.ptx.emulate.values import Value
+from pipesim.ptx.text.instruction import Instruction
 
 Where = tuple[Space, int]
 _MBARRIER_BYTES = 8
@@ -48,6 +51,10 @@ class RecordingCluster(Protocol):
     notes: Notes
     barriers: dict[Place, BarrierState]
     stored_by: dict[object, int]
+
+    @property
+    def operations(self) -> Sequence[Range]:
+        """Bytes of global memory, sorted, whose accesses are operations of the program."""
 
     def item(self, value: object = None) -> int:
         """A number for what a range of bytes holds."""
@@ -206,6 +213,45 @@ def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, whe
     if owner != warp.agent:
         cluster.notes.equal_stores.add(at)
     return cluster.item(key)
+
+
+def access_global(
+    cluster: RecordingCluster, warp: AccessingWarp, each: Instruction, address: Value, size: int
+) -> None:  # fmt: skip
+    """An access of global memory as an operation, as far as it is one of the bytes that are operations.
+
+    What a bulk copy writes is complete when its group is; that it waits for its source alone is no operation then.
+    """
+    found = [int.__int__(one) for one in lanes_of_address(address, warp.mask)]
+    ranges = [
+        (max(first, low) - GLOBAL_BASE, min(end, high) - GLOBAL_BASE)
+        for first, end in runs(found, size) if found
+        for low, high in cluster.operations
+        if first < high and low < end
+    ]  # fmt: skip
+    if not ranges:
+        return
+    where, kind = (Space.GLOBAL, 0), kind_of(each.opcode, each.modifiers)
+    if warp.pending.position != each.position or kind not in (AccessKind.LOAD, AccessKind.STORE):
+        flush(cluster, warp)
+    if kind in (AccessKind.LOAD, AccessKind.ASYNC_LOAD):
+        read(cluster, warp, where, ranges, each.position)
+        return
+    if kind is AccessKind.STORE:
+        write(cluster, warp, where, ranges, [first for first, _ in ranges], None, each.position)
+        return
+    for first, end in ranges:
+        if kind is AccessKind.ATOMIC:
+            write(cluster, warp, where, [(first, end)], [first], ("atomic",), each.position)
+            flush(cluster, warp)
+            continue
+        item = cluster.item(("reduced",) if kind.is_atomic else None)
+        cluster.items_of(*where).store(first, end, item)
+        access = cluster.recorder.access(Space.GLOBAL, 0, first, end - first)
+        cluster.recorder.add(warp.agent, each.position, Op.TRANSFER_WRITE, Engine.BULK, access, end - first, item)
+
+
+GLOBAL_BASE = 1 << 40  #: of global memory as a space of the program
 
 
 def _is_barrier(cluster: RecordingCluster, cta: int, first: int, end: int) -> bool:

@@ -7,7 +7,7 @@ recorded; whether it does the same in every schedule is the proof's question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -18,8 +18,8 @@ from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, PARITY_TRIES
 from pipesim.model.ops import Op, Space, operand
-from pipesim.ptx.emit.record import FirstParities, Place, StreamRecorder, WaysDiffer
-from pipesim.ptx.emulate.accesses import flush, read, write
+from pipesim.ptx.emit.record import FirstParities, Place, Range, StreamRecorder, WaysDiffer
+from pipesim.ptx.emulate.accesses import access_global, flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
@@ -165,6 +165,7 @@ class Cluster:
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
         self.misaligned: Mapping[int, str] = {}  #: copies whose address in global memory PTX does not allow
         self.global_accesses = GlobalAccesses(self.recorder) if code.on_global else None
+        self._global_items = Items()
         self._items = 0
         self._interned: dict[object, int] = {}
         self.warps: list[EmulatedWarp] = []
@@ -338,6 +339,8 @@ class Cluster:
 
     def items_of(self, space: Space, cta: int) -> Items:
         """The items of a memory."""
+        if space == Space.GLOBAL:
+            return self._global_items
         return self.tensor[cta] if space == Space.TENSOR else self.items[cta]
 
     def lanes_ended(self, warp: DividedWarp) -> None:
@@ -423,6 +426,13 @@ class Cluster:
             sure = not warp.maybe and not warp.has_two_ways
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             self.launch_events.access(warp, each, address, sure=sure)
+            if self.operations:
+                access_global(self, warp, each, address, size)
+
+    @property
+    def operations(self) -> Sequence[Range]:
+        """Bytes of global memory, sorted, whose accesses are operations of the program."""
+        return self.code.global_operations
 
     def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
         """It is not known whether and how often a warp accesses global memory at these positions."""

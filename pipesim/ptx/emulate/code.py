@@ -155,6 +155,9 @@ class Code:
         self.regions = regions
         self.kept, self.opaque, self.valued = part.kept, part.opaque, part.valued
         self.on_global, self.untracked = part.on_global, part.untracked
+        self.global_operations: tuple[
+            tuple[int, int], ...
+        ] = ()  #: bytes of global memory whose accesses are operations
         self.wanted = part.wanted
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
         self._writes = regions.uses.writes

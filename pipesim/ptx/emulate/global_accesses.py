@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emit.record import Range, StreamRecorder
-from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, WINDOW
+from pipesim.ptx.emulate.addresses import LOCAL_WINDOW_END, WINDOW
 from pipesim.ptx.emulate.memory import merge_ranges, runs
 from pipesim.ptx.emulate.values import FULL, Leaf, PerLane, Ramp, Unknown, Value, integers, lanes_in
 from pipesim.ptx.free.forms import Form, Terms
@@ -109,6 +109,12 @@ class GlobalAccess:
     box: tuple[int, ...] = ()
 
 
+def lanes_of_address(address: Value, mask: int) -> list[int]:
+    """The addresses of the lanes of ``mask`` that are known, and in no other memory than global."""
+    lanes = [address.each[lane] for lane in lanes_in(mask)] if isinstance(address, PerLane) else [address]
+    return [one for one in lanes if isinstance(one, int) and not WINDOW <= int.__int__(one) < LOCAL_WINDOW_END]
+
+
 _Key = tuple[int, int, int, AccessKind, bool, Terms]
 
 
@@ -154,7 +160,7 @@ class GlobalAccesses:
             if not isinstance(one, int):
                 leaf = one.leaf if isinstance(one, Unknown) else None
                 self.leave_open((each.position,), leaf)
-            elif not WINDOW <= int.__int__(one) < LOCAL_WINDOW + (1 << 32):
+            elif not WINDOW <= int.__int__(one) < LOCAL_WINDOW_END:
                 form = form_of(one)
                 found.setdefault(form.terms, []).append(form.constant)
         for terms, starts in found.items():

@@ -240,6 +240,11 @@ class Image:
         """The tensor map at an address, None if none is known there."""
         return self._maps.get(address)
 
+    def memory_at(self, address: int) -> tuple[int, str] | None:
+        """The first address of the memory of the launch that an address is in, and its name; None outside of all."""
+        region = self._region(address)
+        return None if region is None else (region.base, region.label)
+
     def describe(self, address: int) -> str:
         """An address in words: ``byte 16 behind parameter 3 (tiles)``; "" if it is in no memory of the launch."""
         region = self._region(address)

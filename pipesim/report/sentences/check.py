@@ -185,7 +185,7 @@ def scope_words(report: CheckReport) -> str:
 
 
 def scope_parts(report: CheckReport) -> dict[str, str]:
-    """The three parts by their names."""
+    """The parts by their names: three, and what is said of global memory."""
     return {name: _joined(name, clauses) for name, clauses in _clauses(report).items()}
 
 
@@ -219,6 +219,7 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
             *_policies(report.scope),
             *_together(report.scope),
         ],
+        **({"global memory": list(report.scope.on_global)} if report.scope.on_global else {}),
         "assuming": _assuming(report.scope) or ["nothing"],
         "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
     }
@@ -271,7 +272,7 @@ def _joined(name: str, clauses: Sequence[str]) -> str:
 
 
 def _part_words(name: str, said: str) -> str:
-    return f"{name}{':' if name == 'not judged' else ''} {said}"
+    return f"{name}{'' if name in ('for', 'assuming') else ':'} {said}"
 
 
 def _not_both(together: ProvedTogether | None) -> str:

@@ -47,6 +47,8 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
             _commit(cluster, warp, step, engine)
         if not bulk:
             warp.exchanges.copied(warp.mask, groups, warp.way)
+        if each.has("read") and cluster.operations:
+            return  # which leaves what they write incomplete
         if warp.groups[engine].wait(warp.mask, groups):
             record(cluster, warp, each.position, Op.WAIT_GROUP, engine, groups)
     elif each.has("prefetch"):
@@ -123,7 +125,10 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         if size:
             if cluster.global_accesses is not None:
                 cluster.on_global(warp, each, of_lane(step.get(0, warp), lane), size)
-            _read_shared(cluster, warp, step, 1, lane, size)
+            if not cluster.operations:
+                _read_shared(cluster, warp, step, 1, lane, size)
+            else:
+                warp.groups[Engine.BULK].issue(1 << lane)
 
 
 def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: int, source: Value) -> None:

@@ -1,0 +1,367 @@
+"""Whether two clusters of a launch can meet in global memory: what is sure to, what may, and what cannot be said.
+
+Two accesses by different clusters to the same bytes, of which one writes, are a race unless both are atomic, or
+something orders them: in a kernel in which no cluster looks at what others do, nothing does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, completed
+from pipesim.answers.every_cta.kinds import EveryCta
+from pipesim.answers.global_memory.memories import Chosen, Kinds, MappedMemory, Memory, PointedMemory
+from pipesim.answers.global_memory.reading import MOST_INSTRUCTIONS, GlobalReading, read_global
+from pipesim.answers.global_memory.spans import (
+    ContestedBytes,
+    Spans,
+    TooManyError,
+    contested,
+    met_by_any,
+    met_by_each_other,
+    met_by_others,
+)
+from pipesim.model.ops import Order
+from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
+from pipesim.ptx.emulation import Kernel, on_global_memory
+from pipesim.ptx.flow.opcodes import may_touch_global
+from pipesim.ptx.flow.slice import ParameterPlaces
+from pipesim.ptx.free.forms import Form, Terms, bounds
+from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.launch.values import HANDED_OUT
+from pipesim.ptx.text.instruction import Float, Immediate, Instruction, Operand, TensorAddress, parts_of
+
+_MOST_KINDS = 24  #: of clusters that are followed
+
+
+class AccessRole(Enum):
+    """What an access is to those of other clusters."""
+
+    WRITE = 0
+    STRONG_WRITE = 1  #: atomics and stores with an order: any number of them may meet, and strong reads
+    READ = 2
+    STRONG_READ = 3
+
+
+@dataclass(frozen=True)
+class GlobalRace:
+    """Two clusters access the same bytes: the positions of both accesses, and the numbers of both CTAs in the grid.
+
+    The first one writes, which this ``agent`` of its cluster does; ``what`` are the bytes, in words.
+    """
+
+    position: int
+    other: int
+    cta: int
+    other_cta: int
+    what: str
+    both_write: bool
+    agent: int
+
+
+@dataclass(frozen=True)
+class MeetingInside:
+    """Bytes that several warps of one cluster access, the cluster of this CTA; ``positions`` of what accesses them.
+
+    They are in the memory of this ``name`` at address ``base``. ``everywhere``: in all clusters that do the same it is
+    the same.
+    """
+
+    cta: int
+    name: str
+    base: int
+    ranges: tuple[tuple[int, int], ...]
+    positions: frozenset[int]
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class GridMemory:
+    """What is known of what the clusters of a launch do to global memory.
+
+    ``left_open``: by position, why it is not judged. ``equal``: stores of one constant by several clusters to the same
+    bytes. ``apart``: whether several memories are accessed, one of them written, which are taken to be different.
+    ``inside``: what a schedule of one cluster has to order. ``cut``: why nothing is judged that is not in ``races``, ""
+    if it is.
+    """
+
+    ctas: int
+    races: tuple[GlobalRace, ...] = ()
+    left_open: Mapping[int, str] = field(default_factory=dict)
+    equal: frozenset[int] = frozenset()
+    inside: tuple[MeetingInside, ...] = ()
+    apart: bool = False
+    cut: str = ""
+
+    def with_left_open(self, positions: Iterable[int], why: str) -> GridMemory:
+        """With more that is not judged."""
+        return replace(self, left_open={**dict.fromkeys(positions, why), **self.left_open})
+
+
+DATA = "data decides where"
+ORDER = "other CTAs may access the same bytes, and what orders it is not followed"
+MAYBE = "it may not happen"
+MANY = "too many places"
+INSIDE = "other warps access the same bytes, and what orders it is not followed"
+
+
+def judge(kernel: Kernel) -> GridMemory:
+    """What CTAs of a kernel do to the same bytes of global memory."""
+    first = read_global(on_global_memory(kernel))
+    every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=MOST_INSTRUCTIONS)
+    readings = [first, *every]
+    cut = next((each.cut for each in readings if each.cut), "" if every.complete else "CTAs do too many things")
+    if {name for each in readings for name in arrays_of(each.inputs)} - {HANDED_OUT}:
+        return GridMemory(every.clusters, cut="contents decide")
+    return _Judge(kernel, every, readings).judge(cut)
+
+
+class _Judge:
+    """One judgement: the memories with their accesses, compared one by one."""
+
+    def __init__(self, kernel: Kernel, every: EveryCta[GlobalReading], readings: Sequence[GlobalReading]) -> None:
+        self._body, self._every, self._readings = kernel.function.body, every, readings
+        self._races: list[GlobalRace] = []
+        self._left_open: dict[int, str] = {}
+        self._equal: set[int] = set()
+        self._inside: list[MeetingInside] = []
+        self._launch, clusters = kernel.launch, every.clusters_of_kinds()
+        inputs = readings[0].inputs
+        self._kinds = Kinds(clusters, [Evaluation(completed(inputs, every.places(each))) for each in clusters])
+        self._image = readings[0].image
+        self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
+        self._memories: dict[int, Memory] = {}
+        uses = kernel.code.regions.uses
+        read = {name for names in uses.reads for name in names}
+        read |= {each.guard.register for each in self._body if each.guard is not None}
+        looking = (each for each in self._body if each.opcode == "call" or read & {*uses.writes[each.position]})
+        self._looks = any(map(_looks_at_others, looking)) or any(each.unread for each in readings)
+
+    def judge(self, cut: str) -> GridMemory:
+        """Find what meets."""
+        for n, reading in enumerate(self._readings):
+            if len(self._kinds.clusters[n]):
+                for access in reading.accesses:
+                    self._enter(n, access)
+                self._leave_open(reading.left_open, DATA)
+        written = {key for key, memory in self._memories.items() if any(a.kind.writes for _, a in memory.accesses)}
+        where: dict[int, int | None] = {position: self._static_memory(position) for position in self._left_open}
+        apart = bool(written) and len({*self._memories, *where.values()}) > 1
+        may_write = written | {where[position] for position in where if self._writes(position)}
+        for position, key in where.items():  # what the kernel never writes may be read anywhere
+            if not self._writes(position) and key is not None and may_write.isdisjoint((None, key)):
+                del self._left_open[position]
+        for key in written:
+            self._compare(self._memories[key])
+            self._look_inside(self._memories[key])
+        x, y, z = self._launch.cluster
+        made = GridMemory(self._every.clusters * x * y * z, tuple(self._races), self._left_open, apart=apart, cut=cut)
+        return replace(made, equal=frozenset(self._equal), inside=tuple(self._inside))
+
+    def _leave_open(self, positions: Iterable[int], why: str) -> None:
+        for position in positions:
+            self._left_open.setdefault(position, why)
+
+    # memories
+
+    def _enter(self, kind: int, access: GlobalAccess) -> None:
+        forms = (Form(0, access.terms), *access.corner)
+        memory = None
+        if not any(form.in_memory for form in forms):
+            memory = self._bytes(kind, access) if access.map is None else self._tensor(access, access.map)
+        if memory is None:
+            self._leave_open((access.position,), DATA)
+        else:
+            memory.accesses.append((kind, access))
+
+    def _tensor(self, access: GlobalAccess, address: Form) -> Memory | None:
+        given = self._image.tensor_map(address.constant) if not address.terms else None
+        if given is None or not access.box:
+            return None
+        name = self._image.place_of_map(address.constant)[0].partition(",")[0]
+        return self._memories.setdefault(address.constant, MappedMemory(name, access.box, given.dims))
+
+    def _bytes(self, kind: int, access: GlobalAccess) -> Memory | None:
+        form = Form(0, access.terms)
+        low, high = bounds(form)
+        first, last = access.ranges[0][0], access.ranges[-1][1] - 1
+        found, end = self._image.memory_at(low + first), self._image.memory_at(high + last)
+        if found is None or found != end:
+            values = self._kinds.values(kind, form, None)[1]
+            found = self._image.memory_at(int(values.min()) + first)
+            end = self._image.memory_at(int(values.max()) + last)
+        if found is None or found != end:
+            return None
+        return self._memories.setdefault(found[0], PointedMemory(found[1], found[0]))
+
+    def _static_memory(self, position: int) -> int | None:
+        """The memory that an instruction accesses as far as its text says it; None if it does not."""
+        each = self._body[position]
+        for operand in each.operands:
+            if isinstance(operand, TensorAddress):
+                offset = self._places.parameter(operand.map)
+                return None if offset is None else PARAMETERS + offset
+        pointer = self._places.pointer(each.operands[0 if self._writes(position) and each.opcode != "atom" else 1])
+        value = self._image.parameter(pointer, 8) if pointer >= 0 else None
+        found = None if value is None else self._image.memory_at(value)
+        return None if found is None else found[0]
+
+    def _writes(self, position: int) -> bool:
+        return kind_of(self._body[position].opcode, self._body[position].modifiers).writes
+
+    # comparison
+
+    def _compare(self, memory: Memory) -> None:
+        """Find what meets in one memory."""
+        equal: set[int] = set()
+        try:
+            if isinstance(memory, MappedMemory):
+                memory.number(self._kinds)
+            while (met := self._meeting(memory, memory.accesses, equal)) is not None:
+                one, other, met = self._who(memory, met, equal)
+                if one.position != other.position or one.position in equal or not _is_constant(self._body, one):
+                    break
+                equal.add(one.position)
+            self._equal |= equal
+            if met is None:
+                return
+            if not (one.sure and other.sure):  # there may be another one that is
+                met = self._meeting(memory, [each for each in memory.accesses if each[1].sure], equal)
+                one, other, met = (one, other, None) if met is None else self._who(memory, met, equal)
+        except TooManyError:
+            self._leave_open((each.position for _, each in memory.accesses), MANY)
+            return
+        if met is None or self._looks or not memory.exact or not (one.sure and other.sure):
+            why = ORDER if self._looks else MAYBE
+            self._leave_open((each.position for _, each in memory.accesses), why)
+            return
+        ctas = self._cta(met.one, one), self._cta(met.other, other)
+        words = memory.in_words(met.low, met.high)
+        self._races.append(GlobalRace(one.position, other.position, *ctas, words, other.kind.writes, one.agent))
+
+    def _look_inside(self, memory: Memory) -> None:
+        """What warps of one cluster access alike in one memory."""
+        for kind in range(len(self._kinds.clusters)):
+            mine = [each for each in memory.accesses if each[0] == kind]
+            agents = defaultdict(list)
+            for each in mine:
+                agents[each[1].agent].append(each)
+            if len(agents) < 2:
+                continue
+            alike = isinstance(memory, PointedMemory) and self._move_together(
+                kind, {access.terms for _, access in mine}
+            )
+            only = int(self._kinds.clusters[kind][0]) if alike else None
+            try:
+                met = contested([self._of_agent(memory, chosen, only) for chosen in agents.values()])
+            except TooManyError:
+                self._leave_open((access.position for _, access in mine), MANY)
+                continue
+            if not met:
+                continue
+            cluster = int(met.owner[0])
+            there = met.take(met.owner == cluster)
+            ranges = tuple(zip(there.start.tolist(), there.end.tolist(), strict=True))
+            positions = frozenset(access.position for _, access in mine)
+            if not isinstance(memory, PointedMemory) or any(self._is_followed_not(access) for _, access in mine):
+                self._leave_open(positions, INSIDE)
+                continue
+            cta = self._every.first_cta_of(cluster)
+            self._inside.append(MeetingInside(cta, memory.name, memory.base, ranges, positions, alike))
+
+    def _move_together(self, kind: int, terms: Collection[Terms]) -> bool:
+        """Whether addresses of these terms are equally far from each other in all clusters of a kind."""
+        import numpy as np
+
+        first, *others = (np.asarray(self._kinds.evaluations[kind].sum(Form(0, each))) for each in terms)
+        return all(bool(np.all(each - first == (each - first).flat[0])) for each in others)
+
+    def _of_agent(self, memory: Memory, chosen: list[Chosen], only: int | None) -> tuple[Spans, Spans, Spans]:
+        writes = [each for each in chosen if each[1].kind.writes]
+        weak = [each for each in chosen if self._role(each[1], ()) not in _STRONG]
+        every, wrote, plain = (memory.spans(self._kinds, part, only) for part in (chosen, writes, weak))
+        return every, wrote, plain
+
+    def _is_followed_not(self, access: GlobalAccess) -> bool:
+        """Whether the order of an access is not that of an operation of a program."""
+        strong = self._role(access, ()) in _STRONG and not access.kind.is_atomic
+        return strong or access.kind is AccessKind.BULK_LOAD
+
+    def _meeting(self, memory: Memory, accesses: Sequence[Chosen], equal: Collection[int]) -> ContestedBytes | None:
+        """Two clusters whose accesses are a race unless something orders them; the first one writes."""
+
+        def of(*roles: AccessRole) -> Spans:
+            return memory.spans(self._kinds, [each for each in accesses if self._role(each[1], equal) in roles])
+
+        writes, strong = of(AccessRole.WRITE), of(AccessRole.STRONG_WRITE)
+        found = met_by_each_other(writes) if writes else None
+        found = found or met_by_others(writes, of(AccessRole.STRONG_WRITE, AccessRole.READ, AccessRole.STRONG_READ))
+        return found or met_by_any(strong, of(AccessRole.READ))
+
+    def _who(
+        self, memory: Memory, met: ContestedBytes, equal: Collection[int]
+    ) -> tuple[GlobalAccess, GlobalAccess, ContestedBytes]:  # fmt: skip
+        """The accesses of both clusters that meet, and where they do."""
+        for one, low, high in self._accessing(memory, met.one, met.low, met.high):
+            for other, begin, end in self._accessing(memory, met.other, low, high):
+                roles = {self._role(one, equal), self._role(other, equal)}
+                if self._role(one, equal) in _WRITES and not roles <= _STRONG:
+                    return one, other, ContestedBytes(met.one, met.other, begin, end)
+        raise TooManyError
+
+    def _accessing(
+        self, memory: Memory, cluster: int, low: int, high: int
+    ) -> Iterator[tuple[GlobalAccess, int, int]]:  # fmt: skip
+        """The accesses of a cluster to some bytes, each with those of them that it accesses first."""
+        kind = next(n for n, mine in enumerate(self._kinds.clusters) if cluster in mine)
+        for each in memory.accesses:
+            if each[0] == kind:
+                for start, end, _ in zip(*memory.spans(self._kinds, [each], cluster), strict=True):
+                    if start < high and end > low:
+                        yield each[1], max(int(start), low), min(int(end), high)
+
+    def _role(self, access: GlobalAccess, equal: Collection[int]) -> AccessRole:
+        strength = strength_of(self._body[access.position])
+        strong = strength.volatile or strength.order is not Order.DEFAULT or access.kind.is_atomic
+        if access.kind.writes:
+            return AccessRole.STRONG_WRITE if strong or access.position in equal else AccessRole.WRITE
+        return AccessRole.STRONG_READ if strong else AccessRole.READ
+
+    def _cta(self, cluster: int, access: GlobalAccess) -> int:
+        """The number in the grid of the CTA of a cluster that makes an access."""
+        kind = next(n for n, mine in enumerate(self._kinds.clusters) if cluster in mine)
+        rank, (x, y, _) = self._readings[kind].ranks[access.agent], self._launch.cluster
+        gx, gy, _ = self._launch.grid
+        return self._every.first_cta_of(cluster) + rank % x + gx * (rank // x % y + gy * (rank // (x * y)))
+
+
+_WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE)
+_STRONG = {AccessRole.STRONG_WRITE, AccessRole.STRONG_READ}
+
+
+def _looks_at_others(each: Instruction) -> bool:
+    """Whether a thread may learn by it how far another CTA is."""
+    if each.opcode in ("call", "multimem"):
+        return True
+    return may_touch_global(each) and (each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*_ASKING)))
+
+
+_ASKING = ("volatile", "relaxed", "acquire", "mmio")
+
+
+def _is_constant(body: Sequence[Instruction], access: GlobalAccess) -> bool:
+    """Whether a store has the same value whoever executes it."""
+    each = body[access.position]
+    if each.opcode != "st":
+        return False
+    values = parts_of(each.operands[1]) or each.operands[1:2]
+    return all(isinstance(value, Immediate | Float) or _moved(body, value) for value in values)
+
+
+def _moved(body: Sequence[Instruction], value: Operand) -> bool:
+    """Whether one ``mov`` of a number is all that writes a register."""
+    writers = [each for each in body if value in each.operands[:1] and each.opcode not in ("st", "red")]
+    return len(writers) == 1 and writers[0].opcode == "mov" and isinstance(writers[0].operands[1], Immediate | Float)

@@ -1,0 +1,111 @@
+"""Kernels of ours that are right or wrong in global memory alone: what the verdict is, at which line, and of what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport
+from pipesim.model.finding import Deadlock, Verdict
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
+from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.read import read_module
+from pipesim.report.sentences.check import scope_parts
+from pipesim.targets import target_of
+
+SOURCE = Path(__file__).with_name("global_memory.cu")
+
+
+class Case(NamedTuple):
+    """A kernel and its launch. ``wrong``: the finding, and text of the line that it is at; ``said``: words of it."""
+
+    entry: str
+    pointers: int
+    word: int | None = None
+    grid: tuple[int, int] = (5, 1)
+    block: int = 128
+    wrong: str = ""
+    at: str = ""
+    said: str = ""
+
+
+RIGHT = (
+    Case("own_words", 2),
+    Case("ragged", 2, 70),
+    Case("exchanged", 2),
+    Case("bulk_complete", 2, block=64),
+    Case("in_place", 1, 128),
+    Case("halo", 2, 600),
+    Case("summed", 2),
+    Case("pitched", 1, 160, (5, 3)),
+    Case("gathered", 3),
+    Case("raised", 2),
+)
+WRONG = (
+    Case(
+        "same_words",
+        2,
+        wrong="global_race",
+        at="out[threadIdx.x] =",
+        said="CTA 0 and CTA 1 both write bytes 0 to 127 at",
+    ),
+    Case("ragged_overlap", 2, 70, wrong="global_race", at="in[c] * blockIdx.x", said="both write bytes 21,600 to"),
+    Case("exchanged_early", 2, wrong="race", at="work[i] = float(i)"),
+    Case("bulk_source_free", 2, block=64, wrong="race", at="mine[63"),
+    Case(
+        "in_place",
+        1,
+        120,
+        wrong="global_race",
+        at="data[i] * 0.5f",
+        said="CTA 0 writes bytes 480 to 511 at parameter 0 (p0), which CTA 1 reads",
+    ),
+    Case("halo_in_place", 2, 600, wrong="global_race", at="left + in[i]", said="which CTA 1 reads at"),
+    Case("summed_and_read", 3, wrong="global_race", at="atomicAdd", said="which CTA"),
+    Case("pitched", 1, 96, (5, 3), wrong="global_race", at="float(x)", said="both write"),
+)
+
+
+@cache
+def module() -> Module:
+    return read_module(SOURCE.with_suffix(".ptx").read_text(), "global_memory.ptx")
+
+
+def checked(case: Case) -> CheckReport:
+    given: list[Content] = [Pointer()] * case.pointers
+    given += [] if case.word is None else [Number("s32", case.word)]
+    parameters = tuple(Parameter(f"p{n}", each) for n, each in enumerate(given))
+    made = extract(module(), Launch(case.entry, (*case.grid, 1), (case.block, 1, 1), parameters=parameters))
+    return check(replace(target_of(made.program), kernel=made), {})
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.entry)
+def test_what_cannot_meet_or_is_ordered_is_proved_and_said(case: Case) -> None:
+    report = checked(case)
+    assert (report.verdict, report.findings) == (Verdict.PROVED, ())
+    parts = scope_parts(report)
+    assert parts["global memory"] == f"disjoint across {case.grid[0] * case.grid[1]} CTAs"
+    assert parts["not judged"] == "nothing"
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.entry)
+def test_what_meets_in_any_order_is_a_finding_at_its_line(case: Case) -> None:
+    report = checked(case)
+    (found,) = report.findings
+    assert not isinstance(found, Deadlock)
+    assert (report.verdict, found.kind.name.lower()) == (Verdict.REFUTED, case.wrong)
+    line = SOURCE.read_text().splitlines()[int(found.line.rpartition(":")[2]) - 1]
+    assert case.at in line
+    assert case.said in found.claim
+
+
+def test_where_data_decides_where_it_stores_is_not_judged() -> None:
+    report = checked(Case("scattered", 3))
+    assert report.verdict is Verdict.PROVED
+    assert "1 store to global memory (global_memory.cu:103: data decides where)" in scope_parts(report)["not judged"]
