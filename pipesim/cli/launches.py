@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _OUT = Path("launches")
 _MOST_LAUNCHES = 256
+_MOST_ORDERED = 1024  #: launches, events and waits of a process
 _MOST_BYTES = "64M"
 _NOT_PYTHON = "no Python process was observed; --inject observes the others"
 
@@ -33,6 +34,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"distinct launches of a process that are recorded (default {_MOST_LAUNCHES})",
     )
+    parser.add_argument(
+        "--sequence", action="store_true",
+        help="also record the order of launches, events and waits, as sequence.json for pipesim check --sequence",
+    )  # fmt: skip
     parser.add_argument(
         "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
     )
@@ -58,6 +63,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     require_folder(options.out, force=options.force)
     dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
     limits = limits_of(options.kernels, options.max_launches, options.max_bytes, once=options.once)
+    limits = replace(limits, ordered=_MOST_ORDERED if options.sequence else 0)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, inject=options.inject)
         ran = run_program(words, environment, to_stderr=options.json)

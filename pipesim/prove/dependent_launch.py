@@ -18,13 +18,13 @@ from pipesim.model.dependent_launch import EarlierUse, LaunchAct, LaunchEvent
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import HANDS_ON
-from pipesim.model.machine import Flight, State, Step
+from pipesim.model.machine import State, Step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import way_to
-from pipesim.prove.happens_before.snapshot import Clock, Snapshot
+from pipesim.prove.happens_before.snapshot import Clock
 from pipesim.prove.refutation import Refutation
 
 _WRITTEN, _READ, _NO_LOAD_AFTER, _OTHERS_AFTER, _STORED, _STORE = range(len(WHY))
@@ -38,32 +38,23 @@ class AfterWait(Enum):
     OPEN = 2  #: other threads' waits may come before it, and no one run shows it
 
 
-class _Moments:
-    """What agents know of the others where their events are: an observer beside a certificate, which looks first."""
+class _Moments(Certificate):
+    """A certificate that keeps what agents know of the others at some of their operations."""
 
-    def __init__(self, certificate: Certificate, wanted: set[tuple[int, int]]) -> None:
-        self._certificate, self._wanted = certificate, wanted
+    def __init__(self, program: Program, wanted: set[tuple[int, int]]) -> None:
+        super().__init__(program)
+        self._wanted = wanted
         self.clocks: dict[tuple[int, int], Clock] = {}
 
-    def on_step(self, before: State, agent: int, result: Step) -> None:  # noqa: ARG002
-        """Before an agent's next operation."""
-        self._note(agent, before.pcs[agent])
+    def on_step(self, before: State, agent: int, result: Step) -> None:
+        """An agent moved, or was blocked."""
+        self.note(agent, before.pcs[agent])
+        super().on_step(before, agent, result)
 
-    def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
-        """It tells no agent anything."""
-
-    def snapshot(self) -> Snapshot:
-        """Nothing that it compares moves with laps."""
-        return Snapshot((), (), ())
-
-    def end(self, state: State) -> None:
-        """After the last operation of each agent."""
-        for agent, pc in enumerate(state.pcs):
-            self._note(agent, pc)
-
-    def _note(self, agent: int, pc: int) -> None:
+    def note(self, agent: int, pc: int) -> None:
+        """An agent is before this operation."""
         if (agent, pc) in self._wanted:
-            self.clocks.setdefault((agent, pc), self._certificate.before(agent))
+            self.clocks.setdefault((agent, pc), self._clocks[agent])
 
 
 @dataclass
@@ -100,23 +91,20 @@ class EventOrder:
         return clock.seen[one.agent] >= one.at + (not (arrives and only))
 
 
-def event_order(program: Program) -> EventOrder:
-    """The order of a program's events. The run that shows it is made only if some depends on other agents."""
+def event_order(program: Program, *, triggers: bool = False) -> EventOrder:
+    """The order of a program's events, ``triggers`` included. It is run only if some order depends on other agents."""
     events = program.coverage.dependent
-    agents = {each.agent for each in events if each.kind in (LaunchAct.WAIT, LaunchAct.TRIGGER)}
-    if not agents or not any(_needs_others(each) for each in events):
+    asked = {LaunchAct.WAIT, LaunchAct.TRIGGER} if triggers else {LaunchAct.WAIT}
+    open_ = any(each.kind in _ACCESSES and (triggers or not each.waited) for each in events)
+    if not open_ or not any(each.kind in asked for each in events):
         return EventOrder(program)
-    certificate = Certificate(program)
-    moments = _Moments(certificate, {(each.agent, each.at) for each in events})
-    run = CanonicalRun(program, [moments, certificate])
+    moments = _Moments(program, {(each.agent, each.at) for each in events})
+    run = CanonicalRun(program, [moments])
     run.to_end()
-    moments.end(run.state)
-    certificate.close()
-    return EventOrder(program, moments.clocks, certain=not certificate.doubts)
-
-
-def _needs_others(event: LaunchEvent) -> bool:
-    return event.kind in _ACCESSES and not event.waited
+    for agent, pc in enumerate(run.state.pcs):
+        moments.note(agent, pc)
+    moments.close()
+    return EventOrder(program, moments.clocks, certain=not moments.doubts)
 
 
 class EarlyAccess(NamedTuple):

@@ -220,7 +220,7 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
     found = Counter(kind for kind in kinds if kind is not None)
     body = words.kernel.function.body
     launches = [each for each in body if each.opcode == "griddepcontrol" and not (of_launches and each.has("wait"))]
-    found[NotJudgedKind.DEPENDENT_LAUNCH] = len(launches)
+    found[NotJudgedKind.DEPENDENT_LAUNCH] = len(launches) or (cluster.launch_events.followed and not of_launches)
     left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])

@@ -37,7 +37,7 @@ def check_sequence(path: Path) -> SequenceReport:
 
 
 def _kernel(step: SequencedLaunch) -> str:
-    return repr((step.ptx, step.launch, step.buffers))
+    return repr((step.ptx, step.launch, step.buffers, step.kernel))
 
 
 def _both(one: SharedBytes, other: SharedBytes) -> SharedBytes:

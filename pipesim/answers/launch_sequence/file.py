@@ -14,13 +14,14 @@ from pipesim.ptx.launch.values import Members
 
 _PAGE = "see docs/launches.md, Sequences"
 _FILE = InputKind("file of launches", MAX_LAUNCH_BYTES, LaunchFileError, _PAGE)
-_LAUNCH = ("ptx", "launch", "stream", "programmatic", "buffers")
+_LAUNCH = ("ptx", "launch", "kernel", "stream", "programmatic", "buffers")
 _ACTS = ("record", "wait", "synchronize")
 
 
 @dataclass(frozen=True)
 class SequencedLaunch:
-    """A launch. ``programmatic``: it may begin before the kernel before it in its stream has completed.
+    """A launch; one of a ``kernel`` of which there is no PTX. ``programmatic``: it may begin while the kernel before it
+    in its stream runs.
 
     ``buffers``: allocation and offset of the memory of pointers and tensor maps, by their places in the parameters.
     """
@@ -30,6 +31,7 @@ class SequencedLaunch:
     stream: str
     programmatic: bool
     buffers: Mapping[str, tuple[str, int]]
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,5 +72,6 @@ def _step(given: Members, path: Path) -> SequencedLaunch | StreamAct:
     programmatic = given.data.get("programmatic", False)
     if not isinstance(programmatic, bool):
         raise given.error("programmatic", "expected true or false")
-    files = path.parent / given.text("ptx"), path.parent / given.text("launch")
-    return SequencedLaunch(*files, given.text("stream", "0"), programmatic, placed)
+    kernel, none = given.text("kernel", ""), "" if "kernel" in given.data else None
+    files = path.parent / given.text("ptx", none), path.parent / given.text("launch", none)
+    return SequencedLaunch(*files, given.text("stream", "0"), programmatic, placed, kernel)

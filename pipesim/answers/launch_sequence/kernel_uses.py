@@ -50,6 +50,8 @@ class KernelUses:
 
 def kernel_uses(step: SequencedLaunch) -> KernelUses:
     """What a launch does, in every kind of its CTAs. Raises PtxError or LaunchFileError."""
+    if step.kernel:
+        return KernelUses(step.kernel, (), unread="it has no launch file")
     module, launch = launch_of(PTX.read_text(step.ptx), step.ptx, step.launch, ())
     first = extract(module, replace(launch, in_sequence=True))
     every = EveryCta(first)
@@ -83,7 +85,7 @@ def _buffers(step: SequencedLaunch, kernel: Kernel) -> Mapping[str, tuple[str, i
 
 
 def _of_one_kind(program: Program, buffers: Mapping[str, tuple[str, int]]) -> KernelUses:
-    events, order, unread = program.coverage.dependent, event_order(program), ""
+    events, order, unread = program.coverage.dependent, event_order(program, triggers=True), ""
     acts = {kind: [n for n, each in enumerate(events) if each.kind is kind] for kind in LaunchAct}
     triggers = acts[LaunchAct.TRIGGER]
     uses = []

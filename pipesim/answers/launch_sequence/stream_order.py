@@ -45,6 +45,8 @@ class _Streams:
         """An event, or the host waits."""
         if step.act == "record":
             self.events[step.event] = self.all_of(step.stream)
+        elif step.act == "wait" and not step.stream:
+            self.host |= self.events.get(step.event, {})
         elif step.act == "wait":
             self.awaited.setdefault(step.stream, {}).update(self.events.get(step.event, {}))
         else:

@@ -71,7 +71,9 @@ def _members(each: CaughtKernel | CaughtLaunch) -> dict[str, object]:
 
 
 _MOST = 48  #: characters of a name
-_RESERVED = frozenset({"launches", "con", "prn", "aux", "nul"})  #: the index, and names that Windows has taken
+_RESERVED = frozenset(
+    {"launches", "sequence", "con", "prn", "aux", "nul"}
+)  #: the index, and names that Windows has taken
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
+from pipesim.answers.views.launches import INDEX_FORMAT, INDEX_VERSION, CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes, FoundCode
@@ -19,6 +20,7 @@ from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
 
 _NO_BARRIER = "no barrier"
+SEQUENCE = "sequence.json"  #: the launches in their order
 _NOT_RECORDED = "no launch of it was recorded"
 
 Texts = dict[str, str]  #: the text of each file, by its name
@@ -35,7 +37,8 @@ class _Kernel:
     counts: list[CountRecord] = field(default_factory=list)
     launches: dict[Launch, _DistinctLaunch] = field(default_factory=dict)  #: by what it is without alignments
     reasons: dict[tuple[object, ...], tuple[LaunchRecord, DescribedLaunch]] = field(default_factory=dict)
-    seen: set[LaunchRecord] = field(default_factory=set)  #: without addresses, and without who recorded them
+    seen: dict[LaunchRecord, Launch | None] = field(default_factory=dict)  #: by records without addresses, and without
+    #: who made them, the launch
 
 
 @dataclass
@@ -71,8 +74,41 @@ def gather(
         notes = (*notes, f"kernels that match no pattern: {len(every) - len(kernels):,}")
     names, texts = FileNames(), Texts()
     rows = tuple(_row(each, names, texts) for each in kernels)
+    if records.steps:
+        texts[SEQUENCE] = _sequence(records, kernels, rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
     return LaunchesReport(folder, tuple(command), status, devices, rows, notes), texts
+
+
+def _sequence(records: SpoolRecords, kernels: Sequence[_Kernel], rows: Sequence[CaughtKernel]) -> str:
+    """The launches in their order, as ``pipesim check --sequence`` reads them."""
+    by_process: dict[str, list[LaunchRecord]] = {}
+    for record in records.launches:
+        by_process.setdefault(record.process, []).append(record)
+    files: dict[tuple[str, Launch], tuple[_Kernel, dict[str, object]]] = {}
+    for kernel, row in zip(kernels, rows, strict=True):
+        for made, caught in zip(kernel.launches, row.caught, strict=False):
+            files[kernel.name, made] = kernel, {"ptx": row.ptx, "launch": caught.file}
+    steps: list[dict[str, object]] = []
+    for each in records.steps:
+        if each.act:
+            at = {"stream": each.stream} if each.act != "synchronize" else {}
+            steps.append({each.act: each.event if at else each.stream, **at})
+            continue
+        stream = {"stream": each.stream, "programmatic": each.programmatic}
+        mine = by_process.get(each.process, [])
+        plain = _without_addresses(mine[each.launch]) if 0 <= each.launch < len(mine) else None
+        seen = [kernel.seen[plain] for kernel in kernels if kernel.name == each.kernel and plain in kernel.seen]
+        found = files.get((each.kernel, seen[0])) if plain is not None and seen and seen[0] is not None else None
+        if found is None or found[0].kernel is None:
+            steps.append({"kernel": each.kernel} | stream)
+            continue
+        formals = found[0].kernel.entry.params
+        places = {str(formals[n].offset + at): f"{end:x}+{address}" for n, at, end, address in each.buffers}
+        steps.append(found[1] | stream | {"buffers": places})
+    head = {"format": INDEX_FORMAT, "version": INDEX_VERSION}
+    listed = ",\n".join(f"  {json.dumps(each)}" for each in steps)
+    return f'{json.dumps(head)[:-1]}, "sequence": [\n{listed}\n]}}\n'
 
 
 def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
@@ -87,7 +123,7 @@ def _kernels(records: SpoolRecords, codes: Codes) -> list[_Kernel]:
             row = rows[record.kernel, digest] = _open_kernel(record.kernel, code)
         by_image.setdefault((record.process, record.kernel, record.image), row)
         row.records.append(record)
-        _describe(row, record)
+        _describe(row, record, ordered=bool(records.steps))  # what has no barrier is in a sequence as well
     for count in records.counts:
         found = by_image.get((count.process, count.kernel, count.image))
         if found is None:
@@ -123,11 +159,11 @@ def _without_addresses(record: LaunchRecord) -> LaunchRecord:
     return replace(record, parameters=tuple(parameters), process="", place="", image="", code="", origin="")
 
 
-def _describe(row: _Kernel, record: LaunchRecord) -> None:
+def _describe(row: _Kernel, record: LaunchRecord, *, ordered: bool) -> None:
     plain_record = _without_addresses(record)
-    if row.kernel is None or not row.kernel.has_barriers or plain_record in row.seen:
+    if row.kernel is None or not (row.kernel.has_barriers or ordered) or plain_record in row.seen:
         return
-    row.seen.add(plain_record)
+    row.seen[plain_record] = None
     try:
         made = describe_launch(record, row.kernel)
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one kernel must not lose the others
@@ -136,7 +172,7 @@ def _describe(row: _Kernel, record: LaunchRecord) -> None:
         row.reasons.setdefault((made.reason, record.grid, record.block, record.cluster), (record, made))
         return
     launch = made.compiled.launch
-    plain = _with_alignments(launch, None)
+    plain = row.seen[plain_record] = _with_alignments(launch, None)
     known = row.launches.get(plain)
     if known is None:
         row.launches[plain] = _DistinctLaunch(record, launch, made.notes)
@@ -182,7 +218,7 @@ def _row(row: _Kernel, names: FileNames, texts: Texts) -> CaughtKernel:
     caught += [_launch(record, "", made.reason, made.notes) for record, made in row.reasons.values()]
     kernel = row.kernel
     reason = row.code.reason
-    if kernel is not None and not kernel.has_barriers:
+    if kernel is not None and not kernel.has_barriers and not row.launches:
         reason = _NO_BARRIER
     counted = {count.process for count in row.counts}
     known = bool(row.counts) and all(record.process in counted for record in row.records)

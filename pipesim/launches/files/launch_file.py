@@ -92,7 +92,8 @@ def kernel_text(text: str, name: str, kernel: str) -> KernelText:
 
 
 def barriers(function: Function) -> bool:
-    """Whether a kernel with its calls inlined uses mbarriers, barriers of a CTA or a cluster, or asynchronous copies.
+    """Whether a kernel with its calls inlined uses mbarriers, barriers of a CTA or a cluster, asynchronous copies, or
+    waits for other kernels.
 
     A barrier of the lanes of one warp (``bar.warp.sync``) is not among them.
     """
@@ -101,7 +102,7 @@ def barriers(function: Function) -> bool:
 
 def _synchronises(each: Instruction) -> bool:
     match each.opcode:
-        case "mbarrier" | "barrier":
+        case "mbarrier" | "barrier" | "griddepcontrol":
             return True
         case "bar":
             return "warp" not in each.modifiers

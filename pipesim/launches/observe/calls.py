@@ -60,7 +60,7 @@ class LaunchKernelEx(Structure):
 
 
 class Attribute(Structure):
-    """``CUlaunchAttribute``, of which only a cluster's dimensions are read."""
+    """``CUlaunchAttribute``, of which a cluster's dimensions and a switch are read."""
 
     _fields_: ClassVar[Any] = [*_words("id", "pad"), ("value", c_uint32 * 16)]
 
@@ -121,6 +121,7 @@ class FirstTwo(Structure):
 
 PTX_INPUT = 1  #: CU_JIT_INPUT_PTX
 CLUSTER = 4  #: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+PROGRAMMATIC = 6  #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 LAUNCH = frozenset({307, 442, 477, 478})  #: cuLaunchKernel, cuLaunchCooperativeKernel, and those of a thread's stream
 COOPERATIVE = frozenset({477, 478})  #: which have no ``extra``
@@ -135,4 +136,8 @@ REPLACE = 699  #: cuTensorMapReplaceAddress
 LINK_ADD = frozenset({363, 382})  #: cuLinkAddData, cuLinkAddData_v2
 LINK_COMPLETE = 365
 INSTANTIATE = frozenset({513, 578, 643, 656, 657})  #: cuGraphInstantiate*: the second argument is the graph
+RECORD = frozenset({119, 441, 587, 588})  #: cuEventRecord, cuEventRecordWithFlags: an event, a stream
+WAIT = frozenset({295, 436})  #: cuStreamWaitEvent: a stream, an event
+HOST = {126: "stream", 440: "stream", 121: "event", 17: "", 800: ""}  #: cuStream-, cuEvent-, cuCtxSynchronize
+ORDER = RECORD | WAIT | {*HOST}
 ALL = LAUNCH | LAUNCH_EX | LOAD | UNLOAD | {*ENCODE, REPLACE, LINK_COMPLETE} | LINK_ADD | INSTANTIATE

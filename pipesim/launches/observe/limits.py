@@ -12,6 +12,7 @@ PATTERNS = "PIPESIM_LAUNCHES_PATTERNS"
 ONCE = "PIPESIM_LAUNCHES_ONCE"
 LAUNCHES = "PIPESIM_LAUNCHES_LAUNCHES"
 BYTES = "PIPESIM_LAUNCHES_BYTES"
+ORDERED = "PIPESIM_LAUNCHES_ORDERED"
 OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: an injected library leaves it alone
 
 
@@ -21,12 +22,14 @@ class Limits:
 
     ``patterns``: shell patterns, of which a kernel's name must match one; all kernels without one. ``once``: each
     kernel's first launch only. ``launches``: distinct launches of a process. ``nbytes``: of all records of a process.
+    ``ordered``: launches, events and waits of which the order is recorded.
     """
 
     patterns: tuple[str, ...] = ()
     once: bool = False
     launches: int = 256
     nbytes: int = 1 << 26
+    ordered: int = 0
 
     def wants(self, kernel: str) -> bool:
         """Whether a kernel's name matches one of the patterns."""
@@ -39,6 +42,7 @@ class Limits:
             ONCE: "1" if self.once else "",
             LAUNCHES: str(self.launches),
             BYTES: str(self.nbytes),
+            ORDERED: str(self.ordered),
         }
 
     @classmethod
@@ -50,6 +54,7 @@ class Limits:
             environment.get(ONCE, "") == "1",
             _number(environment.get(LAUNCHES, ""), made.launches),
             _number(environment.get(BYTES, ""), made.nbytes),
+            _number(environment.get(ORDERED, ""), made.ordered),
         )
 
 

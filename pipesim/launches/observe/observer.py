@@ -46,6 +46,7 @@ class Attempt(NamedTuple):
     parameters: int
     extra: int
     via: str
+    programmatic: bool = False
 
 
 @dataclass
@@ -97,7 +98,10 @@ class LaunchObserver:
         self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
         self._known: dict[int, KnownFunction] = {}
         self._seen: dict[tuple[Any, ...], Tally] = {}  #: by the bytes of a launch
-        self._distinct: set[tuple[Any, ...]] = set()
+        self._distinct: dict[tuple[Any, ...], int] = {}  #: the number of each record, -1 if it was left out
+        self._placed: dict[tuple[Any, ...], dict[str, Any]] = {}  #: by the bytes of a launch, what its step says
+        self._written = 0
+        self.ordered = limits.ordered  #: steps that are still to be recorded
         self._tallies: dict[tuple[str, str], Tally] = {}
         self._wanted: dict[tuple[str, str], frozenset[tuple[int, int]]] = {}
         self._recorded = 0
@@ -160,6 +164,9 @@ class LaunchObserver:
             pair = calls.FirstTwo.from_address(data.arguments)
             with self._try_lock():
                 self._images.note_loaded(word_at(pair.first), pair.second or 0, is_path=number in calls.LOAD_FILE)
+        elif number in calls.ORDER:
+            with self._try_lock():
+                self._order_call(number, data.arguments)
         elif number in calls.ENCODE:
             self._maps.note_encoded(number, data.arguments)
         elif number == calls.REPLACE:
@@ -174,12 +181,14 @@ class LaunchObserver:
         if known is not None:
             if known.code is None or not known.code.name:
                 known.tally.launches += 1
+                self._step(attempt, {"kernel": known.tally.kernel})
                 return
             raw = known.raw_parameters(attempt)
             key = (attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw)
             tally = self._seen.get(key)
             if tally is not None:
                 tally.launches += 1
+                self._step(attempt, self._placed.get(key, {}))
                 return
         with self._try_lock():
             self._first_sight(attempt, symbol.decode(errors="replace") if symbol else "")
@@ -214,26 +223,53 @@ class LaunchObserver:
                 self._write(
                     _record_of(attempt, known, (1, 1, 1)) | {"why_not": code.why_not, "parameters_known": False}
                 )
+            self._step(attempt, {"kernel": tally.kernel})
             return
         raw = known.raw_parameters(attempt)
         if len(self._seen) >= _REMEMBERED:
             self._seen.clear()
-        self._seen[attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw] = tally
+        bytes_ = attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw
+        self._seen[bytes_] = tally
         given = None if raw is None else examine_parameters(raw, self._driver, self._maps)
         masked = None if given is None else tuple(each.without_addresses() for each in given)
         shape = attempt.grid, attempt.block, attempt.cluster, attempt.shared
         maps = () if given is None else tuple(repr(each.maps) for each in given)
         key = (tally.kernel, tally.image, *shape, masked, maps)
-        if key in self._distinct:
-            return
-        self._distinct.add(key)
-        tally.distinct += 1
-        if self._recorded >= self._limits.launches or (self._limits.once and tally.distinct > 1):
-            tally.left_out += 1
-        elif self._write(self._describe(attempt, known, given)):
-            self._recorded += 1
+        if key not in self._distinct:
+            tally.distinct += 1
+            self._distinct[key] = self._written
+            if self._recorded >= self._limits.launches or (self._limits.once and tally.distinct > 1):
+                self._distinct[key], tally.left_out = -1, tally.left_out + 1
+            elif self._write(self._describe(attempt, known, given)):
+                self._recorded += 1
+            else:
+                self._distinct[key], tally.left_out = -1, tally.left_out + 1
+        if self.ordered > 0:
+            places = [place for number, each in enumerate(given or ()) for place in each.places(number, self._driver)]
+            self._placed[bytes_] = {"kernel": tally.kernel, "launch": self._distinct[key], "buffers": places}
+            self._step(attempt, self._placed[bytes_])
+
+    def _step(self, attempt: Attempt, said: dict[str, Any]) -> None:
+        """Record that a launch comes next in its stream, where the order is asked for."""
+        if self.ordered > 0 and attempt.via == "launch" and not self._driver.is_capturing(attempt.stream):
+            self._order(said | {"stream": str(attempt.stream), "programmatic": attempt.programmatic})
+
+    def _order(self, step: dict[str, Any]) -> None:
+        self.ordered -= 1
+        self._spool.write({"kind": "step", **step})
+
+    def _order_call(self, number: int, address: int) -> None:
+        """Record an event, a wait for one, or that the host has waited."""
+        given = calls.FirstTwo.from_address(address)
+        first, second = str(given.first or 0), str(given.second or 0)
+        if number in calls.RECORD:
+            self._order({"act": "record", "event": first, "stream": second})
+        elif number in calls.WAIT:
+            self._order({"act": "wait", "event": second, "stream": first})
+        elif calls.HOST[number] == "event":
+            self._order({"act": "wait", "event": first, "stream": ""})
         else:
-            tally.left_out += 1
+            self._order({"act": "synchronize", "event": "", "stream": first if calls.HOST[number] else ""})
 
     def _learn(self, function: int, symbol: str) -> KnownFunction:
         """What there is to know about a function that is launched for the first time."""
@@ -308,7 +344,9 @@ class LaunchObserver:
 
     def _write(self, record: dict[str, Any]) -> bool:
         self._spool.introduce(self._driver.device)
-        return self._spool.write({"kind": "launch", **record})
+        written = self._spool.write({"kind": "launch", **record})
+        self._written += written
+        return written
 
     def _note(self, text: str) -> None:
         if text not in self._failed:
@@ -350,8 +388,9 @@ def _attempt(number: int, arguments: int) -> Attempt:
         cluster = _cluster(config)
         stream, extra = config.stream or _default_stream(number), given.extra or 0
         return Attempt(
-            given.function or 0, grid, block, cluster, config.shared, stream, given.parameters or 0, extra, "launch"
-        )
+            given.function or 0, grid, block, cluster, config.shared, stream, given.parameters or 0, extra, "launch",
+            any(each.id == calls.PROGRAMMATIC and each.value[0] for each in _attributes(config)),
+        )  # fmt: skip
     plain = calls.LaunchKernel.from_address(arguments)
     grid, block = _shape(plain)
     extra = 0 if number in calls.COOPERATIVE else plain.extra or 0
@@ -368,11 +407,13 @@ def _shape(given: Any) -> tuple[Shape, Shape]:
     return (given.grid_x, given.grid_y, given.grid_z), (given.block_x, given.block_y, given.block_z)
 
 
+def _attributes(config: Any) -> Any:
+    return (calls.Attribute * config.count).from_address(config.attributes) if config.attributes else ()
+
+
 def _cluster(config: Any) -> Shape | None:
     """The cluster among a launch's attributes."""
-    if not config.attributes:
-        return None
-    for each in (calls.Attribute * config.count).from_address(config.attributes):
+    for each in _attributes(config):
         if each.id == calls.CLUSTER:
             return each.value[0], max(each.value[1], 1), max(each.value[2], 1)
     return None

@@ -6,7 +6,7 @@ where the kernel's control flow depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ctypes import c_uint32, c_uint64, string_at
 from typing import Any, NamedTuple
 
@@ -40,6 +40,16 @@ class RawParameter(NamedTuple):
     data: bytes
     pointers: tuple[PointerWord, ...]
     maps: tuple[tuple[int, Mapping[str, Any]], ...]
+
+    def places(self, number: int, driver: CudaDriver) -> Iterator[tuple[int, int, int, int]]:
+        """Of parameter ``number`` each pointer and tensor map: its offset, the end of its allocation, the address."""
+        for each in self.pointers:
+            yield number, each.at, each.address + each.nbytes, each.address
+        for at, _ in self.maps:
+            address = int.from_bytes(self.data[at : at + _WORD], "little")  # where all maps that were encoded have it
+            nbytes = driver.memory_from(address)
+            if nbytes is not None:
+                yield number, at, address + nbytes, address
 
     def without_addresses(self) -> bytes:
         """The bytes with every address replaced by its alignment: two launches that differ in those alone are alike."""

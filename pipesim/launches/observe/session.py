@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from pipesim.errors import MissingExtraError
-from pipesim.launches.observe.calls import ALL
+from pipesim.launches.observe.calls import ALL, ORDER
 from pipesim.launches.observe.compilers import CompiledPtx, keep_cute_ptx
 from pipesim.launches.observe.cupti import CuptiError, Subscription, cupti_libraries
 from pipesim.launches.observe.driver import CudaDriver
@@ -75,7 +75,7 @@ def _subscribe(observer: LaunchObserver) -> Subscription:
     problem, refusal = "", None
     for library in cupti_libraries():
         try:
-            return Subscription(library, ALL, observer.on_call)
+            return Subscription(library, ALL | ORDER if observer.ordered else ALL, observer.on_call)
         except OSError as error:
             problem = str(error)
         except CuptiError as error:

@@ -27,6 +27,7 @@ from pipesim.launches.records.record import (
     SeenParameter,
     SeenPointer,
     SpoolRecords,
+    StepRecord,
 )
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import Members
@@ -224,6 +225,17 @@ def _count(given: Members, process: str, found: _SpoolContents) -> None:
     found.records.counts.append(CountRecord(kernel, image, launches, distinct, left_out, process))
 
 
+def _step(given: Members, process: str, found: _SpoolContents) -> None:
+    buffers = given.items("buffers", [])
+    if not all(isinstance(row, list) and len(row) == 4 and all(type(n) is int for n in row) for row in buffers):
+        raise given.error("buffers", "expected four numbers of each", correction=CORRECTION)
+    texts = {name: line_of(given, name, given.text(name, "")) for name in ("kernel", "stream", "act", "event")}
+    rows, launch = tuple(map(tuple, buffers)), given.whole("launch", -1, low=-1)
+    programmatic = given.data.get("programmatic") is True
+    step = StepRecord(launch=launch, buffers=rows, programmatic=programmatic, process=process, **texts)
+    found.records.steps.append(step)
+
+
 def _add_instrumented(given: Members, _process: str, found: _SpoolContents) -> None:
     code = given.text("code")
     if not is_code_file(code):
@@ -264,6 +276,7 @@ _KINDS: dict[str, Callable[[Members, str, _SpoolContents], None]] = {
     "process": _process,
     "launch": _launch,
     "count": _count,
+    "step": _step,
     "note": _note,
     "instrumented": _add_instrumented,
     "recorded": _add_recorded,
@@ -272,6 +285,7 @@ _MEMBERS = {
     "process": ("version", "pid", "argv", "device", "arch"),
     "launch": LAUNCH_MEMBERS,
     "count": ("kernel", "image", "launches", "distinct", "left_out"),
+    "step": ("kernel", "launch", "buffers", "stream", "programmatic", "act", "event"),
     "note": ("text",),
     "instrumented": ("kernel", "code", "registers", "spills", "stack", "warnings"),
     "recorded": ("launch", "file", "reason"),

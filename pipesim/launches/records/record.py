@@ -83,6 +83,23 @@ class CountRecord:
 
 
 @dataclass(frozen=True)
+class StepRecord:
+    """A launch, or an ``act`` that orders streams, in the order of a process. ``launch``: the number of its record.
+
+    -1 if it has none. ``buffers``: parameter, offset in it, end of the allocation and address of what each points to.
+    """
+
+    kernel: str
+    launch: int
+    buffers: tuple[tuple[int, int, int, int], ...]
+    stream: str
+    programmatic: bool
+    act: str
+    event: str
+    process: str = ""
+
+
+@dataclass(frozen=True)
 class InstrumentedRecord:
     """A kernel that was instrumented; its PTX is the file ``code``.
 
@@ -113,6 +130,7 @@ class SpoolRecords:
     processes: list[ObservedProcess] = field(default_factory=list)
     launches: list[LaunchRecord] = field(default_factory=list)
     counts: list[CountRecord] = field(default_factory=list)
+    steps: list[StepRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     instrumented: list[InstrumentedRecord] = field(default_factory=list)
     recorded: list[RecordedRecord] = field(default_factory=list)

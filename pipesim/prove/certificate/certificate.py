@@ -148,10 +148,6 @@ class Certificate:
         """Every reason once, in the order in which they were met."""
         return tuple(self._doubts)
 
-    def before(self, agent: int) -> Clock:
-        """How far an agent knows the others to have come, where it is now."""
-        return self._clocks[agent]
-
     def close(self) -> None:
         """The run is over: check the phases that have not completed, and what reached a CTA that may have ended."""
         for channel in range(len(self._program.barriers)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from pipesim.model.dependent_launch import LaunchAct
 from pipesim.ptx.emit.record import StreamMark, StreamRecorder
@@ -16,20 +15,9 @@ from pipesim.ptx.emulate.addresses import LOCAL_WINDOW_END, WINDOW
 from pipesim.ptx.emulate.exchanges import Way
 from pipesim.ptx.emulate.global_accesses import kind_of
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
+from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction
-
-
-class WaitingWarp(Protocol):
-    """What it needs of a warp. ``waited``: lanes that have waited for earlier kernels, or met one that has."""
-
-    agent: int
-    mask: int
-    waited: int
-
-    @property
-    def way(self) -> Way:
-        """The sides of the branches at which its lanes are apart."""
 
 
 @dataclass
@@ -63,7 +51,7 @@ class LaunchEvents:
     def __iter__(self) -> Iterator[MarkedEvent]:
         return iter(sorted((each for held in self._found.values() for each in held), key=lambda each: each.when))
 
-    def control(self, warp: WaitingWarp, position: int, kind: LaunchAct) -> None:
+    def control(self, warp: DividedWarp, position: int, kind: LaunchAct) -> None:
         """The lanes that execute wait for earlier kernels, or let dependent ones begin: their last operation."""
         if (warp.agent, position, -1, kind) not in self._found:
             self._add(warp, position, -1, kind, waited=self._has_waited(warp, position))
@@ -71,7 +59,7 @@ class LaunchEvents:
             warp.waited |= warp.mask
             self._ways.setdefault(warp.agent, []).append(warp.way)
 
-    def access(self, warp: WaitingWarp, each: Instruction, address: Value, *, sure: bool) -> None:
+    def access(self, warp: DividedWarp, each: Instruction, address: Value, *, sure: bool) -> None:
         """The lanes access global memory at these addresses, or by the tensor map at one; or may, if not ``sure``."""
         if not self.followed:
             return
@@ -85,7 +73,7 @@ class LaunchEvents:
         for base in found:
             self._add(warp, each.position, base, kind, waited=self._has_waited(warp, each.position), sure=sure)
 
-    def _has_waited(self, warp: WaitingWarp, position: int) -> bool:
+    def _has_waited(self, warp: DividedWarp, position: int) -> bool:
         """Whether the lanes that execute come after a wait of their warp.
 
         Lanes that have met those that waited where a branch ended, and no barrier, do so if they run in step.
@@ -100,7 +88,7 @@ class LaunchEvents:
         return True
 
     def _add(
-        self, warp: WaitingWarp, position: int, base: int, kind: LaunchAct, *, waited: bool = False, sure: bool = True
+        self, warp: DividedWarp, position: int, base: int, kind: LaunchAct, *, waited: bool = False, sure: bool = True
     ) -> None:
         self._count += 1
         at = len(self._recorder.streams[warp.agent].code) - (kind in (LaunchAct.WAIT, LaunchAct.TRIGGER))

@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from pipesim.answers.launch_sequence.check import check_sequence
+from pipesim.answers.launch_sequence.file import StreamAct, read_sequence
+from pipesim.launches.files.gather import gather
 from pipesim.launches.images.fat_binary import EntryKind
 from pipesim.launches.observe import Limits, calls
 from pipesim.launches.observe.compilers import CompiledPtx
@@ -108,6 +111,41 @@ def test_the_cluster_of_the_attributes_and_the_one_that_the_kernel_requires(worl
         ([4, 1, 1], 1000),
         ([2, 1, 1], 0),
     ]
+
+
+def test_the_order_of_launches_becomes_a_sequence_that_can_be_checked(tmp_path):
+    head = PTX[: PTX.index(b".visible")].decode()
+    kernels = {1: " st.global.u64 [%r], 0; griddepcontrol.launch_dependents;", 2: " ld.global.u64 %v, [%r];"}
+    begin = "(.param .u64 .ptr .global p) { .reg .b64 %r, %v; ld.param.u64 %r, [p];"
+    text = head + "".join(f".visible .entry function_{n}{begin}{kernels[n]} ret; }}\n" for n in kernels)
+    (tmp_path / "spool").mkdir()
+    driver = FakeDriver(owners=dict.fromkeys(kernels, (101,)))
+    world = World(tmp_path / "spool", Limits(ordered=9), driver, ptx=text.encode())
+    world.driver.layouts |= {1: (8,), 2: (8,)}
+    world.driver.memory[DATA] = bytes(4096)
+    first, apart = (address.to_bytes(8, "little") for address in (DATA, DATA + 512))
+    world.calls.launch(1, first)
+    world.calls.launch_ex(2, first)
+    world.calls.launch_ex(2, first, programmatic=True)
+    world.calls.call(119, calls.FirstTwo(5, 0))  # an event
+    world.calls.launch(1, apart)
+    world.calls.launch_ex(2, first, programmatic=True)
+    world.calls.launch(1, first)
+    world.calls.launch_ex(2, first, programmatic=True)
+    world.calls.call(126, calls.FirstTwo(0, None))  # the host waits
+    world.observer.finish()
+    report, texts = gather(world.folder)
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    steps = read_sequence(tmp_path / "sequence.json")
+    acts = [each.act if isinstance(each, StreamAct) else (each.launch.name, each.programmatic) for each in steps]
+    one, two, overlapping = ("function_1.json", False), ("function_2.json", False), ("function_2.json", True)
+    assert acts == [one, two, overlapping, "record", one, overlapping, one, overlapping, "synchronize"]
+    found = check_sequence(tmp_path / "sequence.json")
+    assert [(each.earlier, each.later) for each in found.pairs if any(shared.missing for shared in each.shared)] == [
+        (6, 7)
+    ]
+    assert {each.reason for each in report.kernels} == {""}
 
 
 def test_launches_that_differ_in_addresses_alone_are_alike(world):

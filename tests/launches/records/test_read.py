@@ -70,7 +70,7 @@ def test_every_kind_of_record_is_read(tmp_path: Path) -> None:
         ([1], "this is the list [1], not an object"),
         (
             {"kind": "order"},
-            "kind: expected one of process, launch, count, note, instrumented, recorded, found 'order'",
+            "kind: expected one of process, launch, count, step, note, instrumented, recorded, found 'order'",
         ),
         (changed(extra=1), "the member 'extra' is not known"),
         (PROCESS | {"version": 2}, "version: expected 1"),
