@@ -11,8 +11,8 @@ import pytest
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.model.groups import ON_NAMED_BARRIER, PRIVATE
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.groups import ON_NAMED_BARRIER, PRIVATE, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.prove.check import Check, How, check
 from pipesim.prove.repair.edits import apply_repair
@@ -170,4 +170,6 @@ def _plain(program: Program, op: Operation) -> Operation:
         return (*op[:4], op[5])
     if op[0] in ON_NAMED_BARRIER:
         return (op[0], *program.named_barriers[operand(op, "named_barrier")], *op[2:])
+    if op[0] in TOUCHES_MEMORY:
+        return with_operand(op, "access", program.accesses[operand(op, "access")].offset)
     return op

@@ -94,8 +94,8 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
     if not arrives:
-        return insert_operations(before, _once_at_the_end(program, repair.role, agent, stages.values()))
-    last, end = arrives[-1], _last(before)
+        return insert_operations(before, _once(program, agent, repair, stages.values()))
+    last, end = arrives[-1], end_of_work(before)
     engines = dict.fromkeys(operand(op, "engine") for op in before.code if op[0] == Op.WAIT_GROUP)
     block: list[Operation] = [(int(Op.WAIT_GROUP), engine, 0) for engine in engines]
     if any(op == _PROXY_FENCE for op in before.code[last - 2 : last]):
@@ -106,10 +106,13 @@ def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
     return insert_operations(before, [Insertion(end, op, before.lines[last]) for op in block]) if missing else before
 
 
-def _once_at_the_end(program: Program, role: str, agent: int, barriers: Iterable[int]) -> Iterator[Insertion]:
-    """An arrive on each of the barriers, which no agent signals, of as many agents as its count."""
-    before = listing(program, agent)
-    end = _last(before)
+def _once(program: Program, agent: int, repair: Repair, barriers: Iterable[int]) -> Iterator[Insertion]:
+    """An arrive on each of the barriers, which no agent signals, of as many agents as its count: at the end of an
+    agent, or after its first execution of ``at``.
+    """
+    before, role = listing(program, agent), repair.role
+    first = (pc + 1 for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
+    end = next(first, 0) if repair.at.op else end_of_work(before)
     for barrier in barriers:
         if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
             return
@@ -128,7 +131,7 @@ def share_of(program: Program, role: str, agent: int, barrier: int) -> int:
     return mine if mine == 1 or not mine % WARP else 0
 
 
-def _last(before: Listing) -> int:
+def end_of_work(before: Listing) -> int:
     """Where the work of an agent ends: before it meets its cluster."""
     end = len(before.code)
     while end and before.code[end - 1][0] in LOOP_MARKS | CLUSTER:

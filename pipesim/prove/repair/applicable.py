@@ -290,7 +290,8 @@ def _too_early(one: SourceInstruction, other: SourceInstruction) -> bool:
     uses = ACCESSES | ENGINE_ACCESSES
     if one.op == Op.BAR_SYNC:
         return other.op == Op.WAIT_GROUP
-    return (one.op in SIGNALS and other.op in uses) or (one.op in uses and other.op in PARITY_WAITS)
+    waits = PARITY_WAITS | {int(Op.WAIT_GROUP)}
+    return (one.op in SIGNALS and other.op in uses) or (one.op in uses and other.op in waits)
 
 
 def _may_come_before(moved: SourceInstruction, other: SourceInstruction) -> bool:
@@ -322,6 +323,10 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
             if one.op == Op.BAR_SYNC and nearest[one] != {other}:
                 rank = 6
+            if one.op == Op.BAR_SYNC and any(
+                each.op in SIGNALS and not executes_everywhere(program, role, each) for each in nearest.get(other, ())
+            ):
+                rank = 4  # the warps meet before one of them signals for all
             if one.op in SIGNALS and other.op == Op.BAR_SYNC and not executes_everywhere(program, role, one):
                 rank = 4  # the warps meet before one of them signals for all
             yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)

@@ -36,7 +36,7 @@ def apply_repair(program: Program, repair: Repair) -> Program | None:
     if repair.kind in _MEETS:
         program = joint_actions.with_meetings(program, repair)
     change = _of_agent(repair)
-    if repair.kind is RepairKind.CARRY or change is places.shifted_slot:
+    if repair.kind in (RepairKind.CARRY, RepairKind.PART) or change is places.shifted_slot:
         program = places.with_slots(program, repair)
     listings = {agent: change(program, agent, repair) for agent in members(program, repair.role)}
     if all(after.code == program.code[agent] for agent, after in listings.items()):
@@ -80,6 +80,7 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.STAGES: numbers.in_turn,
     RepairKind.LAPS: numbers.in_laps,
     RepairKind.CARRY: places.carried_on,
+    RepairKind.PART: places.own_part,
     RepairKind.OTHER_GROUP: places.other_group,
     RepairKind.SWAP: places.swap_groups,
     RepairKind.OTHER_CTA: places.other_cta,
@@ -103,6 +104,7 @@ _CHANGES: dict[RepairKind, Callable[[Program, int, Repair], Listing]] = {
     RepairKind.EVERY_TIME: iterations.every_time,
     RepairKind.ONLY_FIRST: iterations.only_first,
     RepairKind.AGAIN: iterations.waits_again,
+    RepairKind.DRAIN: iterations.waits_at_the_end,
     RepairKind.ITERATION: iterations.in_other_iteration,
     RepairKind.TRIPS: iterations.of_another_length,
     RepairKind.EVERY_WARP: joint_actions.like_the_others,

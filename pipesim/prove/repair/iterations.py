@@ -30,7 +30,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.additions import times_signalled
+from pipesim.prove.repair.additions import end_of_work, times_signalled
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.places import in_slot, tile_of
 from pipesim.prove.repair.sites import begin_of, members, operations_at, roles_of, sites_of, stages_of
@@ -234,6 +234,22 @@ def waits_again(program: Program, agent: int, repair: Repair) -> Listing:
             new.append(Insertion(pc, (int(Op.WAIT), order[stage], (start + lap) & 1, 0), before.lines[pc]))
             turn, waited = turn + 1, False
     return insert_operations(before, new)
+
+
+def waits_at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
+    """For each stage of the group a wait after the last that the agent does with it, unless it ends with that wait."""
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    order = [stages[stage] for stage in sorted(stages)]
+    asks = [op for op in before.code if op[0] in PARITY_WAITS and operand(op, "barrier") in order]
+    end = end_of_work(before)
+    work = next((pc for pc in range(end - 1, -1, -1) if before.code[pc] not in asks), 0)
+    drained, turns = end - 1 - work, len(asks)
+    if not asks:
+        return before
+    start, line = operand(asks[0], "parity"), before.lines[work]
+    waits = ((int(Op.WAIT), order[n % len(order)], (start + n // len(order)) & 1, 0)
+             for n in range(turns, turns + len(order) - drained))  # fmt: skip
+    return insert_operations(before, [Insertion(end, wait, line) for wait in waits])
 
 
 def _in_every_iteration(program: Program) -> Iterator[Ranked]:

@@ -28,6 +28,7 @@ class RepairKind(Enum):
     STAGES = "stages"  #: the same, and its stages, one after the other
     LAPS = "laps"  #: the parities of all waits of all roles: the first as it is, then the other one at every lap
     SHIFT = "shift"  #: the stage, the slot or the named barrier of an operation: some stages further
+    PART = "part"  #: each warp of a role, or (``was`` 1) each CTA, uses its own of ``value`` parts of a slot
     CARRY = "carry"  #: a role advances stage by stage: its waits, and all that it does with a stage after one
     OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
     OTHER_CTA = "other cta"  #: an arrive is on the barrier of the CTA of rank ``value``
@@ -41,7 +42,6 @@ class RepairKind(Enum):
     NOINC = "noinc"  #: cp.async arrives are counted
     ON_END = "on end"  #: an arrive comes when the transfers before it have ended
     SYNCS = "syncs"  #: a bar_arrive waits as well
-    ONLY_ARRIVES = "only arrives"  #: a bar_sync does not wait
     # another place
     LATER = "later"  #: an arrive comes after the reads, writes and group waits that follow it
     MOVE = "move"  #: an operation comes after another one that follows it
@@ -67,6 +67,7 @@ class RepairKind(Enum):
     EVERY_TIME = "every time"  #: an instruction is executed whenever the one beside it is, which ``past`` names
     ONLY_FIRST = "only first"  #: an instruction is executed once on each barrier, as those who serve it do
     AGAIN = "again"  #: a role waits for a group also before ``at``, stage by stage; (``value`` 1) after each try
+    DRAIN = "drain"  #: a role waits for every stage of a group once more before it ends
     ITERATION = "iteration"  #: what is executed in the last (``value`` 0: first) iteration alone is in the other one
     TRIPS = "trips"  #: a role's loops over ``group`` have ``value`` iterations more, or fewer
     OUTSIDE = "outside"  #: all lanes of a warp execute it

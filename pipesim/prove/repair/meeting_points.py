@@ -41,7 +41,8 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
         for site in (site for site in sites if site.op in ON_NAMED_BARRIER):
             at = _numbers_at(program, role, site)
             numbered = ",".join(map(str, at))
-            yield 3, Repair(K.SYNCS if site.op == Op.BAR_ARRIVE else K.ONLY_ARRIVES, role, numbered, at=site)
+            if site.op == Op.BAR_ARRIVE:
+                yield 3, Repair(K.SYNCS, role, numbered, at=site)
             rank = 2 if _is_crossed(program, role, site) else 6
             yield from _other_numbers(program, role, site, at)
             yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
@@ -85,19 +86,15 @@ def _other_numbers(program: Program, role: str, site: SourceInstruction, at: lis
     found: dict[tuple[int, ...], None] = {}
     if not at:  # a meeting of a warp's lanes
         return
+    threads = next(operand(op, "threads") for ops in operations_at(program, role, site) for op in ops)
     for other in roles_of(program):
         for beside in (beside for beside in sites_of(program, other) if beside.op in ON_NAMED_BARRIER):
             found[tuple(_numbers_at(program, other, beside))] = None
     for numbers in sorted(found):
-        if set(at) < set(numbers) and asked.get(numbers[0]) == asked.get(at[0]) and at[0] > 0:
+        if set(at) < set(numbers) and asked.get(numbers[0]) == threads and at[0] > 0:
             yield 3, Repair(K.STAGES, role, ",".join(map(str, numbers)), at=site)
-        if (
-            len(numbers) == len(at)
-            and 0 not in numbers
-            and not set(numbers) & set(at)
-            and asked.get(numbers[0]) == asked.get(at[0])
-        ):
-            rank = 3 if _arrives_for_itself(program, role, site, at) else 7
+        if len(numbers) == len(at) and 0 not in numbers and numbers != tuple(at) and asked.get(numbers[0]) == threads:
+            rank = 3 if set(numbers) & set(at) or _arrives_for_itself(program, role, site, at) else 7
             yield rank, Repair(K.SHIFT, role, ",".join(map(str, (*at, *numbers))), len(at), at[0], at=site)
 
 
@@ -218,7 +215,12 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
         at = NOWHERE._replace(op=int(Op.COMMIT), about=group) if commits else NOWHERE
         yield 2, Repair(K.PEERS, role, group, int(_is_remote(program, role, group)), at=at)
     met = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code}
-    yield 1 if len(met) > 1 else 3, Repair(K.CLUSTER_END, "", "")
+    drains = any(op[0] in PARITY_WAITS for code in program.code for op in code[-1:])  # and not for all, maybe
+    yield 1 if len(met) > 1 else 3 + drains, Repair(K.CLUSTER_END, "", "")
+    for role in roles_of(program):
+        waits = dict.fromkeys(site.about for site in sites_of(program, role) if site.op in PARITY_WAITS)
+        remote = (group for group in waits if any(_is_remote(program, other, group) for other in roles_of(program)))
+        yield from ((3, Repair(K.DRAIN, role, group)) for group in remote)
 
 
 def _is_remote(program: Program, role: str, group: str) -> bool:

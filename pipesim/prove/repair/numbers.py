@@ -139,10 +139,6 @@ def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation
     return (int(Op.BAR_SYNC), *op[1:]) if wanted else op
 
 
-def _only_arrives(_: Program, __: int, ___: Repair, op: Operation) -> Operation:
-    return (int(Op.BAR_ARRIVE), *op[1:]) if op[0] == Op.BAR_SYNC else op
-
-
 def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
     """An order that releases or acquires, and the scope of the cluster where the barrier is in another CTA."""
     if op[0] != repair.at.op:
@@ -182,7 +178,6 @@ CHANGES: dict[RepairKind, _Change] = {
     RepairKind.NOINC: _noinc,
     RepairKind.ON_END: _on_end,
     RepairKind.SYNCS: _syncs,
-    RepairKind.ONLY_ARRIVES: _only_arrives,
     RepairKind.STRONGER: _stronger,
     RepairKind.SHIFT: _shift,
 }

@@ -67,14 +67,8 @@ def _on_another(
                 continue
             rank = 2 if astray or unserved or crossed or (twice and other not in by_any_role[done]) else 6
             for site in sites:
-                if sizes[other] == sizes[group] or _stages_used(program, role, site) <= set(sizes[other]):
+                if sizes[other] == sizes[group] or len(sizes[other]) == 1 or rank == 2:
                     yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
-
-
-def _stages_used(program: Program, role: str, site: SourceInstruction) -> set[int]:
-    """The stages on whose barriers an instruction is."""
-    every = chain.from_iterable(operations_at(program, role, site))
-    return {program.barriers[operand(op, "barrier")].stage for op in every}
 
 
 def _is_signalled(mine: _BarrierUses, group: str) -> bool:
@@ -154,6 +148,8 @@ def of_slots(program: Program) -> Iterator[Ranked]:
             yield 2, Repair(K.STAGES, role, tile, at=SourceInstruction(int(Op.WRITE), "", tile))
         for site in sites_of(program, role):
             tile = _tile_at(program, role, site)
+            if tile:
+                yield from _of_parts(program, role, site)
             in_ring = site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1
             if in_ring and _is_stuck(program, role, site, "barrier"):
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
@@ -170,6 +166,18 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 for by in shifts(several):
                     in_order = first > 0 and (first + by) % several == 0
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, several, at=site)
+
+
+def _of_parts(program: Program, role: str, site: SourceInstruction) -> Iterator[Ranked]:
+    """An instruction by which all warps of a role, or all CTAs, use the same part of a slot, of as many as they are."""
+    used = [ops[0] for ops in operations_at(program, role, site) if ops]
+    places = [program.accesses[operand(op, "access")] for op in used]
+    tile = tile_of(program, places[0]) if places else None
+    if tile is not None and len({(each.offset, each.nbytes) for each in places}) == 1:
+        parts, rest = divmod(tile.nbytes, places[0].nbytes)
+        for by_cta, several in enumerate((len(used) // program.ctas, program.ctas)):
+            if parts == several > 1 and not rest:
+                yield 2, Repair(K.PART, role, tile.name, parts, by_cta, at=site)
 
 
 def _not_used_in_turn(program: Program, role: str) -> list[str]:
@@ -271,7 +279,8 @@ def of_single_warps(program: Program) -> Iterator[Ranked]:
                 yield 2, Repair(K.ONE_WARP, role, site.about, len(here), at=site)
         for site in (s for s in sites_of(program, role) if s.op == Op.ARRIVE and len(here) > 1):
             each, rest = divmod(arrivals_of(program, site.about), max(count_of(program, site.about), 1))
-            if each > 1 and not rest and not len(here) % each and executes_everywhere(program, role, site):
+            fits = not rest and not len(here) % each and executes_everywhere(program, role, site)
+            if 1 < each != program.ctas and fits:
                 yield 3, Repair(K.ONE_WARP, role, site.about, each, at=site)
 
 

@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 from pipesim.prove.repair.additions import share_of, times_signalled
 from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, readers_of
-from pipesim.prove.repair.sites import members, published_at, roles_of, sites_of, stages_of
+from pipesim.prove.repair.sites import arrived_at, members, published_at, roles_of, sites_of, stages_of
 
 K = RepairKind
 
@@ -47,12 +47,14 @@ def _of_meetings_in_loops(program: Program) -> Iterator[Ranked]:
             for op in program.code[agent]
             if op[0] == Op.BAR_SYNC
         }
+        arrived = set(arrived_at(program, role))
         own = {program.named_barrier(op) for agent in mine for op in program.code[agent] if op[0] == Op.BAR_SYNC}
         after = [site for site in sites_of(program, role) if site.op in TOUCHES_MEMORY | {int(Op.WAIT_GROUP)}]
         for threads in sorted({threads for number, threads in asked if number not in {0, *own}}):
             numbers = sorted(number for number, each in asked if each == threads and number not in {0, *own})
             group = ",".join(map(str, numbers))
             rank = 2 if _lacks(program, min(mine), numbers[0], threads) else 4
+            rank += not arrived.isdisjoint(numbers)  # in its loop already
             yield from ((rank, Repair(K.PRIME, role, group, threads, at=site)) for site in after)
 
 
@@ -82,21 +84,22 @@ def _of_both_halves(program: Program) -> Iterator[Ranked]:
                 if own.isdisjoint({signalled, waited}):
                     for site in (s for s in sites_of(program, role) if s.op in PARITY_WAITS | SIGNALLING):
                         for start in (1, 0):
-                            yield 5, Repair(K.BOTH, role, f"{signalled},{waited}", start, at=site)
+                            yield 3, Repair(K.BOTH, role, f"{signalled},{waited}", start, at=site)
 
 
 def first_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     """An arrive on every stage of the group (``was`` >= 0: on this one) before the agent's loop, as it arrives there
-    first; as it is if it does so before its loop.
+    first, but where it does so before its loop.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     stages = {stage: barrier for stage, barrier in stages.items() if repair.was in (-1, stage)}
     given = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
-    waits = (pc for pc, op in enumerate(before.code) if op[0] in PARITY_WAITS)
-    if not given or given[0] < next(waits, -1) or before.code[given[0]][0] != Op.ARRIVE:
+    begins = next((pc for pc, op in enumerate(before.code) if op[0] in PARITY_WAITS), 0)
+    if not given or before.code[given[0]][0] != Op.ARRIVE:
         return before
     place, like, line = published_at(program, agent), before.code[given[0]], before.lines[given[0]]
-    arrives = ((like[0], stages[stage], *like[2:]) for stage in sorted(stages))
+    done = {operand(before.code[pc], "barrier") for pc in given if pc < begins}
+    arrives = ((like[0], stages[stage], *like[2:]) for stage in sorted(stages) if stages[stage] not in done)
     return insert_operations(before, [Insertion(place, op, line) for op in arrives])
 
 

@@ -17,7 +17,7 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
+from pipesim.model.ops import Op, OperandName, Operation, operand, ranks, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Tile
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -26,10 +26,23 @@ from pipesim.prove.repair.sites import is_at, members, site_of, stages_of
 
 
 def other_group(program: Program, agent: int, repair: Repair) -> Listing:
-    """The instruction on the barriers at the same stages of the group that ``past`` is about."""
-    before = listing(program, agent)
-    mine = (pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
-    return replace_operations(before, {pc: _on_group(program, before.code[pc], repair.past.about) for pc in mine})
+    """The instruction on the barriers of the group that ``past`` is about, at the same stages; of a ring of another
+    length at those that the agent has waited for.
+    """
+    before, sizes = listing(program, agent), Counter((barrier.name, barrier.cta) for barrier in program.barriers)
+    found: dict[int, Operation] = {}
+    stage: dict[int, int] = {}  # by the number of stages
+    cta, group = program.agents[agent].cta, repair.past.about
+    for pc, site in enumerate(program.instructions[agent]):
+        if before.code[pc][0] in PARITY_WAITS:
+            at = program.barriers[operand(before.code[pc], "barrier")]
+            stage[sizes[at.name, at.cta]] = at.stage
+        if site == repair.at:
+            alike = sizes[group, cta] == sizes[site.about, cta]
+            there = stages_of(program, agent, group).get(-1 if alike else stage.get(sizes[group, cta], -1))
+            op = before.code[pc]
+            found[pc] = _on_group(program, op, group) if there is None else with_operand(op, "barrier", there)
+    return replace_operations(before, found)
 
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
@@ -82,13 +95,19 @@ def with_slots(program: Program, repair: Repair) -> Program:
             if op[0] not in TOUCHES_MEMORY:
                 continue
             if repair.kind is RepairKind.CARRY or not repair.at.line or site_of(program, agent, pc) == repair.at:
-                known |= dict.fromkeys(_every_slot(program, program.accesses[operand(op, "access")]))
+                for access in _elsewhere(program, program.accesses[operand(op, "access")], repair):
+                    others = ranks(operand(op, "cta_mask")) if op[0] == Op.TMA_LOAD else ()
+                    known |= dict.fromkeys((access, *(replace(access, cta=rank) for rank in others)))
     return program if len(known) == len(program.accesses) else replace(program, accesses=tuple(known))
 
 
-def _every_slot(program: Program, access: Access) -> Iterator[Access]:
+def _elsewhere(program: Program, access: Access, repair: Repair) -> Iterator[Access]:
+    """The access in every slot of its tile, or in every part of its slot."""
     tile = tile_of(program, access)
-    if tile is not None:
+    if tile is not None and repair.kind is RepairKind.PART:
+        begin = access.offset - (access.offset - tile.offset) % tile.nbytes
+        yield from (replace(access, offset=begin + n * access.nbytes) for n in range(repair.value))
+    elif tile is not None:
         inside = (access.offset - tile.offset) % tile.nbytes
         yield from (replace(access, offset=tile.offset + n * tile.nbytes + inside) for n in range(tile.slots))
 
@@ -128,6 +147,20 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
                     in_turn = written.get((tile, operand(op, "item")), in_turn)
                 to = slot + repair.value if repair.kind is RepairKind.SHIFT else in_turn
                 found[pc] = in_slot(program, op, slot, to % tile.slots)
+    return replace_operations(before, found)
+
+
+def own_part(program: Program, agent: int, repair: Repair) -> Listing:
+    """The instruction on the part of its slot that is the agent's, by its place in the role, or by its CTA."""
+    before, me = listing(program, agent), program.agents[agent]
+    mine = [n for n in members(program, me.role) if program.agents[n].cta == me.cta].index(agent)
+    found: dict[int, Operation] = {}
+    for pc, site in enumerate(program.instructions[agent]):
+        if site == repair.at:
+            access = program.accesses[operand(before.code[pc], "access")]
+            parts = list(_elsewhere(program, access, repair))
+            to = parts[(me.cta if repair.was == 1 else mine) % repair.value]
+            found[pc] = with_operand(before.code[pc], "access", program.accesses.index(to))
     return replace_operations(before, found)
 
 
@@ -211,9 +244,9 @@ def _of_other_rings(program: Program, agent: int, group: str, stages: int) -> se
     places: dict[str, list[int]] = {}
     row: set[str] = set()
     waiting = False
-    for pc, op in enumerate(program.code[agent]):
-        about = _about(program, op)
-        if op[0] in PARITY_WAITS:
+    for pc, (op, site) in enumerate(zip(program.code[agent], program.instructions[agent], strict=True)):
+        about = site.about if op[0] in (ON_BARRIER | TOUCHES_MEMORY) - LIFE else ""
+        if op[0] in BY_PARITY:
             row = row if waiting else set()
             row |= {about} if sizes[about, program.barriers[operand(op, "barrier")].cta] == stages else set()
         waiting = op[0] in BY_PARITY or (waiting and not about)
@@ -222,15 +255,6 @@ def _of_other_rings(program: Program, agent: int, group: str, stages: int) -> se
             for each in (*row, about) if waiting else (about,):
                 after.setdefault(each, set()).update(row)
     return {pc for about, rings in after.items() if rings and group not in rings for pc in places[about]}
-
-
-def _about(program: Program, op: Operation) -> str:
-    """The tile, else the group, that an operation is on; "" of any other."""
-    tile = tile_of(program, program.accesses[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else None
-    if tile is not None:
-        return tile.name
-    signals = op[0] in ON_BARRIER - LIFE and operand(op, "barrier") >= 0
-    return program.barriers[operand(op, "barrier")].name if signals else ""
 
 
 def _turns_of_reads(program: Program, agent: int, group: str, order: list[int]) -> dict[int, int]:

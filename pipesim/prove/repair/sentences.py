@@ -236,14 +236,15 @@ def _move(r: Repair) -> str:
         return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
     if r.value == 2:
         return f"{r.role} executes {instruction(r.at)} only after its last use of {r.past.about}"
-    if r.past.op in SETS_UP - MEETINGS:
+    if r.past.op in SETS_UP - MEETINGS and r.at.op not in MEETINGS:
         return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
     return f"{r.role} executes {instruction(r.at)} only after {_with_line(r.past)}"
 
 
 def _tail(r: Repair) -> str:
     if not r.value:
-        return f"{r.role} arrives on {r.group} once at its end: no role does"
+        when = f"after it first executes {_with_line(r.at)}" if r.at.op else "at its end"
+        return f"{r.role} arrives on {r.group} once {when}: no role does"
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
 
 
@@ -353,6 +354,10 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.SHIFT: _shift,
     RepairKind.OTHER_PLACE: _other_place,
     RepairKind.TRY: "{role} tries {group} of the stage and phase for which it waits next, not of another",
+    RepairKind.PART: lambda r: (
+        f"{r.role}: {_with_line(r.at)} is for another part of the slot in each {'CTA' if r.was else 'warp'}: "
+        f"its own of {r.value}"
+    ),
     RepairKind.CARRY: lambda r: (
         f"{r.role} waits for the stage and phase of {r.group} with what it reads: past those that it leaves to others"
         if r.was == 2
@@ -376,7 +381,6 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
     RepairKind.ON_END: _on_end,
     RepairKind.SYNCS: _syncs,
-    RepairKind.ONLY_ARRIVES: "{role} does not wait at {named}: bar_arrive instead of bar_sync",
     RepairKind.LATER: _later,
     RepairKind.MOVE: _move,
     RepairKind.DROP: _drop,
@@ -404,6 +408,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.CLOSE: _close,
     RepairKind.EVERY_TIME: _every_time,
     RepairKind.ONLY_FIRST: lambda r: f"{r.role} executes {_with_line(r.at)} only the first time: the others do so once",
+    RepairKind.DRAIN: "{role} waits for every stage of {group} once more before it ends",
     RepairKind.AGAIN: lambda r: (
         f"{r.role} waits for {r.group} after the try, where that has failed"
         if r.value

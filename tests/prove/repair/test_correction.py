@@ -24,8 +24,6 @@ from tests.support.offered import offered_for
 
 K = RepairKind
 FULL, EMPTY = "full", "empty"
-#: Tried, and never the likeliest for a mistake here.
-NOWHERE_OFFERED = {RepairKind.ONLY_ARRIVES}
 #: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py).
 IN_READY_MADE = {RepairKind.PEERS}
 #: Offered for kernels only (tests/answers/test_led_past.py, test_kernel_corrections.py).
@@ -35,7 +33,7 @@ OF_KERNELS = {RepairKind.SLIP, RepairKind.NOT_PAST, RepairKind.TENSOR_WAIT}
 @pytest.mark.slow
 def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     found = {each.repair.kind for name in RING_MISTAKES | KERNEL_MISTAKES for each in offered_for(name)[1]}
-    assert set(RepairKind) - found == NOWHERE_OFFERED | IN_READY_MADE | OF_KERNELS
+    assert set(RepairKind) - found == IN_READY_MADE | OF_KERNELS
 
 
 def test_nothing_is_offered_that_mends_the_small_program_only() -> None:

@@ -401,6 +401,11 @@ _KERNELS = [
         "consumer: the read of tile is for the slot of the stage that it has waited for", base=FIVE,
     ),
     _in(
+        right_ring, "both_copy_the_first_half", "RACE",
+        {EXPECT: HALVES[EXPECT].replace("w.index * TILE // 2", "0")},
+        "producer: the transfer into tile is for another part of the slot in each warp: its own of 2", base=HALVES,
+    ),
+    _in(
         small.stores, "two_in_a_row", "RACE", {"out[i % slots]": "out[i // 2 % slots]"},
         "every warp of epilogue goes on to the next slot of out after each use of one",
         base={"slots: int = 1, tiles: int = 2": "slots: int = 2, tiles: int = 6"},

@@ -371,7 +371,8 @@ _SMALL = [
     ),
     _in(
         small.multicast, "exit_under_a_remote_arrive", {"tiles + stages": "tiles", "tiles: int = 2": "tiles: int = 1"},
-        (f"{ANY}EXITED_CTA",), "every warp of the cluster meets the others (cluster_sync) before it exits",
+        (f"{ANY}EXITED_CTA",), "loader waits for every stage of empty once more before it ends",
+        "every warp of the cluster meets the others (cluster_sync) before it exits",
     ),
     _in(
         small.multicast, "peer_expects_nothing",
