@@ -123,7 +123,8 @@ def tile_of(program: Program, access: Access) -> Tile | None:
 
 def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
     """The instruction on the slot that is this many further in its tile; or (STAGES) on that of the stage that the
-    agent has waited for, or expects bytes on, in a ring of as many, or that its item is written to; else in turn.
+    agent has waited for, or expects bytes on, in a ring of as many; without ``value`` else on that to which its item is
+    written, or in turn.
     """
     before = listing(program, agent)
     found: dict[int, Operation] = {}
@@ -142,8 +143,8 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
                 slot = program.slot_of(operand(op, "access"))
                 first = first or site
                 turn += site == first
-                in_turn = stage.get(tile.slots, len(found)) if repair.at.line else turn
-                if op[0] in READS_MEMORY and repair.at.line:
+                in_turn = stage.get(tile.slots, slot if repair.value else len(found)) if repair.at.line else turn
+                if op[0] in READS_MEMORY and repair.at.line and not repair.value:
                     in_turn = written.get((tile, operand(op, "item")), in_turn)
                 to = slot + repair.value if repair.kind is RepairKind.SHIFT else in_turn
                 found[pc] = in_slot(program, op, slot, to % tile.slots)
