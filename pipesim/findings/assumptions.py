@@ -116,6 +116,14 @@ ASSUMPTIONS = MappingProxyType(
             "Tile counters and flags in global memory.",
             _NOT_MEASURED,
         ),
+        Assumption.RESIDENCY: AssumptionText(
+            "a device holds so many CTAs at the same time",
+            "CTAs wait for others with higher numbers, which start only when there is room for them. How many there is "
+            "room for follows from threads, shared memory and registers of the launch file, for an H100 SXM or H200 "
+            "(from sm_100 a B200); that they are there together is promised for a cooperative launch only.",
+            "Grid barriers, and other kernels whose CTAs wait for later ones.",
+            _NOT_MEASURED,
+        ),
         Assumption.TRAPS: AssumptionText(
             "traps are not reached",
             "A branch leads to a trap, and its condition is not known; the way to the trap is not followed.",

@@ -93,10 +93,10 @@ class Extraction:
         launch = self.kernel.launch
         return self._of(replace(launch, policies=replace(launch.policies, handed_out=tiles)))
 
-    def together(self, ctas: int, turns: tuple[int, ...]) -> Extraction:
+    def together(self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0) -> Extraction:
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
-        kernel = replace(self._with_words, launch=self.kernel.launch.with_setting("together", ctas))
-        kernel = replace(kernel, launch=replace(kernel.launch, turns=turns))
+        launch = replace(self.kernel.launch.with_setting("together", ctas), turns=turns, resident=resident)
+        kernel = replace(self._with_words, launch=launch)
         return emit(kernel, emulate(kernel))
 
     @cached_property
@@ -107,7 +107,7 @@ class Extraction:
     def _of(self, launch: Launch) -> Extraction:
         if launch.together and not self.kernel.launch.together:
             return replace(self, kernel=replace(self.kernel, launch=replace(launch, together=0))).together(
-                launch.together, launch.turns
+                launch.together, launch.turns, launch.resident
             )
         kernel = replace(self.kernel, launch=launch)
         return emit(kernel, emulate(kernel))

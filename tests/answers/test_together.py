@@ -12,7 +12,7 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
-from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind
+from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check as prove
@@ -141,6 +141,24 @@ def test_a_count_that_a_parameter_gives_is_not_refuted_where_the_grid_is_smaller
         ("more CTAs than are followed together may end the wait",)
     ]
     assert any(each.kind is Assumption.GLOBAL_LOOPS for each in found.scope.assuming)
+
+
+@pytest.mark.slow
+def test_ctas_that_wait_for_later_ones_have_to_fit_on_the_device() -> None:
+    """64 threads: 32 CTAs on each of 132 SMs."""
+    fits = check(target("counter_barrier_0", (4_224, 1, 1)), {}, quick=True)
+    assert fits.verdict is Verdict.PROVED
+    said = [each.what for each in fits.scope.assuming if each.kind is Assumption.RESIDENCY]
+    assert said == ["4,224 CTAs at a time on 132 SMs, and the grid has 4,224"]
+    more = check(target("counter_barrier_0", (4_225, 1, 1)), {}, quick=True)
+    assert more.verdict is Verdict.REFUTED
+    assert more.scope.policies == {"together": (4,), "resident": (3,)}
+    assert "room on the device" in str(more.refutations[0].finding)
+    assert check(target("fix_up_0", (100_000, 1, 1)), {}, quick=True).verdict is Verdict.PROVED  # each wait ends
+    strict = check(target("counter_barrier_0").with_strictness(Strictness({Assumption.RESIDENCY})), {}, quick=True)
+    assert [each.names for each in strict.scope.not_judged if each.names] == [
+        ("they have to be on the device at the same time",)
+    ]
 
 
 #: Seeds of kernels in each of which another order of atomics, or a store without a lock, is what is wrong.

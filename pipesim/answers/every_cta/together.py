@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from pipesim.answers.every_cta.word_order import faithful
-from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
+from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check as prove
@@ -22,6 +22,7 @@ from pipesim.ptx.emit.word_barriers import WordsOfRun
 from pipesim.ptx.extract import Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.slice import is_word
+from pipesim.ptx.launch.residency import ctas_that_fit
 from pipesim.ptx.launch.values import TURNS
 
 _MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics are looked at
@@ -34,7 +35,8 @@ class Together:
     """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
 
     ``words``: names of the words; ``loops``: sentences on loops that are judged, as of the kernel's assumptions;
-    ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not.
+    ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not;
+    ``assumed``: of the device.
     """
 
     sizes: list[int] = field(default_factory=list)
@@ -42,6 +44,7 @@ class Together:
     loops: set[str] = field(default_factory=set)
     why_not: str = ""
     open_data: str = ""
+    assumed: tuple[Assumed, ...] = ()
 
     @property
     def not_judged(self) -> tuple[NotJudged, ...]:
@@ -100,6 +103,30 @@ def programs_together(
             known.why_not = "" if known.sizes else "too many orders of atomics"
             return
         known.sizes.append(size)
+    yield from _residency(kernel, known, strictness)
+
+
+def _residency(
+    kernel: Extraction, known: Together, strictness: Strictness
+) -> Iterator[tuple[dict[str, int], Extraction]]:  # fmt: skip
+    """The kernel where one CTA fewer than are followed is on the device at once, if that hangs and not all fit."""
+    launch = kernel.kernel.launch
+    sizes = [size for size in launch.sizes_together[-2:] if size > 1 and known.words]
+    made = [kernel.together(size, resident=size - 1) for size in sizes]
+    if not made or not all(each.words is not None and each.words.stuck for each in made):
+        return
+    grid, program = prod(launch.grid), kernel.program
+    fit, sms = ctas_that_fit(launch, program.smem_bytes, program.architecture)
+    said = Assumed(Assumption.RESIDENCY, f"{fit:,} CTAs at a time on {sms} SMs, and the grid has {grid:,}")
+    if fit < grid:
+        last = made[-1]
+        coverage = replace(last.program.coverage, assumed=(*last.program.coverage.assumed, said))
+        shown = replace(last, program=replace(last.program, coverage=coverage))
+        yield {"together": sizes[-1], "resident": sizes[-1] - 1}, shown
+    elif Assumption.RESIDENCY in strictness:
+        known.why_not = "they have to be on the device at the same time"
+    else:
+        known.assumed = (said,)
 
 
 def _digits(made: Extraction) -> int:

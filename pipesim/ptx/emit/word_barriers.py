@@ -32,6 +32,7 @@ from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_words import GlobalWords, WordAct, WordEvent
+from pipesim.ptx.emulate.stop import Status
 
 _WRITES = (WordAct.STORE, WordAct.ADD, WordAct.CHANGE)
 _MOST_WRITES = 256  #: of one word
@@ -309,26 +310,30 @@ class _WordBarriers:
         """It completes with so many arrivals more."""
         self._counts[barrier] += more
 
+    def _rooms(self) -> dict[int, int]:
+        """For each CTA that begins when others have ended the barrier at which these arrive."""
+        first, ctas = self._cluster.launch.resident, [stream.cta for stream in self._streams]
+        return {
+            cta: self.new_barrier("room on the device", sum(each <= cta - first for each in ctas))
+            for cta in (range(first, self._cluster.ctas) if first else ())
+        }
+
     def finish(self, data: GlobalData) -> None:
         """Put the operations where the events were, the accesses to data, and first of all the start of the launch."""
         writes: dict[int, int] = {}
         places: dict[int, tuple[int, int]] = {}
+        rooms, recorder = self._rooms(), self._cluster.recorder
         for agent, stream in enumerate(self._streams):
             start: list[Operation] = []
             if self._counts or data.first:
                 inits = [(int(Op.INIT), bar, count) for bar, count in self._counts.items()]
                 start = [*inits, *data.first] if not agent else []
                 start += [(int(Op.CLUSTER_ARRIVE), 0), (int(Op.CLUSTER_WAIT), 0)]
-            recorder = self._cluster.recorder
-            _rebuild(
-                recorder,
-                stream,
-                start,
-                self._instead,
-                self._at_end.get(agent, ([], 0)),
-                places,
-                data.before.get(agent, {}),
-            )
+            start += [(int(Op.WAIT), barrier, 0, 0) for cta, barrier in rooms.items() if cta == stream.cta]
+            end = self._at_end.get(agent, ([], 0))
+            if self._cluster.warps[agent].status is Status.ENDED:
+                end = [(int(Op.ARRIVE), barrier, 1, 0, -1, 0) for cta, barrier in rooms.items() if cta > stream.cta], 0
+            _rebuild(recorder, stream, start, self._instead, end, places, data.before.get(agent, {}))
         for word, e, count in self._entries:
             pc, last = places[e.number]
             if e.act in _WRITES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
@@ -178,6 +178,13 @@ class Cluster:
                     warp.lanes, warp.all_lanes = mask, whole
                     warp.agent = self.recorder.agent(cta, number, mask)
                     self.warps.append(warp)
+                    if 0 < launch.resident <= cta:
+                        warp.begin_later(partial(self._has_room, cta))
+
+    def _has_room(self, cta: int) -> bool:
+        """Whether enough CTAs have ended for this one to begin."""
+        left = {warp.cta for warp in self.warps if warp.status is not Status.ENDED}
+        return self.ctas - len(left) > cta - self.launch.resident
 
     def number_in_grid(self, axis: int) -> Value:
         """The cluster's number along an axis of the grid, which is another one for other clusters."""

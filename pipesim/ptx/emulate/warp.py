@@ -359,6 +359,11 @@ class EmulatedWarp(DividedWarp):
         """Stand here until ``ready``; the position after this one follows."""
         self.status, self.ready = Status.BLOCKED, ready
 
+    def begin_later(self, ready: Callable[[], bool]) -> None:
+        """Begin when it is ready."""
+        self.pc = -1
+        self.block(ready)
+
     def write_results(self, step: DecodedStep, value: Value) -> None:
         """The same for every result of an instruction."""
         for register in step.results:

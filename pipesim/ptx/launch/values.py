@@ -244,6 +244,7 @@ class Launch:
     of free arrays hold instead of what the arrays say, by the array's name and the index. ``left``: how many tiles
     other CTAs leave of those of a counter, its first answer without others, and its first one after all tiles.
     ``together``: how many CTAs are followed at once, which talk by words of global memory; 0: one cluster.
+    ``resident``: of these the first ones are there from the start, each other one when one has ended; 0: all.
     ``turns``: the order in which these come to atomics whose answer they use, as far as it is given, from 0 on.
     ``in_sequence``: what it does to global memory is compared with other launches.
     """
@@ -262,6 +263,7 @@ class Launch:
     contents: tuple[tuple[str, int, int], ...] = ()
     left: tuple[int, int, int] | None = None
     together: int = 0
+    resident: int = 0
     turns: tuple[int, ...] = ()
     in_sequence: bool = False
 
@@ -270,8 +272,8 @@ class Launch:
 
         :data:`TURNS` are the digits of a number, from 1 on.
         """
-        if name == "cta":
-            return replace(self, cta=value)
+        if name in ("cta", "resident"):
+            return replace(self, **{name: value})  # type: ignore[arg-type]
         if name == "together":
             return self._with_together(value)
         if name == TURNS:

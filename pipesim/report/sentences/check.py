@@ -254,6 +254,8 @@ def _policy(name: str, values: Sequence[int]) -> str:
     """``launch_control 0 to 4``, ``2 CTAs together``, ``atomics by CTAs 1 and 0 first``."""
     if name == "together":
         return f"{values[0]} CTAs together"
+    if name == "resident":
+        return f"{values[0]} of them at a time"
     if name == "turns":
         return f"atomics first by CTAs {listed([str(int(digit) - 1) for digit in str(values[0])])}"
     return f"{name} {_values_of(values)}"
