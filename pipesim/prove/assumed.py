@@ -43,7 +43,7 @@ def assumed_by(
     """
     commits = assumed_of_commits(program, by_search=by_search) if by_search or by_commit_order else ()
     found = (*_under_rules(program, by_search=by_search), *commits, *_registers(program), *_at_exit(program, left))
-    found += tuple(assumed_of_earlier_kernels(program))
+    found += tuple(assumed_of_earlier_kernels(program)) if program.coverage.dependent else ()
     return tuple(dict.fromkeys(found))
 
 

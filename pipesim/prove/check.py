@@ -89,7 +89,8 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     if found.verdict is Verdict.PROVED and (certain := certain_part(program)) is not program:
         without = _check(certain, max_states, one_memory=True).verdict  # a write that others need may not happen
         found = found if without is Verdict.PROVED else replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS)
-    shown = () if one_memory else (*shown_by_code(program), *launch_refutations(program))
+    shown = () if one_memory else shown_by_code(program)
+    shown += launch_refutations(program) if program.coverage.dependent and not one_memory else ()
     if not shown:
         return found
     ranked = sorted((*shown, *found.refutations), key=lambda each: each.kind not in CAUSES_THEMSELVES)
@@ -111,7 +112,7 @@ def _with_coverage(program: Program, found: Check) -> Check:
         certain = tuple(each for each in found.refutations if hangs and each.deadlock is not None)
         found = replace(found, refutations=certain)
         found = found if certain else replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED)
-    if found.verdict is Verdict.PROVED and is_open(program):
+    if found.verdict is Verdict.PROVED and program.coverage.dependent and is_open(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.OPEN_WAITS)
     if found.verdict is Verdict.PROVED and _needs_what_is_ruled_out(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.ASSUMES)
@@ -124,7 +125,8 @@ def _needs_what_is_ruled_out(program: Program) -> bool:
     made |= (
         {Assumption.REGISTERS} if assumed_registers(program.agents, program.code, program.launch_registers) else set()
     )
-    made |= {each.kind for each in assumed_of_earlier_kernels(program)}
+    if program.coverage.dependent:
+        made |= {each.kind for each in assumed_of_earlier_kernels(program)}
     return not made.isdisjoint(program.strictness)
 
 

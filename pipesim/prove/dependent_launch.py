@@ -162,7 +162,7 @@ def _others_load_after(events: tuple[LaunchEvent, ...], after: list[AfterWait], 
 def launch_refutations(program: Program) -> tuple[Refutation, ...]:
     """The accesses that no wait precedes, each place once; ``usual`` where the launch says what earlier kernels do."""
     events, found = program.coverage.dependent, dict[tuple[str, int], Refutation]()
-    for n, why in early_accesses(event_order(program)) if events else ():
+    for n, why in early_accesses(event_order(program)):
         if why >= 0 and (events[n].place, why) not in found:
             agent = events[n].agent
             pc = min(events[n].at, len(program.code[agent]) - 1)
@@ -183,6 +183,6 @@ def is_open(program: Program) -> bool:
 def assumed_of_earlier_kernels(program: Program) -> Iterator[Assumed]:
     """The loads before a wait of what no earlier kernel is assumed to write, each line once."""
     events = program.coverage.dependent
-    found = early_accesses(event_order(program)) if events else ()
+    found = early_accesses(event_order(program))
     for line, what in dict.fromkeys((events[n].line, events[n].buffer) for n, why in found if why < 0):
         yield Assumed(Assumption.EARLIER_KERNELS, f"{what or 'memory'} is accessed before griddepcontrol.wait", (line,))

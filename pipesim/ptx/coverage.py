@@ -32,7 +32,8 @@ _MOST_LISTED = 8  #: entries of a kind in the coverage
 def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     """What the emulation did not follow, left out and assumed, in sentences."""
     words = _Words(kernel, emulation.cluster)
-    dependent = launch_events(kernel, emulation.cluster, words.place_of)
+    followed = emulation.cluster.launch_events is not None
+    dependent = launch_events(kernel, emulation.cluster, words.place_of) if followed else ()
     stopped, blocked = _where_it_ends(words, emulation.unsolved)
     notes, at = emulation.cluster.notes, words.place_of
     return Coverage(
@@ -220,7 +221,7 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
     found = Counter(kind for kind in kinds if kind is not None)
     body = words.kernel.function.body
     launches = [each for each in body if each.opcode == "griddepcontrol" and not (of_launches and each.has("wait"))]
-    found[NotJudgedKind.DEPENDENT_LAUNCH] = len(launches) or (cluster.launch_events.followed and not of_launches)
+    found[NotJudgedKind.DEPENDENT_LAUNCH] = len(launches) or (cluster.launch_events is not None and not of_launches)
     left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])

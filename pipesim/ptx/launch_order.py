@@ -15,20 +15,21 @@ from pipesim.ptx.free.forms import Form
 def launch_events(kernel: Kernel, cluster: Cluster, place_of: Callable[[int], str]) -> tuple[LaunchEvent, ...]:
     """The events of the cluster in the order of its run, for which it is run again with the addresses of accesses.
 
-    Nothing where neither the kernel waits for others nor the launch says what they do, and where it is not known
-    whether it waits, what it accesses, or, once addresses are followed, all that it does. An agent of which the program
-    has no operation gets one without effect at its first event.
+    Nothing where it is not known whether it waits, what it accesses, or, once addresses are followed, all that it does.
+    An agent of which the program has no operation gets one without effect at its first event.
     """
-    if not cluster.launch_events.followed or cluster.limited:
+    if cluster.limited:
         return ()
     again = emulate(on_global_memory(kernel)).cluster
-    accesses, events = again.global_accesses, tuple(again.launch_events)
+    accesses, noted = again.global_accesses, again.launch_events
+    assert noted is not None
+    events = tuple(noted)
     streams, mine = again.recorder.streams, cluster.recorder.streams
-    if again.launch_events.unsure or [each.positions for each in streams] != [each.positions for each in mine]:
+    if noted.unsure or [each.positions for each in streams] != [each.positions for each in mine]:
         return ()
     if accesses is not None and (accesses.limited or accesses.left_open.keys() - {each.position for each in events}):
         return ()
-    cluster.notes.apart |= again.launch_events.in_step
+    cluster.notes.apart |= noted.in_step
     cluster.inputs = again.inputs  # which CTAs make these accesses
     found, body, hulls = [], kernel.function.body, _hulls(again)
     for each in events:

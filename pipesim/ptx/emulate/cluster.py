@@ -127,7 +127,8 @@ class Cluster:
         self.warps_of_cta = -(-self.threads // 32)
         self.recorder = StreamRecorder()
         self.notes = Notes()
-        self.launch_events = LaunchEvents(self.recorder, image, asked=code.waits_for_kernels or launch.in_sequence)
+        followed = code.waits_for_kernels or launch.in_sequence or image.names_earlier_kernels
+        self.launch_events = LaunchEvents(self.recorder, image) if followed else None
         self.barriers: dict[Place, BarrierState] = {}
         self.written_maps: dict[
             object, dict[tuple[str, int], int]
@@ -432,7 +433,8 @@ class Cluster:
         if self.global_accesses is not None and each.position in self.code.on_global:
             sure = not warp.maybe and not warp.has_two_ways
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
-            self.launch_events.access(warp, each, address, sure=sure)
+            if self.launch_events is not None:
+                self.launch_events.access(warp, each, address, sure=sure)
             if self.operations:
                 access_global(self, warp, each, address, size)
 

@@ -34,14 +34,10 @@ class MarkedEvent(StreamMark):
 
 
 class LaunchEvents:
-    """The events of a cluster. ``unsure``: of waits and triggers it is not known whether they happen.
+    """The events of a cluster. ``unsure``: of waits and triggers it is not known whether they happen."""
 
-    ``followed``: accesses are of interest, as that is ``asked``, or the launch says what earlier kernels do.
-    """
-
-    def __init__(self, recorder: StreamRecorder, image: Image, *, asked: bool) -> None:
+    def __init__(self, recorder: StreamRecorder, image: Image) -> None:
         self._recorder, self._image = recorder, image
-        self.followed = asked or image.names_earlier_kernels
         self._ways: dict[int, list[Way]] = {}  #: of each agent, on which it has waited
         self._found: dict[tuple[int, int, int, LaunchAct], list[MarkedEvent]] = {}
         self._count = 0
@@ -61,8 +57,6 @@ class LaunchEvents:
 
     def access(self, warp: DividedWarp, each: Instruction, address: Value, *, sure: bool) -> None:
         """The lanes access global memory at these addresses, or by the tensor map at one; or may, if not ``sure``."""
-        if not self.followed:
-            return
         lanes = [address.each[lane] for lane in lanes_in(warp.mask)] if isinstance(address, PerLane) else [address]
         known = [int.__int__(one) for one in lanes if isinstance(one, int)]
         first, last = (min(known), max(known)) if known else (0, 0)

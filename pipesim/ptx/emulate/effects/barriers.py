@@ -178,11 +178,13 @@ def _is_async(modifiers: tuple[str, ...]) -> bool:
 def grid_dependency(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``griddepcontrol``: the kernel waits for earlier ones, or lets dependent ones begin."""
     each = step.instruction
-    if warp.unsure or warp.has_two_ways:
-        cluster.launch_events.unsure.add(each.position)
-        return
-    record(cluster, warp, each.position, Op.WORK, 0)
-    cluster.launch_events.control(warp, each.position, LaunchAct.WAIT if each.has("wait") else LaunchAct.TRIGGER)
+    events, surely = cluster.launch_events, not warp.unsure and not warp.has_two_ways
+    if surely:
+        record(cluster, warp, each.position, Op.WORK, 0)
+    if events is not None and surely:
+        events.control(warp, each.position, LaunchAct.WAIT if each.has("wait") else LaunchAct.TRIGGER)
+    elif events is not None:
+        events.unsure.add(each.position)
 
 
 _LEAST_REGISTERS = 24  #: that a thread can ask for

@@ -211,7 +211,8 @@ def _note_box(
     """What a tensor copy does to global memory: a box of the map's tensor, where it is a plain one of a known map."""
     accesses = cluster.global_accesses
     assert accesses is not None
-    cluster.launch_events.access(warp, each, where, sure=not warp.maybe and not warp.has_two_ways)
+    if cluster.launch_events is not None:
+        cluster.launch_events.access(warp, each, where, sure=not warp.maybe and not warp.has_two_ways)
     given = cluster.image.tensor_map(int.__int__(where)) if isinstance(where, int) else None
     plain = given is not None and not given.pixels and not each.has_any(*_NOT_TILED) and given.element_strides == ()
     box = given.box if given is not None and plain and len(given.box) == len(corner) else ()
