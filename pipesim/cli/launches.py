@@ -51,7 +51,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.export.documents import document, launches_exit_code
-    from pipesim.launches.checks import check_launches
     from pipesim.launches.command import limits_of, observed_environment, spool_folder
     from pipesim.launches.files.folder import require_folder, write_launches
     from pipesim.launches.files.found_ptx import dumped_ptx
@@ -76,6 +75,8 @@ def _carry_out(options: argparse.Namespace) -> int:
                 report = replace(report, notes=(_NOT_PYTHON,))
             write_launches(report, texts, options.out, force=options.force)
     if options.check and ran.ending is None:  # a Ctrl-C was the program's; another one ends the checks
+        from pipesim.launches.checks import check_launches  # takes longer to import than all else together
+
         report = check_launches(report, options.out, _Verdicts(options))
     made = document("launches", launches_exit_code(report), report=report)
     code = show_answer(options, made, lambda width: launches_lines(report, width))

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pipesim.conform.diagnose.diagnose import examine
 from pipesim.conform.diagnose.examination import Autopsy, Examination
-from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, DivergenceKind, TraceVerdict
 from pipesim.model.ending import HUNG, Ending
 from pipesim.model.program import Program
@@ -86,6 +84,9 @@ def agreement_of(program: Program, trace: Trace, found: Conformance | None = Non
     EvidenceError if the trace is another kernel's. That the data of a run were wrong or that another launch did not
     finish counts against it, unless it hangs where the model does or its injected fault explains it.
     """
+    from pipesim.conform.diagnose.diagnose import examine  # both simulate: a page about recordings does not
+    from pipesim.conform.replay.conformance import conform
+
     found = conform(program, trace) if found is None else found
     seen = examine(program, trace, found)
     agreement, reason = _with_results(trace, found, *_of_behaviour(trace.meta, found, seen))

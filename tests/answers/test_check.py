@@ -26,7 +26,9 @@ def checked(target: Target, params: dict[str, int], max_states: int = 1_000) -> 
 
 @pytest.mark.slow
 def test_a_missed_phase_is_told_at_the_smallest_sizes() -> None:
-    report = checked(find("conv_epilogue"), {"fence": 1})  # without the fence a read is a finding beside it
+    report = checked(
+        find("conv_epilogue"), {"fence": 1, "tiles": 3, "k_iters": 1}
+    )  # without the fence a read is a finding beside it
     assert report.verdict is Verdict.REFUTED
     (shown,) = report.refutations
     assert shown.at == {"tiles": 2, "k_iters": 0}

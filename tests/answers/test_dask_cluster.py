@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
-from threading import Thread
-from time import monotonic, sleep
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -138,19 +129,6 @@ def test_before_the_first_answer_it_is_an_error() -> None:
     assert "--results" in caught.value.correction
 
 
-@contextmanager
-def something_else() -> Iterator[str]:
-    """A web server, which listens and says what no scheduler says."""
-    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"tcp://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.slow
 class TestReal:
     """With the package."""
@@ -166,69 +144,3 @@ class TestReal:
         with pytest.raises(UsageError, match="there is no Dask scheduler at"):
             DaskCluster(address).compute(PARTS, ASKED, lambda *_: None)
         assert capfd.readouterr() == ("", "")
-
-    @pytest.mark.long
-    def test_something_else_that_listens(
-        self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        pytest.importorskip("distributed")
-        monkeypatch.setattr(module, "_CONNECT_S", 2)
-        began = monotonic()
-        with something_else() as address, pytest.raises(UsageError, match="there is no Dask scheduler at") as caught:
-            DaskCluster(address).compute(PARTS, ASKED, lambda *_: None)
-        assert caught.value.cause == "what listens there does not answer as one"
-        assert monotonic() - began < 10
-        assert "Traceback" not in capfd.readouterr().err
-
-    @pytest.mark.long
-    @pytest.mark.parametrize("lost", ["scheduler", "worker"])
-    def test_a_process_that_is_killed(self, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        pytest.importorskip("distributed")
-        monkeypatch.setattr(module, "_NO_WORKER_S", 5)
-        monkeypatch.setattr(module, "_LOOK_S", 1)
-        with real_cluster(tmp_path) as (address, processes):
-            asked = Sweep(find("gemm_sm90"), {"stages": (2, 3, 4), "k_iters": tuple(range(64, 400))}, {}, H200)
-            path, times = tmp_path / "x.jsonl", list[float]()
-
-            def kill() -> None:
-                """After the second answer."""
-                while not path.exists() or len(path.read_bytes().splitlines()) < 3:
-                    sleep(0.1)
-                os.kill(processes[lost].pid, signal.SIGKILL)
-                times.append(monotonic())
-
-            killer = Thread(target=kill, daemon=True)
-            killer.start()
-            report = sweep(asked, Where(cluster=DaskCluster(address), results=path))
-            killer.join(5)
-        assert monotonic() - times[0] < 30
-        assert "was lost" in report.interrupted
-        known = sum(each.state is not Outcome.NOT_REACHED for each in report.configurations)
-        assert 0 < known < len(report.configurations)
-        assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 1 + known
-
-
-@contextmanager
-def real_cluster(folder: Path) -> Iterator[tuple[str, dict[str, subprocess.Popen[bytes]]]]:
-    """A scheduler and a worker, each a process."""
-    known = folder / "scheduler.json"
-    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", str(known), "--port", "0"]
-    work = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(known), "--nthreads", "1"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes: dict[str, subprocess.Popen[bytes]] = {}
-    try:
-        processes["scheduler"] = subprocess.Popen([*dask, "--host", "127.0.0.1", "--no-dashboard"], **quiet)  # type: ignore[call-overload]
-        processes["worker"] = subprocess.Popen([*work, "--no-nanny", "--no-dashboard"], **quiet)  # type: ignore[call-overload]
-        import distributed
-
-        end = monotonic() + 60
-        while not known.exists() and monotonic() < end:
-            sleep(0.2)
-        with distributed.Client(scheduler_file=str(known), set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-            address = client.scheduler.address
-        yield address, processes
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()

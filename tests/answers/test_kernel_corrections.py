@@ -15,7 +15,7 @@ from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import Check, check
 from pipesim.prove.repair.correction import Correction
 from pipesim.targets import Target, find
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 
 KERNELS = Path(__file__).resolve().parents[1] / "ptx" / "kernels"
 GEMM, SCALE, PIPELINED = "gemm_wgmma_ws-sm_90a", "scale_ws_s3-sm_90a", "scale_pipelined_s3-sm_90a"
@@ -100,8 +100,12 @@ def offered(target: Target) -> tuple[Check, list[Correction]]:
     return found, list(dict.fromkeys(c for each in every for c in each))
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", slow_but({"count", "arrive"}, HANGS))
+#: Those for which little has to be read again.
+FEW = {"count", "bytes", "threads", "arrive", "fence", "fence of a gemm", "fewer bytes", "a wait for tensor memory",
+       "the last products"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", long_but(FEW, slow_but({"count"}, HANGS)))
 def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = HANGS[name]
     target = written(tmp_path, *mistake)  # type: ignore[arg-type]
@@ -115,8 +119,7 @@ def test_a_line_of_a_kernel_that_hangs_is_offered(name: str, tmp_path: Path) -> 
         assert given[0].line.rpartition(":")[2] in given[0].said
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", slow_but({"commit", "fewer bytes"}, RUNS_ON))
+@pytest.mark.parametrize("name", long_but(FEW, slow_but({"fence of a gemm"}, RUNS_ON)))
 def test_a_change_of_a_kernel_that_was_followed_to_its_end_is_offered(name: str, tmp_path: Path) -> None:
     *mistake, meant = RUNS_ON[name]
     target = written(tmp_path, *mistake)  # type: ignore[arg-type]

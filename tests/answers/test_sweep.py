@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -286,21 +285,6 @@ class TestResultsFile:
             assert (kept.configurations, kept.reused, kept.changed) == (alone.configurations, 7, 1)
         assert (kept.conclusion, sweep(change, where).changed) == (Conclusion.WRONG, 0)
 
-    def test_what_is_new_is_computed_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A sweep whose time is up again and again has more answers each time."""
-        where = Where(results=tmp_path / "ring.jsonl")
-        sweep(of_ring(stages=[1, 2]), where)
-        tried, order = configuration.evaluate, []
-
-        def noted(params: Any, *rest: Any) -> SweepAnswer:
-            order.append(dict(params)["stages"])
-            return tried(params, *rest)
-
-        monkeypatch.setattr(module, "evaluate", noted)
-        report = sweep(of_ring(stages=[1, 2, 3]), where)
-        assert order == [3, 1, 2]
-        assert [each.params["stages"] for each in report.configurations] == [1, 2, 3]
-
     def test_two_sweeps_do_not_write_one_file(self, tmp_path: Path) -> None:
         path = tmp_path / "ring.jsonl"
 
@@ -435,11 +419,3 @@ def test_a_launch_that_does_not_exist_is_one_error() -> None:
     for ctas in (0, -1, 2**40):
         with pytest.raises(ParameterError, match="a launch of"):
             sweep(replace(of_ring(stages=[1, 2]), ctas=ctas))
-
-
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    tmp_path.chmod(0o500)
-    with pytest.raises(ResultsFileError, match="cannot be written"):
-        sweep(of_ring(stages=[1, 2]), Where(results=tmp_path / "x.jsonl"))

@@ -72,13 +72,11 @@ def test_one_alone_that_cannot_be_built_is_in_the_file_for_other_tools(call: Cal
 
 @pytest.mark.slow
 def test_all_are_all_that_list_names(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in set(BUILT_IN) - {"conv_epilogue", "cluster_multicast"}:  # the others take their time
+    for name in set(BUILT_IN) - {"producer_consumer", "cluster_multicast"}:  # the others take their time
         monkeypatch.delitem(BUILT_IN, name)
     found = call("check", "--all", "--quick", "--format", "json").json
     assert sorted(found["protocols"]) == sorted(BUILT_IN)
-    assert found["exit_code"] == 1  # conv_epilogue has the hazard of its kernel
-    refuted = [name for name, each in found["protocols"].items() if each["report"]["verdict"] != "proved"]
-    assert refuted == ["conv_epilogue"]
+    assert {each["report"]["verdict"] for each in found["protocols"].values()} == {"proved"}
 
 
 @pytest.mark.slow

@@ -26,7 +26,6 @@ from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.process.watch import SignalError
 from pipesim.ptx.launch.file import read_launch
-from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool
 
@@ -165,7 +164,8 @@ class TestTheProgramItself:
         assert (json.loads(out)["report"]["status"], err) == (0, "printed\n")
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("number", slow_but([signal.SIGTERM], [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
+    @pytest.mark.sampled(1, 1)
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_signal_is_passed_on_and_what_was_launched_is_written(self, number: int) -> None:
         """The program says that it got the signal, and ends with a status of its own."""
         script = f"import os, signal, sys\nsignal.signal({number}, lambda *_: sys.exit(9))\nos.system({COPY!r})\n"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
     text = Path("gemm.py").read_text(encoding="utf-8")
     assert "my_kernel" not in text
     assert text.count("gemm") == TEMPLATE.read_text(encoding="utf-8").count("my_kernel")
-    subprocess.run([sys.executable, "-W", "error", "gemm.py"], check=True)
+    runpy.run_path("gemm.py", run_name="__main__")
 
 
 @pytest.mark.slow

@@ -111,15 +111,12 @@ class TestPipes:
 
     @pytest.mark.slow
     def test_a_stream_that_prints_ascii_only(self) -> None:
-        for argv in (["--help"], ["run", PC, "-p", "tiles=4"], ["run", PC, "-p", "tiles=4", "--json"]):
-            answer = pipesim(*argv, env={"PYTHONIOENCODING": "ascii"})
-            assert (answer.returncode, answer.stderr) == (0, "")
-            assert answer.stdout.isascii()
+        answer = pipesim("run", PC, "-p", "tiles=4", env={"PYTHONIOENCODING": "ascii"})
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert answer.stdout.isascii()
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("argv", "code"), [(["run", PC], 0), (["run", PC, "--max-steps", "9", "--json"], 3), (["list"], 0)]
-    )
+    @pytest.mark.parametrize(("argv", "code"), [(["run", PC, "--max-steps", "9", "--json"], 3), (["list"], 0)])
     def test_a_reader_that_has_gone_changes_nothing(self, argv: list[str], code: int) -> None:
         reading, writing = os.pipe()
         os.close(reading)
@@ -152,7 +149,7 @@ def ring(tiles: int = 2):
 @pytest.mark.parametrize(
     ("command", "code"),
     long_after(
-        2,
+        1,
         slow_after(
             0,
             [
@@ -170,8 +167,8 @@ def test_what_a_protocol_prints_is_no_part_of_the_report(tmp_path, command, code
 
 
 @pytest.mark.slow
-def test_nor_is_what_it_prints_a_part_of_a_comparison(tmp_path):
+def test_nor_is_what_it_prints_a_part_of_a_comparison(call, tmp_path):
     (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
-    pipesim("run", "loud.py:ring", "--save-trace", "a.parquet", cwd=tmp_path)
+    call("run", "loud.py:ring", "--save-trace", "a.parquet")
     done = pipesim("diff", "a.parquet", "--protocol", "loud.py:ring", "--json", cwd=tmp_path)
     assert (json.loads(done.stdout)["exit_code"], "the role" in done.stderr) == (0, True)

@@ -11,17 +11,20 @@ from typing import Any
 
 import pytest
 
+from pipesim.answers.counterexample import counterexample_of
 from pipesim.answers.project_settings import settings_of
 from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.check import Origin
 from pipesim.errors import UsageError
 from pipesim.findings.catalog import of_fault
 from pipesim.findings.identity import Identity, identity_of
-from pipesim.findings.kind import Owner, ProtocolExample
+from pipesim.findings.kind import Basis, Owner, ProtocolExample
 from pipesim.findings.waivers import comments_at
 from pipesim.model.finding import FaultKind, FaultReport
+from pipesim.prove.check import check as prove
 from pipesim.ptx.source_owner import is_library, owner_of
 from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
+from pipesim.targets import find
 from tests.support.paths import ROOT
 from tests.support.report_examples import checked_twin
 
@@ -130,12 +133,14 @@ def test_a_possible_finding_does_not_fail_where_only_certain_ones_do(call: Call,
 
 
 @pytest.mark.slow
-def test_what_has_to_be_late_is_said(call: Call) -> None:
+def test_what_has_to_be_late_is_said() -> None:
     """A waiter that nobody waits for misses a phase only if it is held up for laps of the ring."""
-    kernel = ROOT / "tests" / "ptx" / "kernels" / "scale_watched-sm_90a.ptx"
-    (shown,) = call("check", kernel, "--json").json["report"]["refutations"]
-    late = shown["late"]
-    assert (shown["basis"], late["agent"], late["laps"], late["transfer"]) == ("possible", "waiting", 3, False)
+    program = find(str(ROOT / "tests" / "ptx" / "kernels" / "scale_watched-sm_90a.ptx")).build()
+    (refuted,) = prove(program).refutations
+    shown = counterexample_of(program, refuted)
+    assert shown.late is not None
+    late = shown.late.agent, shown.late.laps, shown.late.transfer
+    assert (shown.basis, *late) == (Basis.POSSIBLE, "waiting", 3, False)
 
 
 def test_a_letter_fails_where_a_strict_rule_was_asked_for(call: Call, tmp_path: Path) -> None:

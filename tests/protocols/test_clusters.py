@@ -44,7 +44,7 @@ def counts(program: Program) -> dict[str, int]:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, 5)
 @pytest.mark.parametrize("shape", slow_but(SHAPES[:6], SHAPES))
 def test_it_is_proved(shape: tuple[int, int, int]) -> None:
     sizes: list[dict[str, int]] = [{}, {"k_iters": 1, "tiles": 3}, {"k_iters": 0}]
@@ -60,7 +60,7 @@ def test_it_is_proved_for_any_number_of_tiles() -> None:
     assert found.least == 0
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 4)
 @pytest.mark.parametrize("shape", slow_but(SHAPES[:6], SHAPES))
 def test_the_blockwise_kernel_is_proved(shape: tuple[int, int, int]) -> None:
     for params in ({"tiles": 3}, {"k_iters": 1}):
@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[Any, str, Any, set[Any]]] = {
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("shape", [(2, 2, 1), (4, 2, 2)])
+@pytest.mark.parametrize("shape", [(2, 2, 1), pytest.param((4, 2, 2), marks=pytest.mark.long)])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_twin_is_found(wrong: str, shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, instead, expected = WRONG[wrong]

@@ -9,7 +9,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How, check
 from pipesim.prove.refutation import Why
 from pipesim.targets import find
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.protocol_sizes import SIZES
 
 FAST = ("attention_sm90", "cluster_multicast", "producer_consumer")
@@ -31,10 +31,10 @@ def refuted(name: str, params: dict[str, int]) -> bool:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("place", [0, pytest.param(1, marks=pytest.mark.long)], ids=["every other", "the others"])
+@pytest.mark.parametrize("place", long_but([0], slow_but([0], range(4))))
 @pytest.mark.parametrize("name", slow_but(FAST, SIZES))
 def test_it_is_proved_at_every_size(name: str, place: int) -> None:
-    for params in SIZES[name][place::2]:
+    for params in SIZES[name][place::4]:
         found = check(find(name).build(params, twice=False), max_states=1)
         expected = Verdict.REFUTED if refuted(name, params) else Verdict.PROVED
         assert found.verdict is expected, (params, found.doubts[:3])

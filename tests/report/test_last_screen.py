@@ -46,7 +46,7 @@ def test_cause_correction_and_verdict_are_on_the_last_screen(name: str) -> None:
         assert name not in FEW
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize(
     "name",
     ["docs/examples/row_max.ptx", "docs/examples/ring_forgets.py", "docs/examples/scale_forgets.py",

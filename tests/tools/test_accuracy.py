@@ -70,14 +70,3 @@ def test_sealed_recordings_are_read_if_asked_for_only(folder: Path, monkeypatch:
     assert {*read} == {SplitPart.FIT, SplitPart.HELD_OUT}
     accuracy.main(["--traces", str(folder), "--sealed"])
     assert SplitPart.SEALED in read
-
-
-def test_near_is_a_tenth_or_twenty_cycles() -> None:
-    assert accuracy.near(1000, 1100)
-    assert not accuracy.near(1000, 1101)
-    assert accuracy.near(10, 30)
-    assert not accuracy.near(10, 31)
-
-
-def test_errors_have_no_sign() -> None:
-    assert accuracy.errors([(100.0, 90.0), None, (100.0, 105.0)]) == [0.05, 0.1]

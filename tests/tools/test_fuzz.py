@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,18 +11,15 @@ from typing import Any
 import pytest
 
 from pipesim.answers.views import check as views
-from pipesim.export.documents import document
 from pipesim.model.finding import Verdict
 from pipesim.model.program_json import dumps
 from pipesim.timed.profile import FOLDER
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
 from tests.support.random_programs import FAMILIES
-from tools.fuzz import __main__ as command
 from tools.fuzz import naive, worker
 from tools.fuzz.cases import Answer, Case, complaints, judged
 from tools.fuzz.kinds import KINDS, profiles, programs, schedules, traces
-from tools.fuzz.mutate import damaged, mutated
 from tools.fuzz.runner import run
 
 FIRST = 30_040  #: the first seed of those in the fast lane
@@ -95,16 +89,6 @@ CASE = Case("a case", {}, ("run", "x"))
 )  # fmt: skip
 def test_what_is_complained_of(given: Answer, said: list[str]) -> None:
     assert complaints(CASE, given) == said
-
-
-def test_a_document_must_be_one_and_valid() -> None:
-    case = replace(CASE, words=("export", "x", "--json"))
-    right = json.dumps(document("export", format="promela", file=None, text=""))
-    assert complaints(case, answer(0, right)) == []
-    assert complaints(case, answer(0, "text")) == ["no JSON document"]
-    assert complaints(case, answer(2, right, "pipesim: x")) == ["exit_code 0 in the document, 2 of the command"]
-    more = right.replace("{", '{"more": 1, ')
-    assert complaints(case, answer(0, more)) == ["the document is not valid by export.v1: []"]
 
 
 # Wrong twins: an engine that is wrong is not confirmed
@@ -219,87 +203,3 @@ def test_the_naive_search_and_the_plain_one_agree(family: str) -> None:
 @pytest.mark.parametrize("text", ["", "x", "0..0", "99", "0*0", "0*-1", "~0:1", "0" * 40, "0*" + "9" * 5_000, "٣"])
 def test_the_naive_replay_refuses_what_is_no_schedule(text: str) -> None:
     assert naive.replay(right_ring(1, 2).flatten(), text) is None
-
-
-# The machinery
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_mutations_leave_what_they_are_given_alone(seed: int) -> None:
-    document = {"a": [1, 2, {"b": "c"}], "d": {"e": None}}
-    before = repr(document)
-    mutated(document, Random(seed))
-    assert repr(document) == before
-    data, how = damaged(b"some bytes", Random(seed))
-    assert isinstance(data, bytes)
-    assert how
-
-
-def test_files_and_folders_are_put_back(tmp_path: Path) -> None:
-    def call() -> str:
-        Path("left.txt").touch()
-        Path(os.environ["TMPDIR"], "temporary").touch()
-        return "done"
-
-    before, there = Path.cwd(), os.environ.get("TMPDIR")
-    found = run(Case("leaves", {"a/b.txt": b"x"}, call=call, outputs=("left.txt",)), tmp_path)
-    assert (found.code, found.out, found.left) == (0, "done\n", ("tmp/temporary",))
-    assert (Path.cwd(), os.environ.get("TMPDIR")) == (before, there)
-
-
-@pytest.mark.long
-def test_a_worker_sees_what_goes_beyond_a_limit(tmp_path: Path) -> None:
-    """Its kinds are in a file that the workers import as well."""
-    (tmp_path / "harmful_kinds.py").write_text(HARMFUL, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "harmful_kinds.py")], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "hangs: more than 3 s",
-        "takes memory: more than 500 MB",
-        "dies: the process ended with 3",
-        "leaves a process: left running: 1 processes",
-        "is right: ",
-    ]
-
-
-HARMFUL = f"""
-import os, subprocess, sys, time
-sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
-from tools.fuzz import worker
-from tools.fuzz.cases import Case
-
-CALLS = {{
-    "hangs": lambda: time.sleep(60),
-    "takes memory": lambda: bytearray(b"x") * (600 << 20) and time.sleep(60),
-    "dies": lambda: os._exit(3),
-    "leaves a process": lambda: bool(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])),
-    "is right": lambda: 1,
-}}
-worker.KINDS = {{name: (lambda rng, call=call: Case("x", {{}}, call=call)) for name, call in CALLS.items()}}
-worker.SECONDS, worker.MEGABYTES = 3, 500
-
-if __name__ == "__main__":
-    for result in worker.in_workers([(name, 0) for name in CALLS], 1):
-        print(f"{{result.kind}}: {{', '.join(result.wrong)}}")
-"""
-
-
-@pytest.mark.slow
-def test_the_command_prints_a_table_and_keeps_what_was_wrong(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    results = [worker.Result("schedules", 5, "a schedule", 70, ("internal error: KeyError at x.py:1",), 1.0, 90)]
-    monkeypatch.setattr(command, "in_workers", lambda tasks, workers: results)
-    assert command.main(["1", "5", "--kind", "schedules", "--keep", str(tmp_path)]) == 1
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split()[:3] == ["kind", "cases", "clear"]
-    assert printed[1].split() == ["schedules", "1", *"0000", "1", *"00000", "1.0", "s", "90", "MB"]
-    assert printed[2].split() == ["all", *printed[1].split()[1:]]
-    assert printed[3].startswith("1 cases in ")
-    assert printed[4].split() == ["1", "schedules:", "internal", "error:", "KeyError", "at", "x.py:1"]
-    assert (tmp_path / "schedules-5" / "p.json").is_file()
-    assert "KeyError" in (tmp_path / "schedules-5" / "COMMAND").read_text(encoding="utf-8")
-    monkeypatch.undo()
-    assert command.main(["3", "0", "--kind", "schedules"]) == 0

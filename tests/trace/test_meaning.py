@@ -12,7 +12,6 @@ from pipesim.model.waits import WaitPurpose, wait_purposes
 from pipesim.targets import find
 from pipesim.trace.activity import awaited_by_site, known_from, waited_groups
 from pipesim.trace.files import read_trace
-from pipesim.trace.library import stored_traces, trace_folder
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import site_table
 from tests.support.mistakes.ring import right_ring
@@ -51,7 +50,7 @@ def test_a_simulated_trace_says_it_of_its_sites() -> None:
     assert said[EventKind.WAIT_RETURN, "full"] is None
 
 
-@pytest.mark.parametrize("name", sampled(RECORDINGS, one_of_each(RECORDINGS, 12_000)))
+@pytest.mark.parametrize("name", sampled(RECORDINGS, one_of_each(RECORDINGS, 8_000)))
 def test_a_stored_trace_tells_it_by_its_sites(name: str) -> None:
     """They were recorded without it; what is derived from their sites is what their programs say.
 
@@ -77,10 +76,9 @@ def test_a_stored_trace_tells_it_by_its_sites(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_recording_is_told_by_the_simulation_beside_it() -> None:
-    stored = next(each for each in stored_traces(trace_folder()) if each.meta.protocol == "persistent_scheduler"
-                  and each.meta.params["tiles"] > 4)  # fmt: skip
-    measured = read_trace(stored.path)
-    table = site_table(find("persistent_scheduler").build(dict(stored.meta.params)))
+    name = next(each for each in RECORDINGS if "/persistent_scheduler-" in each and "-t16-" in each)
+    measured = read_trace(TRACES / name)
+    table = site_table(find("persistent_scheduler").build(dict(measured.meta.params)))
     simulated = Trace(replace(measured.meta, sites=table.sites), measured.events)
     assert ("throttle.full", DATA) in waited_groups(measured)
     assert ("throttle.full", ROOM) in waited_groups(known_from(measured, simulated))

@@ -30,9 +30,11 @@ def test_writing_a_trace_does_not_import_pandas(tmp_path: Path) -> None:
 
 
 def test_without_pandas_arrow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = read_trace(STORED)
+    trace.to_arrow()  # pyarrow looks for pandas once
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match="pandas is not installed") as error:
-        read_trace(STORED).to_pandas()
+        trace.to_pandas()
     assert ".to_arrow()" in error.value.correction
 
 

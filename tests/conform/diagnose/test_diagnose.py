@@ -75,7 +75,7 @@ SHAPES = ((4, 11, 2, 1), (2, 8, 2, 32), (1, 6, 1, 1), (3, 8, 3, 1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", long_but(SHAPES[1:], slow_but([(1, 6, 1, 1)], SHAPES)), ids=str)
+@pytest.mark.parametrize("shape", long_but(SHAPES[1:3], slow_but([(1, 6, 1, 1)], SHAPES)), ids=str)
 def test_every_fault_at_every_tile_is_named(as_hardware: Make, shape: tuple[int, ...]) -> None:
     program = pc(*shape)
     confused: dict[tuple[str, int], set[str]] = {}
@@ -102,7 +102,7 @@ RANDOM_SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 5, 1, 1), (2, 8, 2, 1), (2, 
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=70, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, data=st.data(), seed=st.integers(0, 10**6), late=st.booleans())
 def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed: int, late: bool) -> None:
     """Not only in the one that a latency profile makes: agents far behind, bytes in pieces, stamps off."""

@@ -18,7 +18,6 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
-from tests.support.lanes import slow_after
 
 Make = Callable[..., Any]
 R, W, H, T = LaunchOutcome.RIGHT, LaunchOutcome.WRONG_DATA, LaunchOutcome.HANG, LaunchOutcome.TRAP
@@ -46,8 +45,8 @@ SETS: dict[tuple[EditKind, int], tuple[set[LaunchOutcome], set[LaunchOutcome]]] 
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "agent"), slow_after(1, SETS), ids=lambda v: getattr(v, "value", v))
+@pytest.mark.sampled(1, 6)
+@pytest.mark.parametrize(("kind", "agent"), SETS, ids=lambda v: getattr(v, "value", v))
 def test_the_outcomes_of_each_fault(kind: EditKind, agent: int) -> None:
     program = pc()
     applies = {edit.iteration for edit in edits(program) if (edit.kind, edit.agent) == (kind, agent)}

@@ -73,13 +73,13 @@ def refused(program: Program, trace: Trace, tight: Tight, by: int) -> Divergence
     return found.divergence.kind
 
 
-@pytest.mark.sampled(0, 4)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(("device", "kernel", "most"), KERNELS)
 def test_a_return_that_is_planted_too_early_is_refused(device: str, kernel: str, most: int) -> None:
     """By 500 cycles, which order alone lets a full wait pass, and by twice the path of its release."""
     kinds = Counter[DivergenceKind]()
     random = Random(f"early {device} {kernel}")
-    for name in of_kernel(device, kernel, most, 4):
+    for name in of_kernel(device, kernel, most, 2):
         program, trace, floors = opened(name)
         tight = [t for t in tight_returns(program, trace, floors) if t.path not in FAR and t.slack <= SLACK]
         for path in sorted({t.path for t in tight}):
@@ -91,7 +91,7 @@ def test_a_return_that_is_planted_too_early_is_refused(device: str, kernel: str,
     assert kinds[DivergenceKind.TOO_SOON] >= 2, kinds
 
 
-@pytest.mark.sampled(1, 4)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize(("device", "kernel", "most"), KERNELS)
 def test_a_return_that_is_recorded_later_is_not_too_soon(device: str, kernel: str, most: int) -> None:
     """Up to its agent's next record a return may be late, unless other warps went on with what comes after it."""

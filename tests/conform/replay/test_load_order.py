@@ -17,7 +17,6 @@ from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind
-from tests.support.lanes import slow_but
 from tests.support.paths import TRACES
 
 CHIPS = ("h100", "h200")
@@ -41,7 +40,8 @@ def counts(case: Any, barrier: str) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but(HUNG[:1], HUNG))
+@pytest.mark.sampled(1, 4)
+@pytest.mark.parametrize("name", HUNG)
 def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name: str) -> None:
     """The model, led by the records, is stuck where the kernel was; no edit is needed; the barrier words agree."""
     case = stored(name)

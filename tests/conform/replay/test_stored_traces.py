@@ -16,7 +16,7 @@ from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
-from tests.support.recordings import RECORDINGS, one_of_each, sampled, size_of
+from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 EVERY = RECORDINGS
 FAULTY = [name for name in EVERY if "-at-" in name]
@@ -28,8 +28,8 @@ FILES = [name for name in EVERY if name not in FAULTY + HUNG + EMPTY]
 Make = Callable[..., Any]
 
 
-#: What every run of ``.ci/run`` replays: one of each kind, and whatever takes some hundredths of a second.
-REPLAYED = one_of_each(RECORDINGS) | {name for name in FILES if size_of(name) < 8_000}
+#: What every run of ``.ci/run`` replays.
+REPLAYED = one_of_each(RECORDINGS, 40_000)
 
 
 @pytest.mark.sampled(20)
@@ -55,8 +55,7 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
 ALIKE = {"phase_not_toggled@7": {"phase_not_toggled", "wrong_parity"}}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FAULTY)
+@pytest.mark.parametrize("name", sampled(FAULTY, [name for name in FAULTY if "h200/" in name]))
 def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     """Kind, agent and iteration are named; what the chip did is possible; what it left agrees with its records."""
     case = stored(name)
@@ -95,7 +94,7 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     ring=st.fixed_dictionaries({
         "stages": st.integers(1, 4), "tiles": st.integers(1, 10), "warps": st.integers(1, 3),

@@ -101,7 +101,7 @@ def test_a_wait_returns_before_it_was_released(good: Any) -> None:
     """A cycle more than the stated uncertainty is refused, by name and number; order allows the uncertainty itself."""
     pairs = movable(good)
     assert len(pairs) > 5
-    for release, row, by in pairs[:: max(1, len(pairs) // 12)]:
+    for release, row, by in pairs[:: max(1, len(pairs) // 6)]:
         found = good.moved(row, by - 1).refused()
         assert found.kind is DivergenceKind.TOO_EARLY
         e = good.trace.events

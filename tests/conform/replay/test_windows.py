@@ -35,7 +35,7 @@ DEFAULT = NAMES[0]
 # what is in the window conforms
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 20)
 @pytest.mark.parametrize("window", [(0, 10), (10, 42), (54, 64), (50, 99), (0, 1), (31, 32), (63, 64), (0, 64)])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: tuple[int, int]) -> None:
@@ -59,7 +59,7 @@ PRICES = st.fixed_dictionaries({
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(ring=RINGS, prices=PRICES, first=st.integers(0, 11), length=st.integers(1, 12), lost=st.data())
 def test_any_window_of_a_simulated_ring_conforms(
     simulated: Make, toy: Make, ring: dict[str, Any], prices: dict[str, int], first: int, length: int, lost: Any
@@ -104,7 +104,7 @@ def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     ring=RINGS, uncertainty=st.sampled_from([0, 1, 16]), by=st.sampled_from([1, 3, 10, 60]), seed=st.integers(0, 10**6),
     first=st.integers(0, 11), length=st.integers(1, 12), agent=st.integers(0, 3), lost=st.integers(0, 4),

@@ -16,7 +16,6 @@ from hwkernels.device.launch import DeviceInfo
 from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
 from hwkernels.twins.hopper.producer_consumer import check_fault, expected_bytes
 from pipesim.errors import HardwareError, KernelHangError, ParameterError, PipesimError
-from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 
 PARAMS = {"stages": 3, "tiles": 12, "tile_bytes": 4096, "consumer_warps": 2, "work": 0, "arrive_lanes": 1}
@@ -27,8 +26,8 @@ def request(**changes) -> CaptureRequest:
     return CaptureRequest(SUBJECT, PARAMS, **changes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", slow_but(list(FAULTS)[:3], FAULTS))
+@pytest.mark.sampled(0, 4)
+@pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_is_another_kernel(kind):
     builds = SUBJECT.compile(request(fault=KernelFault(kind, 5)), "host")
     wrong, right = builds["traced"], builds["right"]

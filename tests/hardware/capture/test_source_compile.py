@@ -49,7 +49,7 @@ def test_every_traced_build_compiles_without_a_warning(switches):
 @pytest.mark.parametrize(
     ("standard", "switches"),
     long_after(
-        3,
+        1,
         slow_after(
             0,
             [

@@ -28,11 +28,9 @@ from pipesim.trace.schema import EventKind
 from tests.support.format2_streams import recode
 
 INFO = DeviceInfo(0, "NVIDIA H100 of arrays", 132, "9.0", "999.1", 232448, 233472)
-#: One in three of each kernel's short configurations: the first in the fast lane, every other one only at length.
+#: One in three of each kernel's short configurations: all but the first only at length.
 RECORDED = [
-    pytest.param(
-        kernel.name, recorded, id=f"{name}-{n}", marks=(pytest.mark.slow, pytest.mark.long)[n % 2] if n else ()
-    )
+    pytest.param(kernel.name, recorded, id=f"{name}-{n}", marks=pytest.mark.long if n else ())
     for name, kernel in REGISTRY.items()
     for n, recorded in enumerate(kernel.recorded)
     if kernel.loop is None

@@ -83,7 +83,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "params"), long_after(8, slow_after(4, long_protocols())))
+@pytest.mark.parametrize(("name", "params"), long_after(5, slow_after(4, long_protocols())))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
     assert phases_by_laps(program) == plainly(program)
@@ -148,7 +148,7 @@ def reads(program: Program, agent: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("constant", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_wrong_item_in_any_lap_is_not_left_out(constant, cuts):
     """Each read of a loop in turn names another item; also one that is loaded once, and the one behind the loop."""
     right = ring(60, constant=constant).flatten({})
@@ -350,6 +350,7 @@ def mutated(program: Program, seed: int) -> Program:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize("mutants", [10, pytest.param(30, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LONG_LOOPS)
 def test_of_a_mutant_it_says_what_the_whole_run_says(name, mutants, cuts):

@@ -66,9 +66,9 @@ def test_what_is_left_out_changes_nothing() -> None:
     assert sum(phases is None for phases, _ in said) > 30
 
 
-@pytest.mark.slow
 def test_items_that_are_not_looked_at_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: laps left out without a look at their items."""
     monkeypatch.setattr(module._LapRun, "_items_go_on", lambda *_: True)
-    programs = map(numbered, range(200))
-    assert any(phases_by_laps(program) is not None and whole(program) is None for program in programs)
+    program = numbered(125)
+    assert phases_by_laps(program) is not None
+    assert whole(program) is None

@@ -16,7 +16,6 @@ from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import How, check
 from pipesim.prove.search.breadth_first import explore
-from tests.support.lanes import slow_after
 from tests.support.random_programs.registers import random_meetings
 
 LAUNCHED = 128
@@ -69,8 +68,7 @@ def test_a_request_that_some_schedule_never_grants_is_refuted(
     assert check(two_groups(compute, load)).verdict is Verdict.REFUTED
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("seeds", "least"), slow_after(1, [(150, 1), (600, 5)]))
+@pytest.mark.parametrize(("seeds", "least"), [(150, 1), pytest.param(600, 5, marks=pytest.mark.long)])
 def test_the_certificate_calls_no_wrong_program_right_and_needs_the_wider_rule(seeds: int, least: int) -> None:
     wider = 0
     for seed in range(seeds):

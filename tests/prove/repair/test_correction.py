@@ -30,7 +30,7 @@ IN_READY_MADE = {RepairKind.PEERS}
 OF_KERNELS = {RepairKind.SLIP, RepairKind.NOT_PAST, RepairKind.TENSOR_WAIT}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     found = {each.repair.kind for name in RING_MISTAKES | KERNEL_MISTAKES for each in offered_for(name)[1]}
     assert set(RepairKind) - found == IN_READY_MADE | OF_KERNELS
