@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import assert_never
 
+from pipesim.answers.counterexample import refuted_at
+from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.coverage import Assumption
 from pipesim.model.program import Program
@@ -145,3 +148,29 @@ def _grows(build: Build) -> bool:
         return False
     more = [len(b) - len(a) for a, b in zip(short.code, long.code, strict=True)]
     return min(more) >= 0 and max(more) > 0
+
+
+def proved_range(
+    target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
+) -> ProvedRange:  # fmt: skip
+    """What is proved of a trip count, and whether the first value beyond it is refuted."""
+    match shown:
+        case EveryValue(parameter, least, first, lap, checked, far):
+            lap = 0 if Assumption.PATTERN in program.strictness else lap
+            others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
+            kept = {name: params.get(name, target.defaults[name]) for name in others}
+            why = None if lap else Stop.RULED_OUT
+            return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
+        case SomeValues(parameter, least, checked, fails, why):
+            wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}) is not None
+            return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
+        case _:
+            assert_never(shown)
+
+
+def proved_together(target: Target, params: Mapping[str, int], shown: CombinedValues | None) -> ProvedTogether | None:
+    """What is proved of several trip counts together."""
+    if shown is None:
+        return None
+    wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}) is not None
+    return ProvedTogether(shown.parameters, shown.tried, shown.fails, refuted=wrong)

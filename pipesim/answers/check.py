@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipesim.answers.budget import Budget
-from pipesim.answers.checking import EVERY_RANGE, CheckQuestion, SteppedCheck
+from pipesim.answers.check_question import EVERY_RANGE, CheckQuestion
+from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.counterexample import counterexample_of
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.progress import SILENT, Progress

@@ -6,35 +6,24 @@ What a step has found when it is ended, by its time limit or by its caller, stay
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
-from pipesim.answers.any_size import CombinedValues, Families, build_by, require_trip_counts, trip_counts
+from pipesim.answers.any_size import Families, build_by, proved_range, proved_together, require_trip_counts, trip_counts
 from pipesim.answers.budget import Budget, BudgetSpentError, Unit, watch_builds
+from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.counterexample import (
     FEW_STATES,
     MOST_TRIES,
-    SmallestFailure,
     at_size,
-    command_of,
-    computing_of,
-    corrections_of,
-    counterexample_of,
     fails_so,
-    hidden_in_hang,
-    led_past_of,
-    origin_of,
-    other_ends,
-    refuted_at,
-    shorten_refutation,
-    with_led_past,
-    without_unproved,
 )
 from pipesim.answers.every_cta.findings import FindingsOfCtas, Keyed
 from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
+from pipesim.answers.failures import Failures
 from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
 from pipesim.answers.global_memory.judge import INSIDE, GridMemory, MeetingInside, judge
 from pipesim.answers.global_memory.words import ON_GLOBAL, with_global_memory
@@ -51,25 +40,20 @@ from pipesim.answers.views.check import (
 from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
 from pipesim.model.coverage import Assumed, Assumption
-from pipesim.model.ending import Ending
-from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, LedPast, Verdict
+from pipesim.model.finding import Advisory, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
-from pipesim.prove.any_size.family import EveryValue, SomeValues, Stop
+from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.assumed import assumed_by
-from pipesim.prove.check import MOST_STATES, Check, How, unknown
+from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.counterexample.confirm import carry_over
 from pipesim.prove.counterexample.leftovers import Leftover, leftovers
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
-from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
-from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
 from pipesim.targets import Target
 
-EVERY_RANGE = 1 << 10
 _EXPLAINED = (
     CheckStep.SMALLEST,
     CheckStep.SCHEDULE,
@@ -77,32 +61,12 @@ _EXPLAINED = (
     CheckStep.HIDDEN,
     CheckStep.OTHERS,
 )
-_SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 _ENDED = {Limit.TIME: How.OUT_OF_TIME, Limit.MEMORY: How.OUT_OF_MEMORY}
 _NO_VERDICT = (*_ENDED.values(), How.STOPPED, How.SOME_CTAS, How.SOME_CONTENTS)
 _CUT = {Limit.TIME: CutBy.TIME, Limit.MEMORY: CutBy.MEMORY}
 _WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
 _MOST_BESIDE = 3  #: kinds of CTAs beside the first refuted one whose own findings are explained
 _WIDENED = (CheckStep.LEFTOVERS, CheckStep.SIZES)
-
-
-@dataclass(frozen=True)
-class CheckQuestion:
-    """What is asked about a program.
-
-    ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
-    looked at; the others keep their values. ``quick``: the verdict alone. ``any_words``: words of a kernel's parameters
-    of which the verdict is to hold for every value.
-    """
-
-    target: Target
-    params: Mapping[str, int]
-    program: Program
-    ctas: int | None = None
-    max_states: int = MOST_STATES
-    most_ranges: int = EVERY_RANGE
-    quick: bool = False
-    any_words: tuple[AnyWord, ...] = ()
 
 
 class SteppedCheck:
@@ -113,15 +77,7 @@ class SteppedCheck:
         self._budget = budget or Budget()
         self._progress = progress
         self._found: Check | None = None
-        self._small: SmallestFailure | None = None
-        self._wrong: list[Refutation] = []
-        self._shortened: set[int] = set()
-        self._corrections: dict[int, tuple[Correction, ...]] = {}
-        self._computing: dict[int, str] = {}
-        self._led_past: dict[int, tuple[LedPast, ...]] = {}
-        self._also: tuple[FaultKind | Ending, ...] = ()
-        self._hidden: Hidden | None = None
-        self._elsewhere = 0  # of the findings, the last ones
+        self._failures = Failures(asked, unknown(asked.program, How.STOPPED))
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
         self._ranges: list[ProvedRange] = []
@@ -382,16 +338,7 @@ class SteppedCheck:
 
     def shown(self) -> Iterator[Keyed]:
         """The findings of the program itself."""
-        given, sizes = self._found.refutations if self._found is not None else (), None
-        for n, refuted in enumerate(self._wrong):
-            shown = self._counterexample(n)
-            sizes = shown.at if sizes is None else sizes
-            assert self._small is not None
-            yield finding_key(self._small.program, given[n] if n < len(given) else refuted), shown
-        if (hidden := self._hidden) is not None:
-            shown = counterexample_of(hidden.program, hidden.refuted, sizes)
-            key = finding_key(hidden.program, hidden.refuted)
-            yield key, replace(shown, corrections=hidden.second, after=hidden.first)
+        return self._failures.shown(self._left_out)
 
     def _build_report(self, wrong: Iterable[Counterexample]) -> CheckReport:
         asked, found = self._asked, self._found
@@ -408,7 +355,7 @@ class SteppedCheck:
             ranges=tuple(self._ranges),
             together=self._together,
             advisories=() if found.how in _NO_VERDICT else looked_for(asked.program) + self._left,
-            also=self._also,
+            also=self._failures.also,
             left_out=self.left_out,
             scope=self._scope(),
             kinds=() if self._size else self._others.kinds(),
@@ -459,8 +406,7 @@ class SteppedCheck:
     def take(self, found: Check) -> None:
         """What is known about every schedule, and what is to be done about it."""
         asked = self._asked
-        self._found, self._wrong = found, list(found.refutations)
-        self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
+        self._found, self._failures = found, Failures(asked, found)
         if found.verdict is Verdict.PROVED:
             self._leftovers = leftovers(asked.program)
         self._assumed = self._assumed_by(asked.program, by_commit_order=found.by_commit_order)
@@ -475,15 +421,15 @@ class SteppedCheck:
             case CheckStep.VERDICT | CheckStep.CTAS | CheckStep.SMALLER:
                 return self._by_smaller
             case CheckStep.SMALLEST:
-                return self._lower
+                return self._failures.lower
             case CheckStep.SCHEDULE:
-                return self._shorten
+                return self._failures.shorten
             case CheckStep.CORRECTIONS:
-                return self._correct
+                return self._failures.correct
             case CheckStep.HIDDEN:
-                return self._look_behind
+                return self._failures.look_behind
             case CheckStep.OTHERS:
-                return self._look_for_others
+                return self._failures.look_for_others
             case CheckStep.LEFTOVERS:
                 return self._look_for_leftovers
             case CheckStep.SIZES:
@@ -508,69 +454,6 @@ class SteppedCheck:
             if wrong:
                 self.take(replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong))
                 return
-
-    def _lower(self, unit: Unit) -> None:
-        small = self._small
-        assert small is not None
-        try:
-            small.lower(unit)
-        finally:
-            self._wrong = list(small.found.refutations)
-
-    def _shorten(self, unit: Unit) -> None:
-        assert self._small is not None
-        for n, refuted in enumerate(self._wrong):
-            unit(n, len(self._wrong))
-            self._wrong[n] = shorten_refutation(self._small.program, refuted)
-            self._shortened.add(n)
-
-    def _correct(self, unit: Unit) -> None:
-        assert self._small is not None
-        kernel = self._asked.target.editable
-        tried = False  # all that could correct any finding of a kernel; what does corrects all of it
-        most = MOST_TRIED
-        for n, refuted in enumerate(self._wrong):
-            self._computing[n] = computing_of(refuted, kernel)
-            past = led_past_of(self._small.program, refuted, kernel)
-            self._led_past[n] = tuple(said for said, _ in past)
-            branches = [branch for _, branch in past]
-            known = next(filter(None, self._corrections.values()), ()) if kernel is not None else ()
-            if not known and not (tried and is_of_any_kind(refuted)):
-                known = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel, branches, most)
-                most = most if known else MOST_TRIED // 4  # it rarely is another change that suffices for the next one
-                tried = tried or (kernel is not None and is_of_any_kind(refuted))
-            self._corrections[n] = known
-
-    def _look_behind(self, unit: Unit) -> None:
-        """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""
-        small, asked = self._small, self._asked.program
-        assert small is not None
-        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped:
-            return
-        if asked.coverage.blocked:
-            self._hidden = hidden_in_hang(self._wrong[0], asked, unit, self._asked.target.editable)
-            return
-        self._hidden = hidden_by(small.program, self._wrong[0], asked, unit)
-        if self._hidden is None:
-            self._add_elsewhere(elsewhere(small.program, small.found.doubts, self._wrong, unit))
-
-    def _look_for_others(self, unit: Unit) -> None:
-        assert self._small is not None
-        unit(0, 1)
-        found = other_ends(self._small.program, self._wrong)
-        same = self._hidden is not None or any(self._corrections.values())  # one mistake, or two that are named
-        known = {line for each in self._wrong for line in lines_of(self._small.program, each)}
-        apart = [each for each in found if not (same or known.intersection(lines_of(self._small.program, each)))]
-        self._add_elsewhere(apart)
-        self._also = tuple(each.kind for each in found if each not in apart)
-
-    def _add_elsewhere(self, found: Iterable[Refutation]) -> None:
-        """Findings beside those that are known, which a waiver of these must not hide."""
-        assert self._small is not None
-        for each in found:
-            self._wrong.append(shorten_refutation(self._small.program, each))
-            self._shortened.add(len(self._wrong) - 1)
-            self._elsewhere += 1
 
     def _look_for_leftovers(self, unit: Unit) -> None:
         unit(0, 1)
@@ -597,9 +480,9 @@ class SteppedCheck:
             shown = families.ranges(most)
             if len(shown) < most:
                 break
-            self._ranges.append(_range(target, asked.params, asked.program, shown[-1]))
+            self._ranges.append(proved_range(target, asked.params, asked.program, shown[-1]))
             self._assume_for_sizes(target, shown[-1], families.by_commit_order)
-        self._together = _together(target, asked.params, families.together(shown))
+        self._together = proved_together(target, asked.params, families.together(shown))
 
     def _assume_for_sizes(self, target: Target, shown: EveryValue | SomeValues, by_commit_order: set[str]) -> None:
         """A claim about every value may rest on an assumption that the size asked for does not need."""
@@ -640,56 +523,6 @@ class SteppedCheck:
             not_judged=(*(each for each in scope.not_judged if each.kind not in together), *talk.not_judged),
         )
 
-    def _counterexample(self, n: int) -> Counterexample:
-        """What is known about one way in which it fails."""
-        asked, small = self._asked, self._small
-        assert small is not None
-        lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}
-        command = command_of(asked.target, small.sizes, asked.ctas)
-        shown = counterexample_of(
-            small.program, self._wrong[n], lowered, command, asked=asked.program, quick=asked.quick
-        )
-        cut = [each.step for each in self._left_out if each.step in _SHORTENING]
-        unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
-        found = self._corrections.get(n)
-        finding = shown.finding if found is None else without_unproved(shown.finding, found)
-        if isinstance(finding, FaultReport) and n in self._computing:
-            finding = replace(finding, claim=finding.claim + self._computing[n])
-        if isinstance(finding, Deadlock) and self._led_past.get(n):
-            finding = with_led_past(finding, self._led_past[n])
-        return replace(
-            shown,
-            finding=finding,
-            corrections=found or (),
-            unfinished=unfinished,
-            origin=origin_of(asked.target.kernel, small.program, self._wrong[n]),
-            elsewhere=n >= len(self._wrong) - self._elsewhere,
-        )
-
 
 def _made(program: Program) -> frozenset[Assumption]:
     return frozenset(each.kind for each in program.coverage.assumed)
-
-
-def _range(
-    target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
-) -> ProvedRange:  # fmt: skip
-    match shown:
-        case EveryValue(parameter, least, first, lap, checked, far):
-            lap = 0 if Assumption.PATTERN in program.strictness else lap
-            others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
-            kept = {name: params.get(name, target.defaults[name]) for name in others}
-            why = None if lap else Stop.RULED_OUT
-            return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
-        case SomeValues(parameter, least, checked, fails, why):
-            wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}) is not None
-            return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
-        case _:
-            assert_never(shown)
-
-
-def _together(target: Target, params: Mapping[str, int], shown: CombinedValues | None) -> ProvedTogether | None:
-    if shown is None:
-        return None
-    wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}) is not None
-    return ProvedTogether(shown.parameters, shown.tried, shown.fails, refuted=wrong)

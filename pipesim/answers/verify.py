@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipesim.answers.budget import Budget
-from pipesim.answers.checking import CheckQuestion, SteppedCheck
+from pipesim.answers.check_question import CheckQuestion
+from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
 from pipesim.answers.progress import SILENT, Progress, Stage

@@ -299,7 +299,8 @@ class _Checks:
 
     def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
         from pipesim.answers.budget import Budget, states_of
-        from pipesim.answers.checking import CheckQuestion, SteppedCheck
+        from pipesim.answers.check_question import CheckQuestion
+        from pipesim.answers.checking import SteppedCheck
         from pipesim.answers.every_size.classes import AnyWord
         from pipesim.cli.progress import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pipesim.answers.budget import Budget, states_of
-from pipesim.answers.checking import CheckQuestion, SteppedCheck
+from pipesim.answers.check_question import CheckQuestion
+from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.project_settings import policy_of, read_settings
 from pipesim.answers.triage import Triage
 from pipesim.answers.views.check import CheckReport

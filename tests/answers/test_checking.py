@@ -9,7 +9,8 @@ import pytest
 
 from pipesim.answers.budget import Budget, BudgetSpentError, Unit
 from pipesim.answers.check import check
-from pipesim.answers.checking import CheckQuestion, SteppedCheck
+from pipesim.answers.check_question import CheckQuestion
+from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.progress import Progress
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict

@@ -136,7 +136,7 @@ def test_the_kernels_are_right_as_they_are() -> None:
         assert target.editable.read().program == target.program
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_the_hang_of_a_kernel_hides(tmp_path: Path) -> None:
     """It is read up to the hang: the missing fence shows with the bytes that the copies need."""
     hangs, runs_on = HANGS["bytes"], RUNS_ON["fence of a gemm"]

@@ -55,6 +55,7 @@ CASES: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("name", slow_but({"a copy"}, CASES))
 def test_the_branch_that_led_past_it_is_named_with_its_values(name: str, tmp_path: Path) -> None:
     before, inserted, said, correction = CASES[name]

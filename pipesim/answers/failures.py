@@ -1,0 +1,153 @@
+"""What is wrong with one program, in steps after the verdict: at small sizes, in few moves, and how to put it right.
+
+What a step has found when it is ended stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from pipesim.answers.budget import Unit
+from pipesim.answers.check_question import CheckQuestion
+from pipesim.answers.counterexample import (
+    SmallestFailure,
+    command_of,
+    computing_of,
+    corrections_of,
+    counterexample_of,
+    hidden_in_hang,
+    led_past_of,
+    origin_of,
+    other_ends,
+    shorten_refutation,
+    with_led_past,
+    without_unproved,
+)
+from pipesim.answers.every_cta.findings import Keyed
+from pipesim.answers.views.check import CheckStep, Counterexample, LeftOut
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast
+from pipesim.prove.check import Check
+from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
+from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
+
+_SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
+
+
+class Failures:
+    """The refutations of a program, and what explains them; each step is a method that takes its unit of work.
+
+    ``also``: the other ways in which schedules of this size end.
+    """
+
+    def __init__(self, asked: CheckQuestion, found: Check) -> None:
+        self.also: tuple[FaultKind | Ending, ...] = ()
+        self._asked = asked
+        self._given = found.refutations
+        self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
+        self._wrong = list(found.refutations)
+        self._shortened: set[int] = set()
+        self._corrections: dict[int, tuple[Correction, ...]] = {}
+        self._computing: dict[int, str] = {}
+        self._led_past: dict[int, tuple[LedPast, ...]] = {}
+        self._hidden: Hidden | None = None
+        self._elsewhere = 0  # of the findings, the last ones
+
+    def lower(self, unit: Unit) -> None:
+        """Find the smallest sizes that still fail in one of the same ways."""
+        try:
+            self._small.lower(unit)
+        finally:
+            self._wrong = list(self._small.found.refutations)
+
+    def shorten(self, unit: Unit) -> None:
+        """Leave moves out of each schedule that it can spare."""
+        for n, refuted in enumerate(self._wrong):
+            unit(n, len(self._wrong))
+            self._wrong[n] = shorten_refutation(self._small.program, refuted)
+            self._shortened.add(n)
+
+    def correct(self, unit: Unit) -> None:
+        """Try changes of the program, which have to put all of it right."""
+        kernel = self._asked.target.editable
+        tried = False  # all that could correct any finding of a kernel; what does corrects all of it
+        most = MOST_TRIED
+        for n, refuted in enumerate(self._wrong):
+            self._computing[n] = computing_of(refuted, kernel)
+            past = led_past_of(self._small.program, refuted, kernel)
+            self._led_past[n] = tuple(said for said, _ in past)
+            branches = [branch for _, branch in past]
+            known = next(filter(None, self._corrections.values()), ()) if kernel is not None else ()
+            if not known and not (tried and is_of_any_kind(refuted)):
+                known = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel, branches, most)
+                most = most if known else MOST_TRIED // 4  # it rarely is another change that suffices for the next one
+                tried = tried or (kernel is not None and is_of_any_kind(refuted))
+            self._corrections[n] = known
+
+    def look_behind(self, unit: Unit) -> None:
+        """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""
+        small, asked = self._small, self._asked.program
+        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped:
+            return
+        if asked.coverage.blocked:
+            self._hidden = hidden_in_hang(self._wrong[0], asked, unit, self._asked.target.editable)
+            return
+        self._hidden = hidden_by(small.program, self._wrong[0], asked, unit)
+        if self._hidden is None:
+            self._add_elsewhere(elsewhere(small.program, small.found.doubts, self._wrong, unit))
+
+    def look_for_others(self, unit: Unit) -> None:
+        """How other schedules of this size end; those of other lines are findings of their own."""
+        unit(0, 1)
+        found = other_ends(self._small.program, self._wrong)
+        same = self._hidden is not None or any(self._corrections.values())  # one mistake, or two that are named
+        known = {line for each in self._wrong for line in lines_of(self._small.program, each)}
+        apart = [each for each in found if not (same or known.intersection(lines_of(self._small.program, each)))]
+        self._add_elsewhere(apart)
+        self.also = tuple(each.kind for each in found if each not in apart)
+
+    def _add_elsewhere(self, found: Iterable[Refutation]) -> None:
+        """Findings beside those that are known, which a waiver of these must not hide."""
+        for each in found:
+            self._wrong.append(shorten_refutation(self._small.program, each))
+            self._shortened.add(len(self._wrong) - 1)
+            self._elsewhere += 1
+
+    def shown(self, left_out: Iterable[LeftOut]) -> Iterator[Keyed]:
+        """The findings, each with what is known about it; ``left_out``: steps that did not finish."""
+        given, sizes = self._given, None
+        for n, refuted in enumerate(self._wrong):
+            shown = self._counterexample(n, left_out)
+            sizes = shown.at if sizes is None else sizes
+            yield finding_key(self._small.program, given[n] if n < len(given) else refuted), shown
+        if (hidden := self._hidden) is not None:
+            shown = counterexample_of(hidden.program, hidden.refuted, sizes)
+            key = finding_key(hidden.program, hidden.refuted)
+            yield key, replace(shown, corrections=hidden.second, after=hidden.first)
+
+    def _counterexample(self, n: int, left_out: Iterable[LeftOut]) -> Counterexample:
+        """What is known about one way in which it fails."""
+        asked, small = self._asked, self._small
+        lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}
+        command = command_of(asked.target, small.sizes, asked.ctas)
+        shown = counterexample_of(
+            small.program, self._wrong[n], lowered, command, asked=asked.program, quick=asked.quick
+        )
+        cut = [each.step for each in left_out if each.step in _SHORTENING]
+        unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
+        found = self._corrections.get(n)
+        finding = shown.finding if found is None else without_unproved(shown.finding, found)
+        if isinstance(finding, FaultReport) and n in self._computing:
+            finding = replace(finding, claim=finding.claim + self._computing[n])
+        if isinstance(finding, Deadlock) and self._led_past.get(n):
+            finding = with_led_past(finding, self._led_past[n])
+        return replace(
+            shown,
+            finding=finding,
+            corrections=found or (),
+            unfinished=unfinished,
+            origin=origin_of(asked.target.kernel, small.program, self._wrong[n]),
+            elsewhere=n >= len(self._wrong) - self._elsewhere,
+        )
