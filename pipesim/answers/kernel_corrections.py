@@ -37,9 +37,10 @@ _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
 _MOST_TRIED = 160_000  #: operations of all programs that are tried for one finding
 _MOST_PLACED = 60_000  #: the same, of single instructions of the PTX
-_MOST_SLIPS = 120_000  #: instructions and operations of all kernels that are read with a slip put right
+_MOST_SLIPS = 160_000  #: instructions and operations of all kernels that are read with a slip put right
+_MOST_UNLIKELY = 60_000  #: the same, of those that are tried last
 _LEAST_SLIPS = 8  #: that are tried of a large kernel
-_INSTRUCTION = 4  #: operations that it costs as much to read
+_INSTRUCTION = 2  #: operations that it costs as much to read
 _LONGER = 3  #: times as many instructions may be executed with a change
 _MORE_COST = 0.3  #: of a second slip that is offered beside the first
 #: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
@@ -61,7 +62,8 @@ def corrections_of_kernel(
     if not is_of_any_kind(refuted):
         return trial.of_program(refuted) or trial.of_slips(slips)
     likely = trial.of_slips([slip for slip in slips if slip.cost <= LIKELY])
-    return likely or trial.of_program(refuted) or trial.of_slips([slip for slip in slips if slip.cost > LIKELY])
+    unlikely = [slip for slip in slips if slip.cost > LIKELY]
+    return likely or trial.of_program(refuted) or trial.of_slips(unlikely, _MOST_UNLIKELY)
 
 
 class _Trial:
@@ -98,13 +100,13 @@ class _Trial:
         plain = self._reading if refuted.deadlock is not None else self._kernel.read()
         return Slips(self._kernel.prepared(), plain, refuted, self._kernel.text.split("\n"), led_past).ranked()
 
-    def of_slips(self, ranked: Sequence[Slip]) -> tuple[Correction, ...]:
+    def of_slips(self, ranked: Sequence[Slip], work: int = _MOST_SLIPS) -> tuple[Correction, ...]:
         """The first slip with which the kernel is proved; a second one that is about as likely and does something else.
 
         None with which an access to memory is not executed any more: what is left out is not wrong.
         """
         ready, before = self._kernel.prepared(), self._reading.program
-        most = _MOST_SLIPS // (_INSTRUCTION * len(ready.function.body) + sum(map(len, before.code)))
+        most = work // (_INSTRUCTION * len(ready.function.body) + sum(map(len, before.code)))
         found: dict[object, tuple[float, Correction]] = {}
         known: set[int] = set()  # lines
         accessing = _accessing(self._reading)

@@ -20,12 +20,14 @@ from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.kernel import KernelReading
+from pipesim.ptx.text.instruction import Instruction
 
 LIKELY = 0.75  #: what the slips cost at most that are tried before all other corrections
 _DEEPEST = 6  #: steps back from an instruction that synchronises
 _STEP = 0.1  #: what each of them costs
 _ELSEWHERE = 1.0  #: what it costs that the finding does not show at an instruction's barriers
-_ONE_COPY = 0.2  #: that only one of several instructions of a line of the source is wrong
+_ONE_COPY = 0.2  #: that only one is wrong of several instructions of a line of the source that are alike
+_MOST_COPIES = 24  #: of an instruction
 _NEVER = 0.2  #: that it is never executed, where a kernel hangs
 _BREAKS = -0.2  #: that it breaks a rule of a barrier
 _LED_PAST = -0.4  #: that of a branch by which what is missing did not come
@@ -39,6 +41,13 @@ class Slip:
     cost: float
     position: int
     lines: tuple[tuple[int, str], ...]
+
+
+def _places(each: Instruction) -> list[object]:
+    """The place of the source of which an instruction is, and the place alone in the function that was inlined."""
+    if each.source is None or not each.source.line:
+        return []
+    return [(each.opcode, each.modifiers, place) for place in (each.source, each.source.frames[-1])]
 
 
 class _Suspect(NamedTuple):
@@ -67,9 +76,10 @@ class Slips:
         for op, at in self._operations():
             if op[0] in ON_BARRIER and operand(op, "barrier") >= 0:
                 self._on[at].add(reading.offsets[operand(op, "barrier")])
-        self._alike: defaultdict[object, list[int]] = defaultdict(list)
-        for at in sorted(self._on):
-            self._alike[self._body[at].opcode, self._body[at].modifiers, self._body[at].source].append(at)
+        self._alike: defaultdict[object, list[int]] = defaultdict(list)  # by place of the source, and its innermost
+        for at in sorted(self._kept):
+            for key in _places(self._body[at]):
+                self._alike[key].append(at)
         self._groups, self._near = self._shown()
         pairs = list(zip(reading.program.barriers, reading.offsets, strict=True))
         focus = {offset for barrier, offset in pairs if barrier.name in self._groups}
@@ -80,15 +90,18 @@ class Slips:
         """All of them, the likeliest first; a line is changed to one text once."""
         best: dict[tuple[tuple[int, str], ...], Slip] = {}
         for each in self._suspects():
-            copies = self._copies(each.position)
-            options = [self._options(at, each) for at in copies]
-            for what, (more, new) in options[0].items():
+            mine = self._options(each.position, each)
+            everywhere = [self._copies(each.position, key) for key in _places(self._body[each.position])]
+            others = {at: self._options(at, each) for copies in everywhere for at in copies}
+            for what, (more, new) in mine.items():
                 line = self._body[each.position].line
-                pairs = zip(copies, options, strict=True)
-                every = [(self._body[at].line, texts[what][1]) for at, texts in pairs if what in texts]
-                both = [(0.0, tuple(sorted(set(every))))]
-                both += [(_ONE_COPY, ((line, new),))] if len(every) > 1 else []
-                for extra, lines in both:
+                alone = ((line, new),)
+                costs = {alone: 0.0}
+                for copies in everywhere:
+                    also = {(self._body[at].line, others[at][what][1]) for at in copies if what in others[at]}
+                    if also:
+                        costs |= {alone: _ONE_COPY, tuple(sorted(also | {*alone})): 0.0}
+                for lines, extra in costs.items():
                     slip = Slip(each.cost + more + extra, each.position, lines)
                     if lines not in best or slip < best[lines]:
                         best[lines] = slip
@@ -101,12 +114,10 @@ class Slips:
             found[what] = min(found.get(what, (cost, new)), (cost, new))
         return found
 
-    def _copies(self, at: int) -> list[int]:
-        """An instruction, and those of one line of the source that a compiler made of it in unrolled loops."""
-        mine = self._body[at]
-        key = mine.opcode, mine.modifiers, mine.source
-        others = self._alike.get(key, []) if mine.source is not None else []
-        return [at, *(other for other in others if other != at)]
+    def _copies(self, at: int, key: object) -> list[int]:
+        """The others that are alike at a place of the source, as a compiler makes of an unrolled loop, or inlines."""
+        found = [other for other in self._alike[key] if other != at]
+        return found if len(found) <= _MOST_COPIES else []
 
     def _operations(self) -> Iterator[tuple[Operation, int]]:
         """The operations of all agents with the positions of their instructions."""

@@ -32,6 +32,8 @@ _RELATIVES = 6  #: registers that are tried for one
 _MOST_SOURCES = 64  #: registers that are computed from as many, as the sums of a product, are not looked through
 _DISTANCES = 8  #: to other mbarriers, the nearest
 _ASTRAY = 0.8  #: less of what it costs
+_PLACES = 8  #: other places of tiles that are tried
+_OF_TILES = 1024  #: bytes to which places of tiles are aligned, or to an eighth
 _SMALL = 64  #: a number below it counts, one above it is a distance in memory
 
 
@@ -66,6 +68,10 @@ class _Line:
         guard = self.guard if guard is None else guard
         return f"{self._indent}{guard}{opcode or self.opcode}{self._space}{operands or self.operands}{self._end}"
 
+    def barrier_address(self) -> list[str]:
+        """What is between the brackets of an mbarrier's address: the last one, also of a copy."""
+        return _INSIDE.findall(self.operands)[-1:]
+
     def tokens(self) -> list[tuple[int, str]]:
         """The registers and numbers of the operands, each with its place."""
         return [(found.start(), found[0]) for found in _TOKEN.finditer(self.operands)]
@@ -79,6 +85,8 @@ class LineTexts:
         self._body, self._kept, self._uses = kernel.function.body, sorted(kernel.code.kept), kernel.code.regions.uses
         self._text, self._on, self._focus = context.text, context.on, context.focus
         self._stages = context.stages
+        stages = Counter(group for group, _ in context.stages.values())
+        self._lengths = frozenset(n for n in stages.values() if n > 1)  #: of the rings of barriers
         self._writers: defaultdict[str, list[int]] = defaultdict(list)
         self._readers: defaultdict[str, list[int]] = defaultdict(list)
         self._numbers: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by opcode
@@ -95,7 +103,7 @@ class LineTexts:
             self._numbers[self._body[at].opcode].update(numbers)
             if at in self._on:
                 self._guards.update([line.guard.strip()] if line.guard else [])
-                for inside in _INSIDE.findall(line.operands):
+                for inside in line.barrier_address():
                     self._addresses[inside] |= self._on[at]
 
     def _line(self, at: int) -> _Line:
@@ -159,15 +167,20 @@ class LineTexts:
         mine = line.guard.strip()
         if mine:
             opposite = mine.replace("@!", "@") if "!" in mine else mine.replace("@", "@!")
-            yield 0.5, ("guard",), line.having(guard="")
+            yield 0.8 if self._is_elected(mine) else 0.5, ("guard",), line.having(guard="")
             yield 1.5, ("guard", "!"), line.having(guard=f"{opposite} ")
         others = [guard for guard, _ in self._guards.most_common(_RELATIVES) if guard != mine]
         yield from ((1.0, ("guard", other), line.having(guard=f"{other} ")) for other in others)
 
+    def _is_elected(self, guard: str) -> bool:
+        """Whether a guard is the predicate of elect.sync: then one lane of a warp is meant."""
+        ats = self._writers.get(guard.lstrip("@!"), ()) or self._writers.get(guard.lstrip("@!%"), ())
+        return any(self._body[at].opcode == "elect" for at in ats)
+
     def _other_barrier(self, at: int, line: _Line) -> Texts:
         """The address of another mbarrier: at a distance, or as another instruction has it."""
         here = self._on.get(at, set())
-        for inside in _INSIDE.findall(line.operands) if here else ():
+        for inside in line.barrier_address() if here else ():
             base, _, offset = inside.partition("+")
             if inside in self._addresses and (not offset or offset.strip().lstrip("-").isdecimal()):
                 for n, by in enumerate(self._distances(here)):
@@ -206,7 +219,10 @@ class LineTexts:
                 yield from ((1.0, n) for n in (*near, *alike))
             case "setp":
                 cost = 0.3 if value or not {"eq", "ne"}.intersection(each.modifiers) else 0.8  # of a bit
-                yield from ((cost, n) for n in near)
+                cost = cost if value not in self._lengths else max(cost, 0.4)  # a ring of this length
+                for n in dict.fromkeys((*near, *(self._lengths if 1 < abs(value) < _SMALL else ()))):
+                    wraps = n in self._lengths and value not in self._lengths and value > 1
+                    yield 0.1 if wraps else cost if n in near and abs(value) < _SMALL // 2 else 0.8, n
                 yield from ((1.0, n) for n in alike)
             case "cp" | "wgmma" if any("wait_group" in word for word in each.modifiers):
                 yield from ((0.2 + 0.1 * n, value - 1 - n) for n in range(value))
@@ -217,6 +233,8 @@ class LineTexts:
                 yield from ((0.4 if n == 0 else 0.7, n) for n in near)
                 yield from ((1.0, n) for n in (*alike, value // 2, -value))
             case _:
+                places = [n for n in self._numbers[each.opcode] if n != value and n % _aligned(value) == 0]
+                yield from ((0.5 + 0.02 * rank, n) for rank, n in enumerate(places[:_PLACES]))
                 yield from ((0.8, n) for n in alike)
                 yield from ((1.2, n) for n in (0, 2 * value, value // 2))
         if address and abs(value) > 1 and each.opcode in ("add", "mov"):
@@ -242,6 +260,12 @@ class LineTexts:
         but = {name, *writes[each.position]}
         found = [other for other in near if other not in but and _sort(other) == _sort(name)]
         return [f"%{_plain(other)}" for other in found[:_RELATIVES]] if name else []
+
+
+def _aligned(distance: int) -> int:
+    """What other distances between tiles are multiples of as well; of one between something else what none is."""
+    power = distance & -distance
+    return min(power, _OF_TILES) if power >= _OF_TILES // 8 else 1 << 32
 
 
 def _is_bit(part: Operand) -> bool:

@@ -68,15 +68,15 @@ class Emulation:
         return bool(self.unsolved) or any(warp.status is Status.STOPPED for warp in self.cluster.warps)
 
 
-def prepare(module: Module, launch: Launch) -> Kernel:
-    """Flow: calls replaced by bodies, and what synchronisation depends on.
+def prepare(module: Module, launch: Launch, graph: Graph | None = None, uses: Uses | None = None) -> Kernel:
+    """Flow: calls replaced by bodies, and what synchronisation depends on. ``graph`` and ``uses``: if they are known.
 
     Raises LaunchFileError if launch and kernel do not fit.
     """
     entry = entry_of(module, launch)
     launch = fit_cluster(launch, entry)
     function = inline_calls(module, entry)
-    graph, uses = graph_of(function), uses_of(function)
+    graph, uses = graph or graph_of(function), uses or uses_of(function)
     code = _code(function, graph, uses, slice_of(function, graph, uses))
     early = read_too_early(function, graph, uses)
     loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import LaunchFileError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.model.program import Program
+from pipesim.ptx.changed_lines import with_changed_lines
 from pipesim.ptx.emit.record import BARRIER_BYTES, FirstParities, Stream
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Kernel, emulate, entry_of, prepare
@@ -165,10 +167,19 @@ class EditableKernel:
 
     def prepared(self, lines: Mapping[int, str] | None = None) -> Kernel:
         """The kernel with these lines instead, by number, ready to run. Raises PtxError or LaunchFileError."""
+        if not lines:
+            return self._as_it_is
         text = self.text.split("\n")
-        for number, new in (lines or {}).items():
+        found = with_changed_lines(self._as_it_is, text, lines)
+        if found is not None:
+            return found
+        for number, new in lines.items():
             text[number - 1] = new
         return prepare(*launch_of("\n".join(text), self.ptx, self.launch, self.sets))
+
+    @cached_property
+    def _as_it_is(self) -> Kernel:
+        return prepare(*launch_of(self.text, self.ptx, self.launch, self.sets))
 
     def read(
         self,

@@ -17,6 +17,8 @@ SLIPS = {
     "parity of the first lap": ("scale_ws_s3-sm_90a", "mov.b32 \t%r180, 0;", "mov.b32 \t%r180, 1;"),
     "groups under way": ("scale_pipelined_s3-sm_90a", "wait_group.read \t1;", "wait_group.read \t2;"),
     "warps of a role": ("scale_ws_s3-sm_90a", "setp.lt.u32 \t%p1, %r3, 4;", "setp.lt.u32 \t%p1, %r3, 5;"),
+    "length of a ring": ("gemm_tma_ws-sm_100a", "setp.eq.b32 \t%p9, %r34, 3;", "setp.eq.b32 \t%p9, %r34, 4;"),
+    "place of a tile": ("gemm_wgmma_ws-sm_90a", "add.s32 \t%r30, %r39, 65536;", "add.s32 \t%r30, %r39, 98304;"),
 }
 
 

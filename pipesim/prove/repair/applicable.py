@@ -56,8 +56,10 @@ def repairs(
     groups: frozenset[str],
     roles: frozenset[str] = frozenset(),
     asked: Program | None = None,
+    sites: frozenset[SourceInstruction] = frozenset(),
 ) -> Iterator[Ranked]:
-    """The corrections of the program with their ranks, the likeliest first; of one rank those about these groups.
+    """The corrections of the program with their ranks, the likeliest first; of one rank those of these instructions,
+    then those about these groups.
 
     ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong. ``asked``: the
     program that was asked about, in which roles share code of which this one may have too few iterations.
@@ -66,9 +68,12 @@ def repairs(
     for n, (least, repair) in enumerate(dict.fromkeys(_alike(program, Siblings(asked or program)))):
         rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
         every.append(
-            (rank, repair.meets, repair.group not in groups, len(repair.roles) > 1 or bool(repair.also), n, repair)
+            (
+                *(rank, repair.meets, repair.at not in sites, repair.group not in groups),
+                *(len(repair.roles) > 1 or bool(repair.also), n, repair),
+            )
         )
-    for rank, *_, repair in sorted(every, key=lambda each: each[:5]):
+    for rank, *_, repair in sorted(every, key=lambda each: each[:6]):
         yield rank, repair
 
 

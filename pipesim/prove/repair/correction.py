@@ -190,7 +190,9 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     groups = groups_of(program, refuted)
     if unserved and roles:
         roles |= _signalling(asked, groups)
-    found = repairs(program, groups, roles, asked)
+    at = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)) if fault is not None else ()
+    sites = frozenset(program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0)
+    found = repairs(program, groups, roles, asked, sites)
     if asked is not program:  # which has iterations that the other has not
         few = sum(map(len, asked.code)) <= MOST_READ
         more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)

@@ -13,7 +13,7 @@ from pipesim.ptx.text.module import Variable
 from pipesim.ptx.text.operands import NAME, OperandError, label, operand, split
 from pipesim.ptx.text.scope import Names, NameScope
 
-_STATEMENT = re.compile(
+STATEMENT = re.compile(
     rf"\s*(?:(?P<label>{NAME})\s*:(?!:)"
     rf"|(?P<guard>@\s*!?\s*{NAME}\s+)?(?P<opcode>[a-z]\w*+)(?P<modifiers>(?:\s*\.[\w:]++)*+)\s*+(?P<operands>[^;]*+);"
     r"|(?P<loc>\.loc\b)|(?P<directive>\.[a-z]\w*)|(?P<open>\{)|(?P<close>\})|(?P<nothing>;)|(?P<end>\Z))"
@@ -58,7 +58,7 @@ class BodyReader:
         assert scope is not None
         for each in formals:
             scope.declare(each.name, register=each.space == "reg", kind=each.type)
-        match, text = _STATEMENT.match, self.source.text
+        match, text = STATEMENT.match, self.source.text
         while scope is not None:
             found = match(text, position)
             if found is None:
@@ -88,10 +88,9 @@ class BodyReader:
     def _instruction(self, found: re.Match[str], scope: NameScope) -> None:
         guard, opcode, modifiers, text = found.group("guard", "opcode", "modifiers", "operands")
         key = (opcode, modifiers)
-        spelled = self.mnemonics.get(key)
-        if spelled is None:
-            words = tuple("".join(modifiers.split())[1:].split(".")) if modifiers else ()
-            spelled = self.mnemonics[key] = (opcode, words)
+        mnemonic = self.mnemonics.get(key)
+        if mnemonic is None:
+            mnemonic = self.mnemonics[key] = spelled(opcode, modifiers)
         try:
             operands = self._operands(opcode, text.strip(), scope)
             where = Guard(*_guard(guard, scope)) if guard else None
@@ -101,7 +100,7 @@ class BodyReader:
         body = self.body.instructions
         line = self.source.line(found.start("opcode"))
         begin = found.start("guard") if guard else found.start("opcode")
-        body.append(Instruction(*spelled, operands, where, line, self._place, len(body), begin))
+        body.append(Instruction(*mnemonic, operands, where, line, self._place, len(body), begin))
 
     def _operands(self, opcode: str, text: str, scope: NameScope) -> tuple[Operand, ...]:
         parts = split(text)
@@ -208,6 +207,11 @@ class BodyReader:
         if found is None:
             raise self.source.error(position, f"the label {name[:60]} is not in the function")
         return found
+
+
+def spelled(opcode: str, modifiers: str) -> tuple[str, tuple[str, ...]]:
+    """An opcode with its modifiers, each without its dot."""
+    return opcode, tuple("".join(modifiers.split())[1:].split(".")) if modifiers else ()
 
 
 @lru_cache(maxsize=1024)
