@@ -95,7 +95,7 @@ class Slips:
             others = {at: self._options(at, each) for copies in everywhere for at in copies}
             for what, (more, new) in mine.items():
                 line = self._body[each.position].line
-                alone = ((line, new),)
+                alone: tuple[tuple[int, str], ...] = ((line, new),)
                 costs = {alone: 0.0}
                 for copies in everywhere:
                     also = {(self._body[at].line, others[at][what][1]) for at in copies if what in others[at]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,6 +15,9 @@ from pipesim.model.program import Program
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 
+_WORD = re.compile(r"[%\w$]+|-\d+")
+#: Of a strict comparison and one that is not one becomes the other.
+_STRICT = frozenset(map(frozenset, (("lt", "le"), ("gt", "ge"), ("lo", "ls"), ("hi", "hs"))))
 _MOST_EFFECTS = 2
 _LONGEST = 24  #: opcode that is said in full
 
@@ -67,6 +71,18 @@ _DOES = {
     **dict.fromkeys(SIGNALS, "arrives on"), **dict.fromkeys(COMMITS, "commits to"),
     **dict.fromkeys(PARITY_WAITS, "waits for"), int(Op.TMA_LOAD): "copies, signalled on,",
 }  # fmt: skip
+
+
+def changed_token(old: str, new: str) -> tuple[str, str] | None:
+    """The number that is another one in an instruction; ("", "") if a comparison becomes strict, or is it no more."""
+    was, now = (_WORD.findall(text.partition("//")[0]) for text in (old, new))
+    changed = [pair for pair in zip(was, now, strict=False) if pair[0] != pair[1]]
+    if len(was) != len(now) or len(changed) != 1:
+        return None
+    one, other = changed[0]
+    if frozenset(changed[0]) in _STRICT:
+        return "", ""
+    return (one, other) if one.lstrip("-").isdecimal() and other.lstrip("-").isdecimal() else None
 
 
 def _edit(old: str, new: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 from pipesim.answers.kernel_lines import KernelLines
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.prove.repair.added_line import AddedLine, beside
-from pipesim.prove.repair.correction import Correction
+from pipesim.prove.repair.correction import ChangedToken, Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.text.instruction import Frame
 from pipesim.report.text.source_fix import source_fix
@@ -170,3 +170,23 @@ def test_the_line_is_that_in_the_function_of_both_operations() -> None:
 def test_write_needs_fix_and_fix_prints_text(call: Call) -> None:
     assert call("check", "producer_consumer", "--write").err.startswith("pipesim: --write without --fix")
     assert call("check", "producer_consumer", "--fix", "--json").out.count("--fix prints text") == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "inner", "after"),
+    [
+        (("1", "0"), "arrive(empty, pred=i > 1)", "arrive(empty, pred=i > 0)"),
+        (("1", "0"), "wait(s, parity)", None),  # the number is in neither line, or twice
+        (("1", "0"), "state(1, 1)", None),
+        (("", ""), "for (int i = 0; i < tiles; i += 2)  // <", "for (int i = 0; i <= tiles; i += 2)  // <"),
+        (("", ""), "if (n >= 4) return;", "if (n > 4) return;"),
+        (("", ""), "s->run<3>(n < 4);", None),
+    ],
+)
+def test_a_slip_is_the_edit_of_the_line_that_has_the_number(
+    token: tuple[str, str], inner: str, after: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "k.cu").write_text(f"{inner}\nrole();\n")
+    lines = tuple(f"{tmp_path / 'k.cu'}:{number}" for number in (1, 2))
+    fix = source_fix(Correction(Repair(RepairKind.SLIP, "", ""), "", "", lines[1], token=ChangedToken(*token, lines)))
+    assert (fix and (fix.number, fix.after)) == (after and (1, after))

@@ -41,11 +41,23 @@ MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
 @dataclass(frozen=True)
+class ChangedToken:
+    """A number that is another one in a line of the source: one of ``lines``, the likeliest first.
+
+    ``was`` is "" of a comparison that becomes strict, or is it no more.
+    """
+
+    was: str
+    now: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Correction:
     """What to change, in a sentence, and the author's line of it ("" where there is none).
 
     ``source``: the line of the author's source to which all of the change maps, "" if it is not one; ``added``: what is
-    added beside one.
+    added beside one; ``token``: what may be written otherwise in it, of a slip.
     """
 
     repair: Repair
@@ -53,6 +65,7 @@ class Correction:
     line: str
     source: str = ""
     added: AddedLine | None = None
+    token: ChangedToken | None = None
 
 
 def corrections(

@@ -16,7 +16,7 @@ from pipesim.errors import UsageError
 from pipesim.inputs import InputKind, is_source
 from pipesim.model.ops import Engine, Fence, Op, operand
 from pipesim.prove.repair.added_line import AddedLine
-from pipesim.prove.repair.correction import Correction
+from pipesim.prove.repair.correction import ChangedToken, Correction
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import place
@@ -25,6 +25,7 @@ _SOURCE = InputKind("source file", MAX_PTX_BYTES, UsageError, "correct it by han
 #: One number of the line is another one.
 _NUMBERS = frozenset({RepairKind.COUNT, RepairKind.EXPECT, RepairKind.THREADS, RepairKind.DEPTH})
 _OF_WARP = re.compile(r"\b(\w+)\.(?:read|write|async_\w+|tma_\w+|mma|work|fence|commit|wait_group|bar_\w+|elect_one)\(")
+_COMPARISON = re.compile(r"(?<![<>=!-])([<>])(=?)(?![<>=])")
 _GROUPS = {0: "cp.async.bulk.{}", 1: "cp.async.{}", 2: "wgmma.{}.sync.aligned"}  #: by engine
 _WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?")  # a statement that is nothing else
 
@@ -59,6 +60,9 @@ class SourceFix:
 
 def source_fix(correction: Correction) -> SourceFix | None:
     """The edit of one line, None where it is not one: a number that is not written in it, or several times."""
+    if correction.token is not None:
+        fixes = (_of_token(correction.token, line) for line in correction.token.lines)
+        return next((fix for fix in fixes if fix is not None), None)
     found = _lines_of(correction.source or (correction.added.line if correction.added is not None else ""))
     if found is None:
         return None
@@ -75,6 +79,23 @@ def source_fix(correction: Correction) -> SourceFix | None:
     if repair.kind is RepairKind.NOT_PAST and _WAY_PAST.fullmatch(text):
         return SourceFix(path, number, None)
     return None
+
+
+def _of_token(token: ChangedToken, source: str) -> SourceFix | None:
+    """The line with the number, or with the other comparison of its one comparison, where it has it once."""
+    found = _lines_of(source)
+    if found is None:
+        return None
+    path, lines, number = found
+    code = re.split(r"//|#", text := lines[number - 1], maxsplit=1)[0]
+    was = re.compile(rf"(?<![\w.]){token.was}(?![\w.])") if token.was else _COMPARISON
+    if len(was.findall(code)) != 1:
+        return None
+
+    def now(found: re.Match[str]) -> str:
+        return token.now or (found[1] if found[2] else f"{found[1]}=")
+
+    return SourceFix(path, number, was.sub(now, code) + text[len(code) :])
 
 
 def _lines_of(source: str) -> tuple[Path, list[str], int] | None:
