@@ -25,10 +25,10 @@ from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import beside
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, with_places
-from pipesim.prove.repair.correction import MOST, ChangedToken, Correction, corrections, is_of_any_kind
+from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.branch_decisions import BranchPast
-from pipesim.ptx.emit.names import short_file, source_of
+from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.kernel import EditableKernel, KernelReading
@@ -127,14 +127,9 @@ class _Trial:
             line, source = f"{self._kernel.ptx}:{slip.lines[0][0]}", ready.function.body[slip.position]
             said = slip_sentence(self.lines, slip, before, again)
             known.update(number for number, _ in slip.lines)
-            changed = changed_token(self._kernel.line(slip.lines[0][0]), slip.lines[0][1])
-            frames = source.source.frames if source.source is not None else ()
-            places = tuple(f"{short_file(frame.file)}:{frame.line}" for frame in reversed(frames) if frame.line)
-            token = ChangedToken(*changed, places) if changed is not None else None
-            found[again.code] = (
-                slip.cost,
-                Correction(repair, said, line, source_of(source, ready.module), None, token),
-            )
+            token = changed_token(*slip.lines[0], self._kernel, source)
+            offered = Correction(repair, said, line, source_of(source, ready.module), token=token)
+            found[again.code] = slip.cost, offered
             if len(found) == MOST:
                 break
         return tuple(correction for _, correction in found.values())

@@ -12,10 +12,15 @@ from pipesim.explain.sync_changes import SyncChange, SyncChangeKind, sync_change
 from pipesim.model.groups import COMMITS, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.prove.repair.correction import ChangedToken
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
+from pipesim.ptx.emit.names import short_file
+from pipesim.ptx.kernel import EditableKernel
+from pipesim.ptx.text.instruction import Instruction
 
-_WORD = re.compile(r"[%\w$]+|-\d+")
+_NUMBER = re.compile(r"-?\d+")
+_WORD = re.compile(rf"[%\w$]+|{_NUMBER.pattern}")
 #: Of a strict comparison and one that is not one becomes the other.
 _STRICT = frozenset(map(frozenset, (("lt", "le"), ("gt", "ge"), ("lo", "ls"), ("hi", "hs"))))
 _MOST_EFFECTS = 2
@@ -73,16 +78,17 @@ _DOES = {
 }  # fmt: skip
 
 
-def changed_token(old: str, new: str) -> tuple[str, str] | None:
-    """The number that is another one in an instruction; ("", "") if a comparison becomes strict, or is it no more."""
-    was, now = (_WORD.findall(text.partition("//")[0]) for text in (old, new))
+def changed_token(number: int, new: str, kernel: EditableKernel, each: Instruction) -> ChangedToken | None:
+    """The number that is another one in an instruction's line, or its comparison, with the places of the source."""
+    was, now = (_WORD.findall(text.partition("//")[0]) for text in (kernel.line(number), new))
     changed = [pair for pair in zip(was, now, strict=False) if pair[0] != pair[1]]
-    if len(was) != len(now) or len(changed) != 1:
+    if len(was) != len(now) or len(changed) != 1 or each.source is None:
         return None
-    one, other = changed[0]
+    frames = (frame for frame in reversed(each.source.frames) if frame.line)
+    places = tuple(f"{short_file(frame.file)}:{frame.line},{frame.column}" for frame in frames)
     if frozenset(changed[0]) in _STRICT:
-        return "", ""
-    return (one, other) if one.lstrip("-").isdecimal() and other.lstrip("-").isdecimal() else None
+        return ChangedToken("", "", places)
+    return ChangedToken(*changed[0], places) if all(map(_NUMBER.fullmatch, changed[0])) else None
 
 
 def _edit(old: str, new: str) -> str:

@@ -173,20 +173,22 @@ def test_write_needs_fix_and_fix_prints_text(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "inner", "after"),
+    ("token", "file", "inner", "after"),
     [
-        (("1", "0"), "arrive(empty, pred=i > 1)", "arrive(empty, pred=i > 0)"),
-        (("1", "0"), "wait(s, parity)", None),  # the number is in neither line, or twice
-        (("1", "0"), "state(1, 1)", None),
-        (("", ""), "for (int i = 0; i < tiles; i += 2)  // <", "for (int i = 0; i <= tiles; i += 2)  // <"),
-        (("", ""), "if (n >= 4) return;", "if (n > 4) return;"),
-        (("", ""), "s->run<3>(n < 4);", None),
+        (("1", "0"), "k.cu", "arrive(empty, pred=i > 1)", "arrive(empty, pred=i > 0)"),
+        (("1", "0"), "k.cu", "wait(s, parity)", None),  # the number is in neither line, or twice
+        (("1", "0"), "k.cu", "state(1, 1)", None),
+        (("1", "0"), "k.py", "arrive(1, pred=i > 1, count=1)", "arrive(1, pred=i > 0, count=1)"),  # at the column
+        (("", ""), "k.cu", "for (int i = 0; i < tiles; i += 2)  // <", "for (int i = 0; i <= tiles; i += 2)  // <"),
+        (("", ""), "k.cu", "if (n >= 4) return;", "if (n > 4) return;"),
+        (("", ""), "k.cu", "s->run<3>(n < 4);", None),
     ],
 )
 def test_a_slip_is_the_edit_of_the_line_that_has_the_number(
-    token: tuple[str, str], inner: str, after: str | None, tmp_path: Path
+    token: tuple[str, str], file: str, inner: str, after: str | None, tmp_path: Path
 ) -> None:
-    (tmp_path / "k.cu").write_text(f"{inner}\nrole();\n")
-    lines = tuple(f"{tmp_path / 'k.cu'}:{number}" for number in (1, 2))
-    fix = source_fix(Correction(Repair(RepairKind.SLIP, "", ""), "", "", lines[1], token=ChangedToken(*token, lines)))
+    (tmp_path / file).write_text(f"{inner}\nrole();\n")
+    lines = tuple(f"{tmp_path / file}:{number},16" for number in (1, 2))
+    slip = Repair(RepairKind.SLIP, "", "")
+    fix = source_fix(Correction(slip, "", "", token=ChangedToken(*token, lines)))
     assert (fix and (fix.number, fix.after)) == (after and (1, after))

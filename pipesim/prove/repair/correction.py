@@ -44,7 +44,7 @@ MOST_ASKED = 60_000  #: operations of the program that was asked for
 class ChangedToken:
     """A number that is another one in a line of the source: one of ``lines``, the likeliest first.
 
-    ``was`` is "" of a comparison that becomes strict, or is it no more.
+    ``was`` is "" of a comparison that becomes strict, or is it no more; a line has its column after a comma.
     """
 
     was: str

@@ -82,20 +82,27 @@ def source_fix(correction: Correction) -> SourceFix | None:
 
 
 def _of_token(token: ChangedToken, source: str) -> SourceFix | None:
-    """The line with the number, or with the other comparison of its one comparison, where it has it once."""
+    """The line with the number, or with the other comparison of its one comparison, where it has it once.
+
+    Where a line of Python has it several times, that of the expression that begins at the column which ``source`` has.
+    """
+    source, _, column = source.partition(",")
     found = _lines_of(source)
     if found is None:
         return None
     path, lines, number = found
     code = re.split(r"//|#", text := lines[number - 1], maxsplit=1)[0]
     was = re.compile(rf"(?<![\w.]){token.was}(?![\w.])") if token.was else _COMPARISON
-    if len(was.findall(code)) != 1:
+    every = list(was.finditer(code))
+    if path.suffix == ".py" and len(every) > 1 and column:
+        every = [each for each in every if each.start() >= int(column) - 1][:1]
+    if len(every) != 1:
         return None
 
     def now(found: re.Match[str]) -> str:
         return token.now or (found[1] if found[2] else f"{found[1]}=")
 
-    return SourceFix(path, number, was.sub(now, code) + text[len(code) :])
+    return SourceFix(path, number, f"{text[: every[0].start()]}{now(every[0])}{text[every[0].end() :]}")
 
 
 def _lines_of(source: str) -> tuple[Path, list[str], int] | None:
