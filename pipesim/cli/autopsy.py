@@ -23,7 +23,12 @@ _MOST_PICTURES = 8
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("core", type=Path, nargs="?", help="a core dump of a GPU, as it is or packed by gzip or xz")
+    parser.add_argument(
+        "core",
+        type=Path,
+        nargs="?",
+        help="a core dump of a GPU, as it is or packed by gzip or xz, or the text that cuda-gdb printed of the hang",
+    )
     parser.add_argument(
         "--pid", type=int, metavar="N", help="of this process instead, by cuda-gdb, which lets it run on afterwards"
     )
@@ -49,7 +54,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
-    from pipesim.coredump.dump import open_dump
+    from pipesim.coredump.gdb_text import open_dump_or_text
     from pipesim.export.documents import document_of
     from pipesim.hang.attach import dump_by_debugger
     from pipesim.report.pages.autopsy import autopsy_lines
@@ -65,7 +70,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             with progress(f"cuda-gdb attaches to process {options.pid}"):
                 dump_by_debugger(options.pid, core)
         with progress(f"reading {core}"):
-            dump = open_dump(core)
+            dump = open_dump_or_text(core)
             name = f"process {options.pid}" if options.core is None else str(core)
             report = autopsy_of(dump, "" if options.anonymous else name, anonymous=options.anonymous)
     if options.check or options.ptx is not None or options.save_launch is not None:

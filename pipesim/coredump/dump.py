@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipesim.bounds import MAX_AGENTS, MAX_SMS
+from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.elf import ElfFile, ElfSection, open_elf
 from pipesim.errors import CoreDumpError
 
@@ -137,6 +138,9 @@ class _Rows:
 
 class CoreDump:
     """A dump that was opened. What is not there, because the file was cut off, is said in ``notes``."""
+
+    functions: tuple[MachineCode, ...] = ()  #: code that is in no image
+    notes: tuple[str, ...]
 
     def __init__(self, elf: ElfFile, place: str) -> None:
         if (elf.kind, elf.machine) != (_CORE, _CUDA):
@@ -266,6 +270,10 @@ class CoreDump:
         """The machine code that is loaded, each module once: with the addresses at which it is, where that is there."""
         for _, section in self.elf.of_kind(DumpSection.RELOCATED_IMAGE):
             yield self.elf.bytes_of(section)
+
+    def line_at(self, _address: int) -> str:
+        """The line of the source that is given beside an instruction, "" in a dump: its machine code may have it."""
+        return ""
 
     def memory(self, address: int, size: int) -> bytes:
         """Bytes of the device's memory; nothing where the dump does not have all of them."""

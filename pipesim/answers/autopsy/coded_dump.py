@@ -5,8 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 
 from pipesim.answers.autopsy.standing import Standings
-from pipesim.coredump.cubin import MachineCode, cubins_of
+from pipesim.coredump.cubin import Cubin, MachineCode, cubins_of
 from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid
+from pipesim.coredump.sass.word import SIZE
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.names.mangled import kernel_name
 from pipesim.ptx.source_owner import is_library
@@ -27,12 +28,19 @@ class CodedDump:
     def __init__(self, dump: CoreDump, *, anonymous: bool) -> None:
         self.dump, self.anonymous = dump, anonymous
         self.cubins = tuple(cubins_of(dump.images()))
-        self.codes = {code.address: (cubin, code) for cubin in self.cubins for code in cubin.functions if code.address}
+        self.codes: dict[int, tuple[Cubin | None, MachineCode]] = {
+            each.address: (None, each) for each in dump.functions
+        }
+        self.codes |= {each.address: (cubin, each) for cubin in self.cubins for each in cubin.functions if each.address}
         self.wide = any(each.major >= _WIDE for each in dump.devices)
         self.standings = Standings(dump, [code for _, code in self.codes.values()], wide=self.wide)
 
     def place(self, code: MachineCode | None, offset: int) -> str:
         """A line of the source, of the user's where calls are inlined into each other, or a place in machine code."""
+        pc = (code.address if code is not None else 0) + offset
+        given = next(filter(None, (self.dump.line_at(pc + n) for n in (0, SIZE, 2 * SIZE))), "")  # after a wait
+        if given and not self.anonymous:
+            return short_file(given)
         if code is None or self.anonymous:
             return f"+{offset:#x}"
         cubin = self.codes[code.address][0] if code.address in self.codes else None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
+from pipesim.answers.views.autopsy import UNKNOWN_PLACE
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, DumpLane, DumpWarp
 from pipesim.coredump.sass.integer import is_ordinary, writes
@@ -40,7 +41,7 @@ class WaitsFor(Enum):
     SLEEP = "nothing: it sleeps"
     PRIMARY = "the launch before (griddepcontrol.wait)"
     NOTHING = "nothing: it runs"
-    UNKNOWN = "unknown: its code is not in the dump"
+    UNKNOWN = UNKNOWN_PLACE
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,8 @@ class Standings:
         if here is not None and here.kind in _AT and (asks is None or len(lanes) < len(warp.lanes)):
             return self._waiting(warp, lanes, flow, index, index, _AT[here.kind])
         behind = _behind(flow, index)
+        if behind < 0 and not flow.code.words[index].low:
+            return Standing(warp, lanes, None, lanes[0].offset, pc, WaitsFor.UNKNOWN)
         if behind >= 0:
             return self._waiting(warp, lanes, flow, index, behind, _BEHIND[flow.syncs[behind].kind])  # type: ignore[union-attr]
         if asks is not None:
@@ -231,6 +234,8 @@ class Standings:
 
 def _asks(flow: CodeFlow, way: Sequence[int]) -> tuple[int, WaitsFor] | None:
     """The instruction by which a loop asks for something, if asking is all that it does."""
+    if not all(flow.code.words[n].low for n in way):
+        return None  # of a text of cuda-gdb, which has some instructions
     kinds = {sync.kind for n in way if (sync := flow.syncs[n]) is not None}
     tells = SassSync.SWAP in kinds or any(_adds_nothing(flow, n) for n in way)
     if not (kinds <= _HARMLESS or (tells and kinds <= HARMLESS)):

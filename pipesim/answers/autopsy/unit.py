@@ -124,7 +124,7 @@ class Unit:
 
     def barrier_name(self, rank: int, address: int) -> str:
         """What a report calls an mbarrier."""
-        at = f"@{rank}" if self.size > 1 else ""
+        at = f"@{rank}" if self.size > 1 and rank >= 0 else ""
         return f"mbarrier {address:#x}{at}" if address >= 0 else f"an mbarrier{at}"
 
     def _blocked(self, placed: PlacedWarp) -> BlockedAgent:
@@ -218,10 +218,10 @@ class Unit:
 
     def walked_past(self, noticed: frozenset[int], *, blind: bool = False) -> tuple[WalkedWarp, ...]:
         """The same with some loads and stores of its kernel, or without what memory holds."""
-        found = self.dump.codes.get(self.grid.code)
-        if found is None:
+        cubin, code = self.dump.codes.get(self.grid.code, (None, None))
+        if cubin is None or code is None:  # of a text there are some instructions
             return ()
-        code, walks, made = found[1], self._walks(found[1]), []
+        walks, made = self._walks(code), []
 
         def place(index: int) -> str:
             return self.dump.place(code, index * SIZE)

@@ -13,10 +13,11 @@ _MOST_BYTES = 1 << 20
 
 
 def word_at(shared: bytes, address: int) -> BarrierWord | None:
-    """The barrier word at an address of a CTA's window, None if the dump does not have it."""
+    """The barrier word at an address of a CTA's window, None if the dump does not have it, or it is none."""
     if address < 0 or address % 8 or address + 8 > len(shared):
         return None
-    return decode_word(struct.unpack_from("<Q", shared, address)[0])
+    (value,) = struct.unpack_from("<Q", shared, address)
+    return None if value & _UNUSED else decode_word(value)
 
 
 def barrier_words(shared: bytes, known: Iterable[int]) -> dict[int, BarrierWord]:

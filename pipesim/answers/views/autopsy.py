@@ -11,6 +11,8 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.model.finding import Deadlock, Finding, Verdict
 
+UNKNOWN_PLACE = "unknown: its code is not in the dump"  #: what warps do there
+
 
 class Detail(Enum):
     """How much is known of the code. The value is a phrase for a report."""

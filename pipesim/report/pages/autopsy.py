@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from pipesim.answers.views.autopsy import (
+    UNKNOWN_PLACE,
     AutopsyReport,
     AwaitedWord,
     DumpedCtas,
@@ -184,7 +185,9 @@ def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[st
     if group.hangs:
         lines += ["", *headline(group.deadlock, width), "", *deadlock_lines(group.deadlock, width)]
     elif group.deadlock.blocked:
-        said = "not known to hang: a warp runs, so that what the others wait for may come"
+        known = all(each.does != UNKNOWN_PLACE for each in group.others)
+        runs = "a warp runs" if known else "where a warp waits is not known"
+        said = f"not known to hang: {runs}, so that what the others wait for may come"
         lines += ["", *wrap(said, width, f"{UNSURE} "), "", *deadlock_lines(group.deadlock, width)]
     for each in group.others:
         lines += with_source(f"{names_of(each.warps)}: {each.does}", each.line, width, "  ", "      ")
@@ -212,7 +215,7 @@ def _verdict(report: AutopsyReport, width: int) -> list[str]:
     hung = [each for each in report.launches if any(group.hangs for group in each.groups)]
     if not hung:
         runs = any(group.others for launch in report.launches for group in launch.groups)
-        said = "in each CTA a warp runs" if runs else "no warp is in the dump"
+        said = "in each CTA a warp runs, or it is not known where it waits" if runs else "no warp is in the dump"
         return wrap(f"unknown: {said}", width, f"{UNSURE} ")
     names = ", ".join(dict.fromkeys(kernel_name(each.kernel) for each in hung))
     return wrap(f"hangs: {names}", width, f"{BAD} ")
