@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of, unit_of
 from pipesim.answers.autopsy.global_words import STORES, Cta, WaitingCta, WordSearch
-from pipesim.answers.autopsy.suppliers import WalkedWarp
 from pipesim.answers.autopsy.unit import Unit
 from pipesim.answers.views.autopsy import (
     AutopsyReport,
@@ -125,15 +124,8 @@ def _words(launches: Sequence[_Launch]) -> Iterator[AwaitedWord]:
     units = {launch.key(unit): unit for launch in launches for unit in launch.units()} if waiting else {}
     by_number = {each.number: each for each in launches}
 
-    def paths(key: Cta, *, blind: bool) -> Sequence[WalkedWarp]:
-        return units[key].walked_past(by_number[key[0]].noticed, blind=blind)
-
-    def leads_past(launch: int, start: int, passed: frozenset[int]) -> int:
-        code = by_number[launch].code
-        return -1 if code is None else by_number[launch].dump.standings.flow(code).leads_past(start, passed)
-
-    live = {key: any(cta.warps for cta in unit.ctas) for key, unit in units.items()}
-    found = list(WordSearch(live, paths, leads_past).words(waiting))
+    noticed = {each.number: each.noticed for each in launches}
+    found = list(WordSearch(units, noticed).words(waiting))
     ring = _ring([edge for each in found for edge in each.edges])
     for each in found:
         first, spin = by_number[each.waiting[0].cta[0]], each.waiting[0].spin

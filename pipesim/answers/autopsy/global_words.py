@@ -7,13 +7,13 @@ its address. Where memory leads a CTA past its store, it is followed a second ti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Protocol
 
 from pipesim.answers.autopsy.spins import EXCHANGE, Spin
 from pipesim.answers.autopsy.suppliers import WalkedWarp
+from pipesim.answers.autopsy.unit import Unit
 from pipesim.answers.views.autopsy import WordWriter, WriterState
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent
@@ -22,12 +22,6 @@ STORES = frozenset({SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})
 _MOST_STEPS = 400_000  #: instructions of all paths: some seconds
 _ADD = 0
 Cta = tuple[int, int]  #: the number of its launch in the dump, and its own in the grid; of a cluster the first
-
-
-class CtaPaths(Protocol):
-    """The ways of the warps of a CTA or a cluster; ``blind``: without what memory holds."""
-
-    def __call__(self, key: Cta, *, blind: bool) -> Sequence[WalkedWarp]: ...  # noqa: D102  # said above
 
 
 @dataclass(frozen=True)
@@ -86,15 +80,10 @@ class FoundWord:
 
 
 class WordSearch:
-    """Who supplies words, among ``units``: of each CTA or cluster whether it is in the dump.
+    """Who supplies words, among ``units``; ``noticed``: by launch, the instructions that store, or ask for a word."""
 
-    ``leads_past``: the branch of a kernel by which it ends without one of some instructions, -1 if there is none.
-    """
-
-    def __init__(
-        self, units: Mapping[Cta, bool], paths: CtaPaths, leads_past: Callable[[int, int, frozenset[int]], int]
-    ) -> None:
-        self.units, self._paths, self.leads_past = units, paths, leads_past
+    def __init__(self, units: Mapping[Cta, Unit], noticed: Mapping[int, frozenset[int]]) -> None:
+        self.units, self._noticed = units, noticed
         self._made: dict[tuple[Cta, bool], Sequence[WalkedWarp]] = {}
         self._steps = 0
 
@@ -123,7 +112,7 @@ class WordSearch:
     def warps(self, unit: Cta, *, blind: bool = False) -> Sequence[WalkedWarp]:
         """The ways of the warps of a CTA or cluster."""
         if (unit, blind) not in self._made:
-            self._made[unit, blind] = made = self._paths(unit, blind=blind)
+            self._made[unit, blind] = made = self.units[unit].walked_past(self._noticed[unit[0]], blind=blind)
             self._steps += sum(each.walk.steps for each in made)
         return self._made[unit, blind]
 
@@ -142,7 +131,7 @@ class _Candidate:
         self._seen = next((spin.seen for spin in self._spins if spin.seen is not None), None)
         self._asks = {(each.cta[0], each.spin.at) for each in waiting}
         self._waits = any(each.unit == unit for each in waiting)
-        self.is_live = search.units[unit]
+        self.is_live = any(cta.warps for cta in search.units[unit].ctas)
         self._found = list(self._accesses(search.warps(unit)))
         self.gives = [each for each in self._found if self._gives(each)]
 
@@ -168,16 +157,18 @@ class _Candidate:
 
     def _holds(self, ahead: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
         """It took the lock, and the value that the word has may be the one that it stored."""
-        took = next((each for each in self._found if each.done and self._takes(each)), None)
+        does = [a for a in self._found if a.done and (a in self.gives or a.takes)]
+        took = next((each for each in does if each not in self.gives), None)
         if took is None or self._waits or took.stored not in (None, self._seen):
             return
-        if self.is_live and ahead is None and self.gives:
+        if does[-1] in self.gives and (self.is_live or does[-1].event.sure):
             return  # given back
         sure = took.event.sure if self.is_live else took.stored is not None and took.stored == self._seen
         store = ahead or next(iter(self.gives[-1:]), None)
         led = -1
         if not self.is_live and store is not None:
-            led = self._search.leads_past(self._unit[0], took.event.index, frozenset(a.event.index for a in self.gives))
+            gives = frozenset(each.event.index for each in self.gives)
+            led = self._search.units[self._unit].leads_past(took.event.index, gives)
         branch = took.warp.place(led) if led >= 0 else ""
         yield self._made(WriterState.HOLDS if sure else WriterState.MAY_HOLD, store or took, took=took, branch=branch)
 
@@ -217,9 +208,6 @@ class _Candidate:
 
     def _gives(self, access: _Access) -> bool:
         return access.event.sync.kind in STORES and not self._asked(access) and access.supplies(self._spins)
-
-    def _takes(self, access: _Access) -> bool:
-        return access.takes and not self._gives(access)
 
     def _made(
         self, state: WriterState, store: _Access, *, took: _Access | None = None, branch: str = ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from operator import eq, ge, le, ne
 
 from pipesim.answers.autopsy.standing import HARMLESS
 from pipesim.coredump.sass.integer import compared, writes
@@ -28,8 +30,8 @@ Test = Callable[[int], bool | None]
 class Spin:
     """A loop that asks for a word: its address and bytes, the value that it has seen (None: not known).
 
-    ``at``: the instruction that asks. ``ends``: whether the loop ends with a value. ``wanted``: with which, in words,
-    "" if that is not known. ``takes``: it stores a value where it asks, as for a lock.
+    ``at``: the instruction that asks. ``ends``: whether the loop ends with a value; ``values`` may make a difference.
+    ``takes``: it stores a value where it asks, as for a lock.
     """
 
     address: int
@@ -37,8 +39,20 @@ class Spin:
     at: int
     seen: int | None
     ends: Test
-    wanted: str
+    values: Callable[[], Sequence[int]]
     takes: bool
+
+    @cached_property
+    def wanted(self) -> str:
+        """With which value it ends: ``3``, ``at least 8``, ``not 0``; "" if that is not known.
+
+        It is what agrees with all values of which it is known.
+        """
+        known = {value: end for value in self.values() if (end := self.ends(value)) is not None}
+        if len(known) < len(self.values()) or len(set(known.values())) < 2:
+            return ""
+        rules = _rules(list(known), self.size * 8)
+        return next((said for said, holds in rules if all(holds(v) == end for v, end in known.items())), "")
 
 
 def width_of(word: Word, kind: SassSync) -> int:
@@ -74,9 +88,8 @@ def spin_of(
     def ends(value: int) -> bool | None:
         return _is_left(code, at, here, (value, size), [])
 
-    wanted = _in_words(ends, _candidates(code, at, here, seen, size), size * 8)
     takes = sync.kind is SassSync.SWAP or (sync.kind is SassSync.ATOMIC and sync.number == EXCHANGE)
-    return Spin(address, size, at, seen, ends, wanted, takes)
+    return Spin(address, size, at, seen, ends, lambda: _candidates(code, at, here, seen, size), takes)
 
 
 def _is_left(code: WarpCode, at: int, start: LaneState, given: tuple[int, int], asked: list[int]) -> bool | None:
@@ -119,25 +132,16 @@ def _candidates(code: WarpCode, at: int, start: LaneState, seen: int | None, siz
     return (*near, *(1 << n for n in range(size * 8) if 1 << n not in near))
 
 
-def _in_words(ends: Test, values: Sequence[int], bits: int) -> str:
-    """What agrees with all values of which it is known whether they end the loop: ``3``, ``at least 8``, ``not 0``."""
-    known = {value: end for value in values if (end := ends(value)) is not None}
-    if len(known) < len(values) or len(set(known.values())) < 2:
-        return ""
-    return next((said for said, holds in _rules(values, bits) if all(holds(v) == end for v, end in known.items())), "")
-
-
 def _rules(values: Sequence[int], bits: int) -> Iterator[tuple[str, Callable[[int], bool]]]:
     sign = 1 << bits - 1
     for c in sorted(values):
-        yield f"{c:,}", lambda v, c=c: v == c  # type: ignore[misc]
-        yield ("not 0" if not c else f"another value than {c:,}"), lambda v, c=c: v != c  # type: ignore[misc]
+        yield f"{c:,}", partial(eq, c)
+        yield ("not 0" if not c else f"another value than {c:,}"), partial(ne, c)
     for c in sorted(values):
-        yield f"at least {c:,}", lambda v, c=c: v >= c  # type: ignore[misc]
-        yield f"at most {c:,}", lambda v, c=c: v <= c  # type: ignore[misc]
-        if c < sign:
-            yield f"at least {c:,}", lambda v, c=c: c <= v < sign  # type: ignore[misc]
-            yield f"at most {c:,}", lambda v, c=c: v <= c or v >= sign  # type: ignore[misc]
+        yield f"at least {c:,}", partial(le, c)
+        yield f"at most {c:,}", partial(ge, c)
+        yield f"at least {c:,}", partial(lambda c, v: c <= v < sign, c)  # of signed numbers
+        yield f"at most {c:,}", partial(lambda c, v: v <= c < sign or v >= sign, c)
     for n in range(bits):
-        yield f"bit {n} set", lambda v, n=n: bool(v >> n & 1)  # type: ignore[misc]
-        yield f"bit {n} clear", lambda v, n=n: not v >> n & 1  # type: ignore[misc]
+        yield f"bit {n} set", partial(lambda n, v: bool(v >> n & 1), n)
+        yield f"bit {n} clear", partial(lambda n, v: not v >> n & 1, n)

@@ -19,7 +19,7 @@ from pipesim.coredump.sass.integer import is_ordinary, writes
 from pipesim.coredump.sass.lanes import LaneState, Value, together
 from pipesim.coredump.sass.sync import SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.walk import address_of
-from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, Word, branch_target
+from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, branch_target
 
 _LONGEST_SPIN = 256  #: instructions of a loop that only asks
 _DEFERRED = 6  #: instructions that a warp executes at most after a barrier that defers its wait; seen: 2
@@ -48,8 +48,8 @@ class WaitsFor(Enum):
 class Standing:
     """Lanes of one warp that are together. ``offset``: in ``code``, of the instruction that waits.
 
-    ``address``: of an mbarrier within the shared memory of the CTA with this ``rank`` in the cluster, or of a word of
-    memory; -1 if it is not known. ``parity``: that was asked for. ``number`` and ``count``: of a named barrier with
+    ``address``: of an mbarrier within the shared memory of the CTA with this ``rank`` in the cluster; -1 if it is not
+    known. ``parity``: that was asked for. ``number`` and ``count``: of a named barrier with
     its threads (0: all of the CTA), of groups that may remain, or registers asked for.
     """
 
@@ -225,9 +225,6 @@ class Standings:
             case WaitsFor.NAMED:
                 number, count = _named(state, sync)
                 return replace(found, number=number, count=count)
-            case WaitsFor.GLOBAL | WaitsFor.SHARED if not _is_rewritten(flow, index, at):
-                address = address_of(state, sync.address, wide=waits is WaitsFor.GLOBAL)
-                return found if address is None else replace(found, address=address)
             case _:
                 return replace(found, number=sync.number)
 
@@ -255,24 +252,14 @@ def _is_asked(flow: CodeFlow, way: Sequence[int], kind: SassSync, at: int) -> bo
         return not is_ordinary(words[at])
     if kind not in (SassSync.ATOMIC, SassSync.SHARED_ATOMIC, SassSync.SHARED_LOAD) or _adds_nothing(flow, at):
         return True
-    return words[at].rd != RZ and not any(_writes_address(words[n], words[at]) for n in way)
+    address = words[at].ra, words[at].ra + 1
+    return words[at].rd != RZ and not any(writes(words[n], register) for n in way for register in address)
 
 
 def _adds_nothing(flow: CodeFlow, at: int) -> bool:
     """Whether it is an atomic addition of 0, which only asks."""
     sync, word = flow.syncs[at], flow.code.words[at]
     return sync is not None and sync.kind is SassSync.ATOMIC and (sync.number, word.rb) == (0, RZ) and word.rd != RZ
-
-
-def _is_rewritten(flow: CodeFlow, index: int, at: int) -> bool:
-    """Whether the register of an address gets another value on the way from here to the instruction that uses it."""
-    way = flow.way_back(index)
-    before = way[: way.index(at)] if at in way else ()
-    return any(_writes_address(flow.code.words[n], flow.code.words[at]) for n in before)
-
-
-def _writes_address(word: Word, asks: Word) -> bool:
-    return any(writes(word, register) for register in (asks.ra, asks.ra + 1))
 
 
 def _behind(flow: CodeFlow, index: int) -> int:

@@ -236,6 +236,11 @@ class Unit:
                 made.append(WalkedWarp(self._name(number, rank), rank, walk, blocked, place, cta))
         return tuple(made)
 
+    def leads_past(self, start: int, passed: frozenset[int]) -> int:
+        """The branch by which its kernel ends without one of these instructions, -1 if there is none."""
+        code = self.dump.codes[self.grid.code][1]
+        return self.dump.standings.flow(code).leads_past(start, passed)
+
     def _walks(self, code: MachineCode) -> Walks:
         return Walks(self.dump.dump, self.grid, code, self.size * self.warps, wide=self.dump.wide)
 
