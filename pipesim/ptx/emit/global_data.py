@@ -14,6 +14,7 @@ from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess
+from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.memory import merge_ranges
 
 _MOST_ACCESSES = 1 << 14
@@ -34,8 +35,8 @@ class GlobalData:
     open: int = -1
 
 
-def data_between_ctas(cluster: Cluster, words: Iterable[int]) -> GlobalData:
-    """The accesses to bytes that CTAs share, but for the ``words`` by which they talk, of 8 bytes at most."""
+def data_between_ctas(cluster: Cluster, words: GlobalWords) -> GlobalData:
+    """The accesses to bytes that CTAs share, but for the words by which they talk."""
     # what a tensor map loads by which nothing is stored is other memory than what pointers lead to
     recorder, accesses, found = cluster.recorder, cluster.global_accesses, GlobalData()
     assert accesses is not None
@@ -45,7 +46,12 @@ def data_between_ctas(cluster: Cluster, words: Iterable[int]) -> GlobalData:
     unclear = {one.position for one in others if not one.ranges or one.terms or not one.sure}
     unclear |= accesses.left_open.keys()
     found.open = min(unclear, default=-1 if not accesses.limited else 0)
-    talked = merge_ranges([(at, at + 4) for at in words])
+    talked = merge_ranges([(at, at + words.sizes.get(at, 4)) for at in words.strong])
+    followed, body = {e.position for e in words.events}, cluster.code.body
+    for one in each:
+        weak = one.kind is AccessKind.LOAD and not body[one.position].has_any(*STRONG)
+        if weak and one.position not in followed and next(_clipped(one.ranges, talked), None) is not None:
+            found.open = one.position  # a load of a word that is not meant to be shared
     met = _met(cluster, [one for one in each if not one.terms])
     met = list(_less(met, talked))
     if not met:

@@ -31,7 +31,7 @@ from pipesim.model.tables import Tile
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_words import GlobalWords, WordAct, WordEvent
+from pipesim.ptx.emulate.global_words import STRONG, GlobalWords, WordAct, WordEvent
 from pipesim.ptx.emulate.stop import Status
 
 _WRITES = (WordAct.STORE, WordAct.ADD, WordAct.CHANGE)
@@ -134,7 +134,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     made = _WordBarriers(cluster, words, names)
     why_not = made.why_not()
     found = () if why_not else tuple(made.words())
-    data = data_between_ctas(cluster, words.strong) if not why_not else GlobalData()
+    data = data_between_ctas(cluster, words) if not why_not else GlobalData()
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
     alike = once and _alike(cluster, words, data)
@@ -213,6 +213,9 @@ class _WordBarriers:
         if self._words.doubts:
             position, why = min(self._words.doubts.items())
             return f"{self._cluster.code.body[position].mnemonic}: {why}"
+        weak = (e for events in self.events.values() for e in events if e.act is WordAct.STORE)
+        if any(not self._cluster.code.body[e.position].has_any(*STRONG) for e in weak):
+            return "a store to such a word without .relaxed, .release or .volatile"
         if any(op[0] in CLUSTER for stream in self._streams for op in stream.code):
             return "a barrier of the cluster"
         if any(stream.held for stream in self._streams):

@@ -106,6 +106,7 @@ class GlobalWords:
         self.doubts: dict[int, str] = {}  #: by position: why what is done there is not understood
         self.waiting: dict[int, tuple[int, int, Callable[[int], bool | None], int]] = {}  #: by agent: position, word,
         #: what it waits for, and order and scope
+        self._word_of: dict[int, int] = {}  #: by byte
         self._unknown: set[int] = set()  #: bytes of which a store is not known
         self._version = 0
 
@@ -170,12 +171,13 @@ class GlobalWords:
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
         known = len(values) == 1 and size in _SIZES and are_known(each_lane)
         lanes = self._lanes(warp, address)
+        self.strong.update(lanes.values() if each.has_any(*STRONG) else ())
         if known and len(lanes) < len(each_lane):
             known = all(same(each_lane[0], one) for one in each_lane)
         if not lanes:
             self.doubts[each.position] = "it stores at an address that is not known"
         elif not known:
-            self._unknown.update(at + 4 * i for at in lanes.values() for i in range(max(size * len(values) // 4, 1)))
+            self._leave_open(each, lanes, size * len(values))
         elif self._begin(warp, each, lanes, size):
             given = {at: int(of_lane(values[0], lane)) & (1 << 8 * size) - 1 for lane, at in lanes.items()}
 
@@ -199,7 +201,7 @@ class GlobalWords:
             return False
         self.strong.update(lanes.values())
         if not all(map(are_known, given.values())) or each.has_any("f32", "f64", "f16x2", "bf16x2"):
-            self._unknown.update(at + i for at in lanes.values() for i in range(0, size, 4))
+            self._leave_open(each, lanes, size)
             return False
         if not self._begin(warp, each, lanes, size):
             return False
@@ -256,13 +258,22 @@ class GlobalWords:
         outside = all(not (WINDOW <= at < WINDOW_END or LOCAL_WINDOW <= at < LOCAL_WINDOW_END) for at in lanes.values())
         return lanes if outside else {}
 
+    def _leave_open(self, each: Instruction, lanes: dict[int, int], size: int) -> None:
+        """What is stored there is not known."""
+        for at in lanes.values():
+            self._unknown.update(range(at, at + size))
+            if any(at + i in self._word_of for i in range(size)):
+                self.doubts[each.position] = "what it stores to the word is not known"
+
     def _begin(self, warp: TalkingWarp, each: Instruction, lanes: dict[int, int], size: int) -> bool:
         """Give words that are new their first values. False where something else is done there than with one word."""
         if warp.maybe or warp.has_two_ways:
             self.doubts[each.position] = "whether it runs depends on a value that is not known"
             return False
         for at in lanes.values():
-            if self.sizes.setdefault(at, size) != size or at in self._unknown or len(self.events) > MOST_EVENTS:
+            mine = range(at, at + size)
+            parts = self.sizes.setdefault(at, size) != size or any(self._word_of.setdefault(b, at) != at for b in mine)
+            if parts or not self._unknown.isdisjoint(mine) or len(self.events) > MOST_EVENTS:
                 self.doubts[each.position] = "parts of the word are accessed alone, or its value is not known"
                 return False
             if at not in self.values:
