@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import assert_never
 
@@ -20,18 +19,6 @@ _LONG = 30_000  #: operations
 _SIDE = 4  #: values of each trip count that are tried together with those of the others
 _MOST_TOGETHER = 64  #: combinations of them
 _SMALL = 2  #: a value at which a loop goes round
-
-
-@dataclass(frozen=True)
-class CombinedValues:
-    """Several trip counts, each of which may have any value while the others stay: small values of all together.
-
-    ``tried``: the combinations that are proved. ``fails``: the first that is not, by parameter; empty if all are.
-    """
-
-    parameters: tuple[str, ...]
-    tried: int
-    fails: Mapping[str, int]
 
 
 def trip_counts(target: Target, params: Mapping[str, int], program: Program) -> tuple[str, ...]:
@@ -87,7 +74,21 @@ class Families:
                 found.append(self._verdict(name))
         return tuple(found)
 
-    def together(self, ranges: Sequence[EveryValue | SomeValues]) -> CombinedValues | None:
+    def proved(self, shown: EveryValue | SomeValues) -> ProvedRange:
+        """The same as a part of a report, with whether the first value beyond it is refuted."""
+        match shown:
+            case EveryValue(parameter, least, first, lap, checked, far):
+                lap = 0 if Assumption.PATTERN in self._program.strictness else lap
+                kept = {name: self._values[name] for name in self._names if name != parameter}
+                why = None if lap else Stop.RULED_OUT
+                return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
+            case SomeValues(parameter, least, checked, fails, why):
+                wrong = fails >= 0 and refuted_at(self._target, {**self._params, parameter: fails}) is not None
+                return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
+            case _:
+                assert_never(shown)
+
+    def together(self, ranges: Sequence[EveryValue | SomeValues]) -> ProvedTogether | None:
         """What is proved where several trip counts change together; None where fewer than two have every value."""
         free = [each for each in ranges if isinstance(each, EveryValue)]
         if len(free) < 2:
@@ -98,9 +99,10 @@ class Families:
             at = dict(zip(names, values, strict=True))
             made = build_by(self._target, self._values | at, names[0])(values[0])
             if made is not None and not holds(made):
-                return CombinedValues(names, tried, at)
+                wrong = refuted_at(self._target, {**self._params, **at}) is not None
+                return ProvedTogether(names, tried, at, refuted=wrong)
             tried += made is not None
-        return CombinedValues(names, tried, {})
+        return ProvedTogether(names, tried, {})
 
     @property
     def _long(self) -> bool:
@@ -148,29 +150,3 @@ def _grows(build: Build) -> bool:
         return False
     more = [len(b) - len(a) for a, b in zip(short.code, long.code, strict=True)]
     return min(more) >= 0 and max(more) > 0
-
-
-def proved_range(
-    target: Target, params: Mapping[str, int], program: Program, shown: EveryValue | SomeValues
-) -> ProvedRange:  # fmt: skip
-    """What is proved of a trip count, and whether the first value beyond it is refuted."""
-    match shown:
-        case EveryValue(parameter, least, first, lap, checked, far):
-            lap = 0 if Assumption.PATTERN in program.strictness else lap
-            others = tuple(name for name in trip_counts(target, params, program) if name != parameter)
-            kept = {name: params.get(name, target.defaults[name]) for name in others}
-            why = None if lap else Stop.RULED_OUT
-            return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
-        case SomeValues(parameter, least, checked, fails, why):
-            wrong = fails >= 0 and refuted_at(target, {**params, parameter: fails}) is not None
-            return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
-        case _:
-            assert_never(shown)
-
-
-def proved_together(target: Target, params: Mapping[str, int], shown: CombinedValues | None) -> ProvedTogether | None:
-    """What is proved of several trip counts together."""
-    if shown is None:
-        return None
-    wrong = bool(shown.fails) and refuted_at(target, {**params, **shown.fails}) is not None
-    return ProvedTogether(shown.parameters, shown.tried, shown.fails, refuted=wrong)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, build_by, proved_range, proved_together, require_trip_counts, trip_counts
+from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
 from pipesim.answers.budget import Budget, BudgetSpentError, Unit, watch_builds
 from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.counterexample import (
@@ -18,12 +18,11 @@ from pipesim.answers.counterexample import (
     at_size,
     fails_so,
 )
-from pipesim.answers.every_cta.findings import FindingsOfCtas, Keyed
 from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
-from pipesim.answers.failures import Failures
+from pipesim.answers.failures import Failures, FindingsOfCtas, Keyed
 from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
 from pipesim.answers.global_memory.judge import INSIDE, GridMemory, MeetingInside, judge
 from pipesim.answers.global_memory.words import ON_GLOBAL, with_global_memory
@@ -480,9 +479,9 @@ class SteppedCheck:
             shown = families.ranges(most)
             if len(shown) < most:
                 break
-            self._ranges.append(proved_range(target, asked.params, asked.program, shown[-1]))
+            self._ranges.append(families.proved(shown[-1]))
             self._assume_for_sizes(target, shown[-1], families.by_commit_order)
-        self._together = proved_together(target, asked.params, families.together(shown))
+        self._together = families.together(shown)
 
     def _assume_for_sizes(self, target: Target, shown: EveryValue | SomeValues, by_commit_order: set[str]) -> None:
         """A claim about every value may rest on an assumption that the size asked for does not need."""

@@ -5,7 +5,7 @@ What a step has found when it is ended stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from pipesim.answers.budget import Unit
@@ -24,14 +24,17 @@ from pipesim.answers.counterexample import (
     with_led_past,
     without_unproved,
 )
-from pipesim.answers.every_cta.findings import Keyed
+from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.views.check import CheckStep, Counterexample, LeftOut
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast
+from pipesim.model.program import Program
 from pipesim.prove.check import Check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
 from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
+
+Keyed = tuple[Hashable, Counterexample]  #: a finding, and what is equal for the same finding in other CTAs
 
 _SHORTENING = (CheckStep.SMALLEST, CheckStep.SCHEDULE)
 
@@ -151,3 +154,31 @@ class Failures:
             origin=origin_of(asked.target.kernel, small.program, self._wrong[n]),
             elsewhere=n >= len(self._wrong) - self._elsewhere,
         )
+
+
+class FindingsOfCtas:
+    """In which CTAs which findings are. They are equal if they are of one kind, at the same lines."""
+
+    def __init__(self, others: OtherLaunches) -> None:
+        self._others = others
+        self._places: dict[Hashable, list[Place]] = {}
+
+    def add(self, program: Program, found: Iterable[Refutation]) -> bool:
+        """Those of the last of the launches; whether one of them is new."""
+        keys = {finding_key(program, each) for each in found}
+        new = not keys <= self._places.keys()
+        for key in keys:
+            self._places.setdefault(key, []).append(self._others.place)
+        return new
+
+    def merged(self, found: Iterable[tuple[Iterable[Keyed], Place]]) -> Iterator[Counterexample]:
+        """The findings at several places of the launch, without those that an earlier place has."""
+        known: set[Hashable] = set()
+        for shown, place in found:
+            mine = list(shown)
+            settings = self._others.settings_of(place)
+            for key, each in mine:
+                if key not in known:
+                    at = self._places.get(key, [place])
+                    yield replace(each, kinds=self._others.kinds_at(at), settings=settings)
+            known |= {key for key, _ in mine}
