@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipesim.model.dependent_launch import EarlierUse
-from pipesim.ptx.flow.slice import LaunchNeed, Need, Slice
+from pipesim.ptx.flow.opcodes import may_touch_global
+from pipesim.ptx.flow.slice import LaunchNeed, Need, ParameterPlaces, Slice
+from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.values import (
     NO_SHAPE,
     TYPES,
@@ -39,7 +41,14 @@ def template(function: Function, needed: Slice) -> Launch:
     registers = (function.directives.get("maxnreg") or (0,))[0]
     contents = [_content(each, needed.wanted) for each in function.params]
     if any(each.opcode == "griddepcontrol" and each.has("wait") for each in function.body):
-        contents = list(map(_with_earlier, contents))
+        places = ParameterPlaces(function, uses_of(function))
+        leads = {
+            places.pointer(operand) for each in function.body if may_touch_global(each) for operand in each.operands
+        }
+        contents = [
+            Pointer(earlier=EarlierUse.UNKNOWN) if formal.size == 8 and formal.offset in leads else _with_earlier(each)
+            for formal, each in zip(function.params, contents, strict=True)
+        ]
     parameters = tuple(Parameter("", each) for each in contents)
     return Launch(function.name, cluster, block, cluster, 0, registers, parameters)
 

@@ -16,6 +16,7 @@ from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.finding import FaultKind, FaultReport, Verdict
 from pipesim.model.program_json import dumps, loads
 from pipesim.prove.dependent_launch import launch_refutations
+from pipesim.ptx.kernel import launch_template
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer, TensorMap
 from pipesim.ptx.text.read import read_module
@@ -121,6 +122,11 @@ def test_lanes_come_after_a_wait_of_others_where_they_meet_them(body: str, fault
     found = program_of(f" mov.u32 %r0, %tid.x;\n mov.u64 %rd1, 268435456;\n{LANE_0}{body}", 1)
     assert len(launch_refutations(found)) == faults
     assert sum(each.kind is Assumption.LANES for each in found.coverage.assumed) == assumed
+
+
+def test_a_template_of_a_kernel_that_waits_asks_what_earlier_kernels_do(folder: Path) -> None:
+    asked = [launch_template(folder / "0.ptx", kernel).text for kernel in ("with_wait", "without_wait")]
+    assert [text.count('{"kind": "pointer", "earlier": "unknown"}') for text in asked] == [2, 0]
 
 
 def test_it_is_kept_with_the_program() -> None:
