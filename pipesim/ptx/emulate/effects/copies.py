@@ -275,6 +275,8 @@ def land(
     each = step.instruction
     cta, offset = shared_place(one_of_lane(step.get(to, warp), lane, "the address of a copy"), cluster.ctas)
     _check_place(cluster, step, offset)
+    if boxless is None:
+        _check_end(cluster, offset, nbytes)
     bar = barrier_place(cluster, each.position, one_of_lane(step.get(counted, warp), lane, "the mbarrier of a copy"))
     if bar[0] != cta and each.has("tensor") and not each.has("cta_group::2"):
         # PTX wants it in the CTA where the copy lands; Mojo clears the rank's lowest bit also here
@@ -313,6 +315,15 @@ def _check_place(cluster: Cluster, step: DecodedStep, offset: int) -> None:
         check_alignment(cluster, step.instruction.position, offset, multiple, what)
 
 
+def _check_end(cluster: Cluster, offset: int, nbytes: int) -> None:
+    """IllegalOperand if a copy goes beyond the CTA's shared memory, of which the launch says how much there is."""
+    shared, dynamic = cluster.code.function.shared, cluster.launch.dynamic_shared
+    last = cluster.code.function.shared_bytes(dynamic)
+    if offset + nbytes > last and (dynamic or not any(each.external for each in shared)):
+        said = f"a copy of bytes {offset:,} to {offset + nbytes:,} of shared memory, of which a CTA has {last:,}"
+        raise IllegalOperand(said, "correct its place or size, or the dynamic_shared_bytes of the launch file")
+
+
 def _note_size(cluster: Cluster, each: Instruction, key: object, nbytes: int) -> int:
     """Say where the bytes of a copy come from; how far they are known."""
     if key in cluster.boxless.open or key not in cluster.boxless.sizes:
@@ -340,6 +351,8 @@ def _read_shared(
     address = one_of_lane(step.get(at, warp), lane, "the address of a copy")
     cta, offset = shared_place(address, cluster.ctas)
     _check_place(cluster, step, offset)
+    if not boxless:
+        _check_end(cluster, offset, nbytes)
     flush(cluster, warp)
     if not nbytes:
         around = cluster.items[cta].around(offset)
