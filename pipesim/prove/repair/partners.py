@@ -25,16 +25,29 @@ def of_partners(program: Program) -> Iterator[Ranked]:
 
 
 def _of_first_arrives(program: Program) -> Iterator[Ranked]:
-    """Arrives on every stage of a group before its loop, of a role that arrives there in it."""
+    """Arrives on every stage of a group before its loop, of a role that arrives there in it.
+
+    Less likely in a kernel of which other waits begin with the parity of the phase before the first.
+    """
+    rank = 6 if program.coverage.extracted and _begins_before(program) else 4
     for role in roles_of(program):
         given = [site for site in sites_of(program, role) if site.op == Op.ARRIVE]
         for group in dict.fromkeys(site.about for site in given):
-            yield 4, Repair(K.PRIME, role, group)
+            yield rank, Repair(K.PRIME, role, group)
             mine = (operand(op, "barrier") for agent in members(program, role) for op in program.code[agent]
                     if op[0] == Op.ARRIVE and not operand(op, "expect"))  # fmt: skip
             stages = {program.barriers[each].stage for each in mine if program.barriers[each].name == group}
             if len(stages) == 1 < len(stages_of(program, members(program, role)[0], group)):
-                yield 4, Repair(K.PRIME, role, group, was=min(stages))
+                yield rank, Repair(K.PRIME, role, group, was=min(stages))
+
+
+def _begins_before(program: Program) -> bool:
+    """True if some agent waits for a barrier first with parity 1."""
+    firsts: dict[tuple[int, int], int] = {}
+    for agent, code in enumerate(program.code):
+        for op in (op for op in code if op[0] in PARITY_WAITS):
+            firsts.setdefault((agent, operand(op, "barrier")), operand(op, "parity"))
+    return 1 in firsts.values()
 
 
 def _of_meetings_in_loops(program: Program) -> Iterator[Ranked]:
