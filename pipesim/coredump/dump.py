@@ -140,6 +140,7 @@ class CoreDump:
     """A dump that was opened. What is not there, because the file was cut off, is said in ``notes``."""
 
     functions: tuple[MachineCode, ...] = ()  #: code that is in no image
+    shows_all = True  #: a CTA that is not there has ended, or has not begun
     notes: tuple[str, ...]
 
     def __init__(self, elf: ElfFile, place: str) -> None:

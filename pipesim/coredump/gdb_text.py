@@ -64,13 +64,14 @@ class GdbDump(CoreDump):
         self._words: dict[int, bytes] = {}
         self._lines: dict[int, str] = {}
         self._focus: tuple[int, Dim, Dim] = (0, (0, 0, 0), (0, 0, 0))
-        self._kernel = 0
+        self._kernel, self.shows_all = 0, False
         for line in text.splitlines():
             self._read(line.rstrip())
         if not self._pcs:
             more = "paste `info cuda kernels`, `info cuda threads`, and of each warp `x/8i $pc-64` and `info registers`"
             raise CoreDumpError("no thread of a GPU is in this text", place=place, correction=more)
         self.notes = () if self._code else ("it has no instructions: paste `x/8i $pc-64` of each warp as well",)
+        self.notes += () if self.shows_all else ("it may lack CTAs: paste `info cuda threads`, which has all of them",)
         self.devices = tuple(self._devices.values()) or (DumpDevice(0, 9, 0, 0),)
         self.functions = tuple(self._functions())
         self.grids = tuple(self._grid(number) for number in dict.fromkeys(number for number, _ in self._pcs))
@@ -96,7 +97,7 @@ class GdbDump(CoreDump):
             self._devices[number] = DumpDevice(number, major, minor, sms)
         elif found := _THREADS.match(line):
             n = [int(each) for each in found.groups()[:12]]
-            pc, block = int(found[13], 16), (n[0], n[1], n[2])
+            pc, block, self.shows_all = int(found[13], 16), (n[0], n[1], n[2]), True
             self._put((self._kernel, block), (n[3], n[4], n[5]), (n[9], n[10], n[11]), pc)
             self._lines |= {pc: f"{found[14]}:{found[15]}"} if found[14] else {}
         elif found := _WARP.match(line):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,9 @@ def test_what_is_not_in_the_text_is_not_known() -> None:
     assert "mbarrier 0x1020 1 3 of 4" not in said(
         "\n".join(line for line in MISSING.splitlines() if "0x1020:" not in line)
     )
+    of_an_sm = said("\n".join(line for line in FLAG.splitlines() if not line.startswith("   (")))
+    assert "CTAs of it are not in the dump" in of_an_sm
+    assert "paste `info cuda threads`" in said(re.sub(r"(?m)^.*\(127,0,0\).*\n|^.*\(128,0,0\)     \(.*\n", "", MISSING))
     with pytest.raises(CoreDumpError, match="no thread of a GPU"):
         GdbDump("(cuda-gdb) bt", "x")
 

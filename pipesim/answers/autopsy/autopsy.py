@@ -25,7 +25,7 @@ from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid, open_dump
 from pipesim.explain.blocked_agents import cycle_of
 
 _MOST_WALKED = 4  #: groups of CTAs whose warps are followed through their code
-_MOST_SPINNING, _MOST_FOLLOWED = 8, 96  #: CTAs of a group whose loops are executed, and of a launch that may store
+_MOST_SPINNING, _MOST_FOLLOWED = 64, 96  #: CTAs of a group whose loops are executed, and of a launch that may store
 
 
 def autopsy(path: Path) -> AutopsyReport:
@@ -73,7 +73,7 @@ class _Launch:
             block=self.grid.block,
             cluster=cluster_of(self.grid),
             detail=_detail(self.cubin),
-            started=len(self.ctas),
+            started=len(self.ctas) if self.dump.dump.shows_all else math.prod(self.grid.grid),
             groups=tuple(groups),
         )
 

@@ -127,7 +127,8 @@ class _Candidate:
     """A CTA or a cluster that may be the one that a word is waited for."""
 
     def __init__(self, search: WordSearch, unit: Cta, waiting: Sequence[WaitingCta]) -> None:
-        self._search, self._unit, self._spins = search, unit, [each.spin for each in waiting]
+        self._search, self._unit = search, unit
+        self._spins = list({each.spin.wanted or each.cta: each.spin for each in waiting}.values())
         self._seen = next((spin.seen for spin in self._spins if spin.seen is not None), None)
         self._asks = {(each.cta[0], each.spin.at) for each in waiting}
         self._waits = any(each.unit == unit for each in waiting)
