@@ -151,7 +151,7 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
         runs, spent = runs + 1, spent + made.instructions
         found = made.words
         assert found is not None
-        if turns and (found.off_turn or found.why_not):
+        if found.off_turn:
             continue  # nothing comes in this order
         by_word: dict[int, list[int]] = {}
         for cta, word in found.sequence:

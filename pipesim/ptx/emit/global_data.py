@@ -104,14 +104,14 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> list[Range]:
     for cta, mine in stores.items():
         for others in (loads, stores, atomics):
             for other, its in others.items():
-                found += _both(mine, its) if other != cta else []
+                found += in_both(mine, its) if other != cta else []
     for cta, mine in atomics.items():
         for other, its in loads.items():
-            found += _both(mine, its) if other != cta else []
+            found += in_both(mine, its) if other != cta else []
     return merge_ranges(found)
 
 
-def _both(one: list[Range], other: list[Range]) -> Iterator[Range]:
+def in_both(one: list[Range], other: list[Range]) -> Iterator[Range]:
     """The bytes of both, of ranges in order."""
     i = j = 0
     while i < len(one) and j < len(other):

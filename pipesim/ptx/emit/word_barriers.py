@@ -28,7 +28,7 @@ from pipesim.model.ops import (
     with_operand,
 )
 from pipesim.model.tables import Tile
-from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas
+from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords, WordAct, WordEvent
@@ -213,6 +213,11 @@ class _WordBarriers:
         if self._words.doubts:
             position, why = min(self._words.doubts.items())
             return f"{self._cluster.code.body[position].mnemonic}: {why}"
+        talked = [(at, at + self._words.sizes[at]) for at in self.events]
+        followed = {e.position for e in self._words.events} | {wait[0] for wait in self._words.waiting.values()}
+        for one in self._cluster.global_accesses or ():
+            if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):
+                return "what is stored to a word is not known"
         weak = (e for events in self.events.values() for e in events if e.act is WordAct.STORE)
         if any(not self._cluster.code.body[e.position].has_any(*STRONG) for e in weak):
             return "a store to such a word without .relaxed, .release or .volatile"

@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lanes_apart import LaneAct
-from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, are_known, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.emulate.values import PerLane, Value, are_known, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register
 
@@ -164,10 +164,10 @@ class GlobalWords:
         return lambda value: ends(widened(value))
 
     def store(
-        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, address: Value, values: list[Value] | None
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, address: Value, values: list[Value]
     ) -> None:  # fmt: skip
-        """A store to global memory, which may be one of such words; of None nothing is known."""
-        size, values = _size(each), values or [Unknown(Leaf("a stored value", each.line))]
+        """A store to global memory, which may be one of such words."""
+        size = _size(each)
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
         known = len(values) == 1 and size in _SIZES and are_known(each_lane)
         lanes = self._lanes(warp, address)

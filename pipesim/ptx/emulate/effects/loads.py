@@ -181,8 +181,8 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     values = given if isinstance(given, list) else [given]
     cluster.on_global(warp, each, address, size * len(values))
     untracked = each.position in cluster.code.untracked
-    if cluster.words is not None and space in _OF_ALL:
-        cluster.words.store(cluster, warp, each, address, None if untracked else values)
+    if cluster.words is not None and space in _OF_ALL and not untracked:
+        cluster.words.store(cluster, warp, each, address, values)
     if space == "global" and untracked:
         return
     if space.startswith("shared") or not space:
