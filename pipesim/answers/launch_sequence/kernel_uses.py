@@ -99,15 +99,13 @@ def _of_one_kind(program: Program, buffers: Mapping[str, tuple[str, int]]) -> Ke
             continue
         allocation, offset = buffers[event.buffer]
         bytes_ = (offset + event.first, offset + event.end) if event.end >= 0 else (offset, FAR)
-        here = program.agents[event.agent].cta
+        here, writes = program.agents[event.agent].cta, event.kind is LaunchAct.STORE
         mine = [t for t in triggers if program.agents[events[t].agent].cta == here]
-        bulk = event.kind is LaunchAct.STORE and event.instruction.startswith("cp.")
         early = order.after_wait(n) is not AfterWait.AFTER
-        after_trigger = bulk or any(not order.before(n, t) for t in mine)
-        is_store = event.kind is LaunchAct.STORE
-        uses.append(PlacedUse(event.line, is_store, allocation, *bytes_, early, after_trigger))
-    if not events and program.coverage.not_judged:
-        unread = "what it accesses"
+        late = (writes and event.instruction.startswith("cp.")) or any(not order.before(n, t) for t in mine)
+        uses.append(PlacedUse(event.line, writes, allocation, *bytes_, early, late))
+    if not program.coverage.complete or (not events and program.coverage.not_judged):
+        unread = "all that it does"
     waits = next((events[n].line for n in acts[LaunchAct.WAIT]), "")
     trigger = events[triggers[0]].line if triggers else ""
     after_wait = bool(triggers) and all(order.after_wait(t) is AfterWait.AFTER for t in triggers)
