@@ -37,6 +37,14 @@ def environment_of(process: int) -> dict[str, str]:
     return dict(each.split("=", 1) for each in _read(str(process), "environ").split("\0") if "=" in each)
 
 
+def sees_other_files(process: int) -> bool:
+    """Whether it has another file system than this process, as in a container; False where Linux does not say."""
+    try:
+        return (_PROC / str(process) / "ns/mnt").readlink() != (_PROC / "self/ns/mnt").readlink()
+    except OSError:
+        return False
+
+
 def moved(processes: Iterable[int]) -> dict[str, int]:
     """The bytes that each thread has read and written since it began; 0 where Linux does not say.
 

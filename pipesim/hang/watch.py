@@ -11,7 +11,7 @@ from pipesim.answers.views.hang import HangCause, ProcessDump
 from pipesim.errors import UsageError
 from pipesim.hang.coredump_variables import ENABLE, WATCHER
 from pipesim.hang.dumps import take_dumps, targets_of
-from pipesim.hang.processes import environment_of, moved, tree_of
+from pipesim.hang.processes import environment_of, moved, sees_other_files, tree_of
 
 _EVERY_S = 1.0  #: between two looks at what has moved
 
@@ -77,6 +77,13 @@ def dump_now(process: int) -> tuple[ProcessDump, ...] | None:
         if watcher.isdecimal() and each in tree_of(int(watcher)):
             os.kill(int(watcher), signal.SIGQUIT)
             return None
+    if not targets_of(everyone) and sees_other_files(process):
+        raise UsageError(
+            f"process {process} is in another container",
+            cause="its pipe and its core dump are files there",
+            correction="ask there, with the number that the process has there: "
+            "docker exec CONTAINER pipesim hang --now PID",
+        )
     if not targets_of(everyone):
         raise UsageError(
             f"process {process} cannot be dumped",

@@ -162,6 +162,14 @@ def test_another_terminal_asks_the_process_that_watches(tmp_path: Path) -> None:
     assert got == [signal.SIGQUIT]
 
 
+def test_a_program_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="cannot be dumped"):
+        dump_now(os.getpid())
+    monkeypatch.setattr(watch, "sees_other_files", lambda _: True)
+    with pytest.raises(UsageError, match="is in another container"):
+        dump_now(os.getpid())
+
+
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coredump_variables, "LEAST_BYTES", 1 << 62)
     with pytest.raises(UsageError, match="the disk has"):

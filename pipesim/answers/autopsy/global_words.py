@@ -19,7 +19,7 @@ from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent
 
 STORES = frozenset({SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})
-_MOST_STEPS = 400_000  #: instructions of all paths: some seconds
+_MOST_STEPS = 200_000  #: instructions of all paths: a second or two
 _ADD = 0
 Cta = tuple[int, int]  #: the number of its launch in the dump, and its own in the grid; of a cluster the first
 

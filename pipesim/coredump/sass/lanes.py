@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from pipesim.coredump.sass.word import PT, RZ
@@ -14,17 +15,12 @@ Value = Any  #: an int (of a predicate a bool) that all lanes have, a tuple of 3
 
 def lift(operation: Callable[..., Value], *values: Value) -> Value:
     """``operation`` on the values of all lanes, or lane by lane; unknown where one of them is."""
-    for value in values:
-        if value is None:
-            return None
-        if type(value) is tuple:
-            return together([_apply(operation, [each[n] if type(each) is tuple else each for each in values])
-                             for n in range(LANES)])  # fmt: skip
-    return operation(*values)
-
-
-def _apply(operation: Callable[..., Value], values: list[Value]) -> Value:
-    return None if None in values else operation(*values)
+    if None in values:
+        return None
+    if tuple not in map(type, values):
+        return operation(*values)
+    rows = zip(*(each if type(each) is tuple else repeat(each, LANES) for each in values), strict=True)
+    return together([None if None in row else operation(*row) for row in rows])
 
 
 def together(values: list[Value]) -> Value:
