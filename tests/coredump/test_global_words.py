@@ -76,7 +76,7 @@ def test_two_ctas_have_what_the_other_one_waits_for() -> None:
     report = autopsy_of(dump_of("two_locks"), "")
     assert [word.cycle for word in report.words] == [((0, 0), (0, 1))] * 2
     text = " ".join(" ".join(autopsy_lines(report, 80)).split())
-    assert "CTA 1 has it since two_locks.cu:21, and would give it back (two_locks.cu:28), but waits for" in text
+    assert "CTA 1 has it since two_locks.cu:21, and could give it back (two_locks.cu:28), but waits for" in text
     assert "circular wait: CTA 0 → CTA 1 → CTA 0" in text
 
 
@@ -107,6 +107,20 @@ def test_a_cta_that_would_wait_too_has_not_begun(monkeypatch: pytest.MonkeyPatch
     (word,) = autopsy_of(dump, "").words
     states = {cta: each.state for each in word.writers for cta in each.ctas}
     assert states == {5: SKIPPED, 8: NOT_BEGUN, 9: NOT_BEGUN, 10: NOT_BEGUN, 11: NOT_BEGUN}
+
+
+def test_a_flag_that_is_taken_back_may_have_been_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTA 1 has stored what CTA 1 waits for: whether it has begun is not known where other stores replace that."""
+    dump = dump_of("flag_not_set")
+    memory, n = dump.memory_from, dump.grids[0].parameters[24:32]
+    at = int.from_bytes(n, "little") + 8
+
+    def changed(address: int, most: int) -> bytes:
+        return (7).to_bytes(4, "little")[:most] if address == at else memory(address, most)
+
+    monkeypatch.setattr(dump, "memory_from", changed)
+    (word,) = autopsy_of(dump, "").words
+    assert [(each.state, each.ctas) for each in word.writers] == [(WOULD, (3, 4, 5, 6)), (MAY, (2,))]
 
 
 def test_what_is_hidden_of_an_anonymous_one() -> None:

@@ -20,7 +20,7 @@ from pipesim.coredump.sass.walk import SyncEvent
 
 STORES = frozenset({SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})
 _MOST_STEPS = 200_000  #: instructions of all paths: a second or two
-_ADD = 0
+_ADD, _NEGATIVE = 0, 1 << 31
 Cta = tuple[int, int]  #: the number of its launch in the dump, and its own in the grid; of a cluster the first
 
 
@@ -63,7 +63,7 @@ class _Access:
     def supplies(self, spins: Sequence[Spin]) -> bool:
         """Whether it may end one of these waits."""
         if self.adds:
-            return self.event.value != 0
+            return self.event.value is None or 0 < self.event.value < _NEGATIVE
         return self.stored is None or any(spin.ends(self.stored) is not False for spin in spins)
 
 
@@ -95,9 +95,14 @@ class WordSearch:
         for some in by_word.values():
             followed = [_Candidate(self, unit, some) for unit in self.units if self._is_followed(unit)]
             everybody = [each for each in followed if each.is_live]
-            stores = [a for each in everybody for a in each.gives]  # come all that are there to it?
-            model = next((a for a in stores if all(each.comes_to(a.event.index) for each in everybody)), None)
-            found = [each for candidate in followed for each in candidate.writer(model)]
+            stores = [a for each in everybody for a in each.gives]
+            common = (a for a in stores if all(each.reaches(a.event.index) for each in everybody))
+            others = _OfOthers(
+                model=next(common, None),
+                grows=not any(each.undoes for each in followed),
+                coded=len({each.took.stored for each in followed if each.took is not None}) > 1,
+            )
+            found = [each for candidate in followed for each in candidate.writer(others)]
             edges = [(w.cta, cta) for writer, store in found if writer.waits_for and store is not None
                      for cta in ((writer.launch, store.warp.cta),)
                      for w in some if store.supplies([w.spin]) and w.cta != cta]  # fmt: skip
@@ -123,6 +128,17 @@ def _is_known(warp: WalkedWarp) -> bool:
     return not warp.walk.lost and all(None not in (each.addresses or (each.address,)) for each in stores)
 
 
+@dataclass(frozen=True)
+class _OfOthers:
+    """What all CTAs say together: ``model``: a store that all in the dump reach; ``grows``: no store undoes it;
+    ``coded``: not all store the same where they take the lock.
+    """
+
+    model: _Access | None
+    grows: bool
+    coded: bool
+
+
 class _Candidate:
     """A CTA or a cluster that may be the one that a word is waited for."""
 
@@ -135,36 +151,40 @@ class _Candidate:
         self.is_live = any(cta.warps for cta in search.units[unit].ctas)
         self._found = list(self._accesses(search.warps(unit)))
         self.gives = [each for each in self._found if self._gives(each)]
+        self._does = [a for a in self._found if a.done and (a in self.gives or a.takes)]
+        self.took = next((each for each in self._does if each not in self.gives), None)
+        self.undoes = any(
+            a.event.sync.kind in STORES and not self._asked(a) and a not in self.gives for a in self._found
+        )
 
-    def comes_to(self, index: int) -> bool:
+    def reaches(self, index: int) -> bool:
         """Whether it does something with the word at an instruction, or does so later."""
         return any(each.event.index == index for each in self._found)
 
-    def writer(self, model: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
-        """What it has to do with the word, if anything, and its store; ``model``: that of the others."""
+    def writer(self, others: _OfOthers) -> Iterator[tuple[WordWriter, _Access | None]]:
+        """What it has to do with the word, if anything, and its store."""
         gives, ahead = self.gives, next((each for each in self.gives if not each.done), None)
         if any(spin.takes for spin in self._spins):
-            yield from self._holds(ahead)
+            yield from self._holds(ahead, coded=others.coded)
         elif self.is_live:
             if ahead is not None:
                 yield self._made(WriterState.WOULD, ahead)
         elif gives:
             asked = any(self._asked(each) and each.event.sure for each in self._found)
             passed = asked and all(each.adds for each in gives)  # a count that only grows has not let it pass
-            begun = not (passed or gives[-1].warp.walk.whole)
-            yield self._made(WriterState.MAY if begun else WriterState.NOT_BEGUN, gives[-1])
+            is_known = others.grows and (passed or gives[-1].warp.walk.whole)
+            yield self._made(WriterState.NOT_BEGUN if is_known else WriterState.MAY, gives[-1])
         else:
-            yield from self._skipped(model)
+            yield from self._skipped(others.model)
 
-    def _holds(self, ahead: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
+    def _holds(self, ahead: _Access | None, *, coded: bool) -> Iterator[tuple[WordWriter, _Access | None]]:
         """It took the lock, and the value that the word has may be the one that it stored."""
-        does = [a for a in self._found if a.done and (a in self.gives or a.takes)]
-        took = next((each for each in does if each not in self.gives), None)
+        took = self.took
         if took is None or self._waits or took.stored not in (None, self._seen):
             return
-        if does[-1] in self.gives and (self.is_live or does[-1].event.sure):
+        if self._does[-1] in self.gives and (self.is_live or self._does[-1].event.sure):
             return  # given back
-        sure = took.event.sure if self.is_live else took.stored is not None and took.stored == self._seen
+        sure = took.event.sure if self.is_live else coded and took.stored is not None
         store = ahead or next(iter(self.gives[-1:]), None)
         led = -1
         if not self.is_live and store is not None:
@@ -181,7 +201,7 @@ class _Candidate:
         if missed is not None:
             turned, forked = mine[missed.warp.name].walk.turned, missed.warp.walk.forked
             led = next((n for n in reversed(turned) if n in forked), -1)
-        elif model is not None and self._never_comes_to(model, mine):
+        elif model is not None and self._never_reaches(model, mine):
             value = model.event.value if model.adds else None
             warp = replace(model.warp, cta=mine[model.warp.name].cta)
             missed = replace(model, event=replace(model.event, value=value), warp=warp)
@@ -190,10 +210,10 @@ class _Candidate:
         if missed is not None:
             yield self._made(WriterState.SKIPPED, missed, branch=missed.warp.place(led) if led >= 0 else "")
 
-    def _never_comes_to(self, model: _Access, mine: Mapping[str, WalkedWarp]) -> bool:
+    def _never_reaches(self, model: _Access, mine: Mapping[str, WalkedWarp]) -> bool:
         """Whether this CTA is of the same launch, and no way of the warp there leads to that store."""
         same, name = model.launch == self._unit[0], model.warp.name
-        return same and name in mine and not mine[name].walk.lost and not self.comes_to(model.event.index)
+        return same and name in mine and mine[name].walk.whole and not self.reaches(model.event.index)
 
     def _accesses(self, warps: Sequence[WalkedWarp]) -> Iterator[_Access]:
         """What these warps do with the word."""
@@ -224,6 +244,7 @@ class _Candidate:
             taken=took.warp.place(took.event.index) if took is not None else "",
             waits_for=store.warp.blocked if self.is_live else "",
             branch=branch,
+            sure=store.event.sure,
         ), store
 
 

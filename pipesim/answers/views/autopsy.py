@@ -84,6 +84,7 @@ class WordWriter:
 
     ``value``: that it would store, or adds (``+1``); "" if that is not known. ``line``: of the store, "" if there is
     none; ``taken``: where it took the lock. ``waits_for``: what it waits for before it. ``branch``: led past the store.
+    ``sure``: False if the store is after a branch that is not known.
     """
 
     launch: int
@@ -95,6 +96,7 @@ class WordWriter:
     taken: str = ""
     waits_for: str = ""
     branch: str = ""
+    sure: bool = True
 
 
 class WordWaiter(NamedTuple):

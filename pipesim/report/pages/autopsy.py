@@ -84,7 +84,7 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
     """Why those who could store what is waited for do not."""
     who, one = _ctas(writer.launch, writer.ctas, kernels), len(writer.ctas) == 1
     has, takes = ("has", "waits") if one else ("have", "wait")
-    value = f" {writer.value}" if writer.value and one else ""
+    value, would = f" {writer.value}" if writer.value and one else "", "would" if writer.sure else "could"
     store = f"store{value}" if not value.startswith(" +") else f"add{value.replace('+', '')}"
     at = f" ({place(writer.line)})" if writer.line else ""
     led = f": the branch at {place(writer.branch)} leads past it" if writer.branch else ""
@@ -93,7 +93,7 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
             held = has if writer.state is WriterState.HOLDS else "may have"
             since = f"{'' if held == has or one else 'one of '}{who} {held} it since {place(writer.taken)}"
             if writer.waits_for:
-                back = f"would give it back{at}" if writer.line else "does not give it back"
+                back = f"{would} give it back{at}" if writer.line else "does not give it back"
                 return f"{since}, and {back}, but {takes} for {writer.waits_for}"
             return f"{since}, and ended without giving it back{at}{led}"
         case WriterState.SKIPPED:
@@ -102,7 +102,7 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
             return f"{who} would {store}{at}, and {has} not begun"
         case WriterState.WOULD:
             but = f", but {takes} for {writer.waits_for}" if writer.waits_for else ""
-            return f"{writer.warp} of {who} would {store} next{at}{but}"
+            return f"{writer.warp} of {who} {would} {store} next{at}{but}"
         case WriterState.MAY:
             return f"{who} could {store}{at}; whether {'it' if one else 'they'} did is not known: not in the dump"
         case _:
