@@ -183,7 +183,7 @@ ASSUMPTIONS = MappingProxyType(
             "A kernel that waits for earlier ones loads global memory before its wait. Which buffers those write is "
             "not in its PTX. \"earlier\" of a launch file's pointer or tensor map says it; then nothing is assumed.",
             "Kernels that load weights and tables before the wait, while the kernel before still runs.",
-            "On an H100 a word that the kernel before wrote late was old without the wait, in 200 of 200 launches.",
+            "On an H200 a word that the kernel before wrote late was old without the wait, in 200 of 200 launches.",
         ),
     }
 )  # fmt: skip
