@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,16 +12,9 @@ from pathlib import Path
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of, unit_of
 from pipesim.answers.autopsy.global_words import STORES, Cta, WaitingCta, WordSearch
 from pipesim.answers.autopsy.unit import Unit
-from pipesim.answers.views.autopsy import (
-    AutopsyReport,
-    AwaitedWord,
-    Detail,
-    DumpedLaunch,
-    WordWaiter,
-)
+from pipesim.answers.views.autopsy import AutopsyReport, AwaitedWord, Detail, DumpedLaunch
 from pipesim.coredump.cubin import Cubin, MachineCode
 from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid, open_dump
-from pipesim.explain.blocked_agents import cycle_of
 
 _MOST_WALKED = 4  #: groups of CTAs whose warps are followed through their code
 _MOST_SPINNING, _MOST_FOLLOWED = 64, 96  #: CTAs of a group whose loops are executed, and of a launch that may store
@@ -38,7 +30,7 @@ def autopsy_of(dump: CoreDump, name: str, *, anonymous: bool = False) -> Autopsy
     coded = CodedDump(dump, anonymous=anonymous)
     launches = [_Launch(coded, number, grid) for number, grid in enumerate(dump.grids)]
     described = tuple(each.described() for each in launches)
-    return AutopsyReport(name, described, dump.notes, tuple(_words(launches)))
+    return AutopsyReport(name, described, dump.notes, tuple(_words(launches, hidden=anonymous)))
 
 
 class _Launch:
@@ -86,7 +78,8 @@ class _Launch:
                     if spin is not None:
                         cta = number_of(self.grid, p.cta.block)
                         line = self.dump.place(p.standing.code, p.standing.offset)
-                        yield WaitingCta((self.number, cta), self.key(unit), p.name, line, spin)
+                        word = self.dump.word_name(self.grid, spin.address)
+                        yield WaitingCta((self.number, cta), self.key(unit), word, p.name, line, spin)
 
     @cached_property
     def noticed(self) -> frozenset[int]:
@@ -118,37 +111,16 @@ class _Launch:
             yield Unit(self.dump, self.grid, (cta,))
 
 
-def _words(launches: Sequence[_Launch]) -> Iterator[AwaitedWord]:
-    """The words of global memory that warps spin on."""
+def _words(launches: Sequence[_Launch], *, hidden: bool) -> Iterator[AwaitedWord]:
+    """The words of global memory that warps spin on; ``hidden``: without values."""
     waiting = [each for launch in launches for each in launch.waiting()]
     units = {launch.key(unit): unit for launch in launches for unit in launch.units()} if waiting else {}
-    by_number = {each.number: each for each in launches}
-
-    noticed = {each.number: each.noticed for each in launches}
-    found = list(WordSearch(units, noticed).words(waiting))
-    ring = _ring([edge for each in found for edge in each.edges])
-    for each in found:
-        first, spin = by_number[each.waiting[0].cta[0]], each.waiting[0].spin
-        hidden = first.dump.anonymous
-        tallies: defaultdict[tuple[int, str, str, str], list[int]] = defaultdict(list)
-        for w in each.waiting:
-            tallies[w.cta[0], w.warp, w.line, "" if hidden else w.spin.wanted].append(w.cta[1])
-        yield AwaitedWord(
-            name=first.dump.word_name(first.grid, spin.address),
-            value="" if hidden or spin.seen is None else f"{spin.seen:,}",
-            lock=any(w.spin.takes for w in each.waiting),
-            waits=tuple(WordWaiter(key[0], tuple(sorted(ctas)), *key[1:]) for key, ctas in tallies.items()),
-            writers=tuple(replace(w, value="") if hidden else w for w in each.writers),
-            whole=each.whole and all(launch.is_all for launch in launches),
-            cycle=ring if any(w.cta in ring for w in each.waiting) else (),
-        )
-
-
-def _ring(edges: Sequence[tuple[Cta, Cta]]) -> tuple[Cta, ...]:
-    """CTAs that wait for each other: each for a word that the next one has to store."""
-    names = list(dict.fromkeys(cta for edge in edges for cta in edge))
-    ring = cycle_of({n: [names.index(b) for a, b in edges if a == name] for n, name in enumerate(names)})
-    return tuple(names[n] for n in ring)
+    for each in WordSearch(units, {launch.number: launch.noticed for launch in launches}).words(waiting):
+        word = replace(each, whole=each.whole and all(launch.is_all for launch in launches))
+        if hidden:
+            waits = tuple(wait._replace(wanted="") for wait in word.waits)
+            word = replace(word, value="", waits=waits, writers=tuple(replace(w, value="") for w in word.writers))
+        yield word
 
 
 def _detail(cubin: Cubin | None) -> Detail:

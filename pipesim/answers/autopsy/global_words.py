@@ -14,9 +14,10 @@ from itertools import takewhile
 from pipesim.answers.autopsy.spins import EXCHANGE, Spin
 from pipesim.answers.autopsy.suppliers import WalkedWarp
 from pipesim.answers.autopsy.unit import Unit
-from pipesim.answers.views.autopsy import WordWriter, WriterState
+from pipesim.answers.views.autopsy import AwaitedWord, WordWaiter, WordWriter, WriterState
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent
+from pipesim.explain.blocked_agents import cycle_of
 
 STORES = frozenset({SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})
 _MOST_STEPS = 200_000  #: instructions of all paths: a second or two
@@ -26,10 +27,11 @@ Cta = tuple[int, int]  #: the number of its launch in the dump, and its own in t
 
 @dataclass(frozen=True)
 class WaitingCta:
-    """Lanes of a CTA that spin on a word: the name of their warp, where they ask, and how; ``unit``: its cluster."""
+    """Lanes of a CTA that spin on a word, with its name: their warp, where they ask, and how; ``unit``: its cluster."""
 
     cta: Cta
     unit: Cta
+    word: str
     warp: str
     line: str
     spin: Spin
@@ -67,18 +69,6 @@ class _Access:
         return self.stored is None or any(spin.ends(self.stored) is not False for spin in spins)
 
 
-@dataclass(frozen=True)
-class FoundWord:
-    """A word that is waited for: by whom, who could store it, and who waits for whom because of it; ``whole``: whether
-    all CTAs were followed.
-    """
-
-    waiting: tuple[WaitingCta, ...]
-    writers: tuple[WordWriter, ...]
-    edges: tuple[tuple[Cta, Cta], ...]
-    whole: bool
-
-
 class WordSearch:
     """Who supplies words, among ``units``; ``noticed``: by launch, the instructions that store, or ask for a word."""
 
@@ -87,29 +77,47 @@ class WordSearch:
         self._made: dict[tuple[Cta, bool], Sequence[WalkedWarp]] = {}
         self._steps = 0
 
-    def words(self, waiting: Sequence[WaitingCta]) -> Iterator[FoundWord]:
+    def words(self, waiting: Sequence[WaitingCta]) -> Iterator[AwaitedWord]:
         """Each word that is waited for."""
         by_word: defaultdict[int, list[WaitingCta]] = defaultdict(list)
         for each in waiting:
             by_word[each.spin.address].append(each)
-        for some in by_word.values():
-            followed = [_Candidate(self, unit, some) for unit in self.units if self._is_followed(unit)]
-            everybody = [each for each in followed if each.is_live]
-            stores = [a for each in everybody for a in each.gives]
-            common = (a for a in stores if all(each.reaches(a.event.index) for each in everybody))
-            others = _OfOthers(
-                model=next(common, None),
-                grows=not any(each.undoes for each in followed),
-                coded=len({each.took.stored for each in followed if each.took is not None}) > 1,
-            )
-            found = [each for candidate in followed for each in candidate.writer(others)]
-            edges = [(w.cta, cta) for writer, store in found if writer.waits_for and store is not None
-                     for cta in ((writer.launch, store.warp.cta),)
-                     for w in some if store.supplies([w.spin]) and w.cta != cta]  # fmt: skip
-            whole = len(followed) == len(self.units) and all(
-                _is_known(w) for unit in self.units for w in self.warps(unit)
-            )
-            yield FoundWord(tuple(some), tuple(_joined([w for w, _ in found])), tuple(edges), whole)
+        found = [self._word(some) for some in by_word.values()]
+        edges = [edge for _, some in found for edge in some]
+        names = list(dict.fromkeys(cta for edge in edges for cta in edge))
+        ring = cycle_of({n: [names.index(b) for a, b in edges if a == name] for n, name in enumerate(names)})
+        for word, _ in found:
+            mine = {(wait.launch, cta) for wait in word.waits for cta in wait.ctas}
+            cycle = tuple(names[n] for n in ring)
+            yield replace(word, cycle=cycle if mine & set(cycle) else ())
+
+    def _word(self, some: Sequence[WaitingCta]) -> tuple[AwaitedWord, list[tuple[Cta, Cta]]]:
+        """One word, and which CTA waits for which because of it."""
+        followed = [_Candidate(self, unit, some) for unit in self.units if self._is_followed(unit)]
+        everybody = [each for each in followed if each.is_live]
+        stores = [a for each in everybody for a in each.gives]
+        common = (a for a in stores if all(each.reaches(a.event.index) for each in everybody))
+        others = _OfOthers(
+            model=next(common, None),
+            grows=not any(each.undoes for each in followed),
+            coded=len({each.took.stored for each in followed if each.took is not None}) > 1,
+        )
+        found = [each for candidate in followed for each in candidate.writer(others)]
+        held = [(store, (writer.launch, store.warp.cta)) for writer, store in found if writer.waits_for]
+        edges = [(w.cta, cta) for store, cta in held for w in some if store.supplies([w.spin]) and w.cta != cta]
+        known = all(_is_known(warp) for each in followed for warp in self.warps(each.unit))
+        tallies: defaultdict[tuple[int, str, str, str], list[int]] = defaultdict(list)
+        for w in some:
+            tallies[w.cta[0], w.warp, w.line, w.spin.wanted].append(w.cta[1])
+        seen = next((w.spin.seen for w in some if w.spin.seen is not None), None)
+        return AwaitedWord(
+            name=some[0].word,
+            value="" if seen is None else f"{seen:,}",
+            lock=any(w.spin.takes for w in some),
+            waits=tuple(WordWaiter(key[0], tuple(sorted(ctas)), *key[1:]) for key, ctas in tallies.items()),
+            writers=tuple(_joined([writer for writer, _ in found])),
+            whole=len(followed) == len(self.units) and known,
+        ), edges
 
     def _is_followed(self, unit: Cta) -> bool:
         return self._steps <= _MOST_STEPS and bool(self.warps(unit))
@@ -143,7 +151,7 @@ class _Candidate:
     """A CTA or a cluster that may be the one that a word is waited for."""
 
     def __init__(self, search: WordSearch, unit: Cta, waiting: Sequence[WaitingCta]) -> None:
-        self._search, self._unit = search, unit
+        self._search, self.unit = search, unit
         self._spins = list({each.spin.wanted or each.cta: each.spin for each in waiting}.values())
         self._seen = next((spin.seen for spin in self._spins if spin.seen is not None), None)
         self._asks = {(each.cta[0], each.spin.at) for each in waiting}
@@ -161,7 +169,7 @@ class _Candidate:
         """Whether it does something with the word at an instruction, or does so later."""
         return any(each.event.index == index for each in self._found)
 
-    def writer(self, others: _OfOthers) -> Iterator[tuple[WordWriter, _Access | None]]:
+    def writer(self, others: _OfOthers) -> Iterator[tuple[WordWriter, _Access]]:
         """What it has to do with the word, if anything, and its store."""
         gives, ahead = self.gives, next((each for each in self.gives if not each.done), None)
         if any(spin.takes for spin in self._spins):
@@ -177,7 +185,7 @@ class _Candidate:
         else:
             yield from self._skipped(others.model)
 
-    def _holds(self, ahead: _Access | None, *, coded: bool) -> Iterator[tuple[WordWriter, _Access | None]]:
+    def _holds(self, ahead: _Access | None, *, coded: bool) -> Iterator[tuple[WordWriter, _Access]]:
         """It took the lock, and the value that the word has may be the one that it stored."""
         took = self.took
         if took is None or self._waits or took.stored not in (None, self._seen):
@@ -189,14 +197,14 @@ class _Candidate:
         led = -1
         if not self.is_live and store is not None:
             gives = frozenset(each.event.index for each in self.gives)
-            led = self._search.units[self._unit].leads_past(took.event.index, gives)
+            led = self._search.units[self.unit].leads_past(took.event.index, gives)
         branch = took.warp.place(led) if led >= 0 else ""
         yield self._made(WriterState.HOLDS if sure else WriterState.MAY_HOLD, store or took, took=took, branch=branch)
 
-    def _skipped(self, model: _Access | None) -> Iterator[tuple[WordWriter, _Access | None]]:
+    def _skipped(self, model: _Access | None) -> Iterator[tuple[WordWriter, _Access]]:
         """Its way to the end is without a store, by what memory held, or where all others go another way."""
-        mine = {warp.name: warp for warp in self._search.warps(self._unit)}
-        blind = self._accesses(self._search.warps(self._unit, blind=True))
+        mine = {warp.name: warp for warp in self._search.warps(self.unit)}
+        blind = self._accesses(self._search.warps(self.unit, blind=True))
         missed, led = next((a for a in blind if self._gives(a) and mine[a.warp.name].walk.whole), None), -1
         if missed is not None:
             turned, forked = mine[missed.warp.name].walk.turned, missed.warp.walk.forked
@@ -212,7 +220,7 @@ class _Candidate:
 
     def _never_reaches(self, model: _Access, mine: Mapping[str, WalkedWarp]) -> bool:
         """Whether this CTA is of the same launch, and no way of the warp there leads to that store."""
-        same, name = model.launch == self._unit[0], model.warp.name
+        same, name = model.launch == self.unit[0], model.warp.name
         return same and name in mine and mine[name].walk.whole and not self.reaches(model.event.index)
 
     def _accesses(self, warps: Sequence[WalkedWarp]) -> Iterator[_Access]:
@@ -222,10 +230,10 @@ class _Candidate:
             for events, done in ((warp.walk.behind, True), (warp.walk.ahead, False)):
                 for event in events:
                     if address in (event.addresses or (event.address,)):
-                        yield _Access(event, warp, done, self._unit[0])
+                        yield _Access(event, warp, done, self.unit[0])
 
     def _asked(self, access: _Access) -> bool:
-        return (self._unit[0], access.event.index) in self._asks
+        return (self.unit[0], access.event.index) in self._asks
 
     def _gives(self, access: _Access) -> bool:
         return access.event.sync.kind in STORES and not self._asked(access) and access.supplies(self._spins)
@@ -235,7 +243,7 @@ class _Candidate:
     ) -> tuple[WordWriter, _Access]:
         value, is_store = store.event.value, store is not took
         return WordWriter(
-            launch=self._unit[0],
+            launch=self.unit[0],
             ctas=(store.warp.cta,),
             state=state,
             warp=store.warp.name,
