@@ -157,19 +157,3 @@ def test_tries_of_a_window_give_no_period(simulated: Make) -> None:
     reading = read(cut(whole, 0, 30))
     assert reading is not None
     assert reading.period_millicycles is None
-
-
-@pytest.mark.parametrize("lost", [{}, {0: 4}, {1: 9}, {0: 30, 1: 2}])
-def test_a_window_is_held_against_the_same_part_of_the_simulation(simulated: Make, toy: Make, lost: Any) -> None:
-    """A simulation against a part of itself: every event is found, at its own time, and every share is the same."""
-    case = simulated(stages=2, tiles=40, work=30).window(5, 35).lossy(lost)
-    result = compare(case.program, case.trace, toy())
-    assert result.timing is not None
-    assert result.timing.matched == len(case.trace.events)
-    assert (result.timing.bias_cycles, result.timing.spread_cycles) == (0, 0)
-    assert all(site.simulated == site.measured for site in result.timing.sites)
-    assert all(share.simulated == share.measured for share in result.timing.shares)
-    assert result.simulated.events == case.trace.events
-    assert [(f.name, f.simulated is None, f.measured) for f in result.timing.figures[2:]] == [
-        ("prologue, traced", False, None), ("epilogue, traced", False, None), ("whole run, traced", False, None),
-    ]  # fmt: skip

@@ -10,7 +10,6 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import BlockedAgent, Deadlock, Supplier
-from pipesim.model.machine import initial_state, land, step
 from pipesim.model.ops import Engine
 
 
@@ -54,18 +53,6 @@ def named(*joins: int) -> Protocol:
     return p
 
 
-def test_a_named_barrier_with_a_missing_warp() -> None:
-    found = stuck(named(2, 2, 1))
-    assert found.finished == ("w2",)
-    assert found.cycle == (), "those who wait at the barrier do not wait for one another"
-    assert [b.agent for b in found.blocked] == ["w0", "w1"]
-    blocked = found.blocked[0]
-    assert (blocked.barrier, blocked.parity, blocked.arrivals_missing, blocked.count) == ("named barrier 1", -1, 32, 96)
-    assert [(s.agent, s.next_line, s.last_iteration, s.waits_for) for s in blocked.suppliers] == [("w2", "", 0, "")]
-    program = named(2, 2, 2).flatten()
-    assert explain(program, run_canonically(program).state) is None
-
-
 def test_a_commit_and_a_multicast_are_suppliers_too() -> None:
     p = Protocol("async", cluster=2)
     tile, bars = p.smem("tile", 1, 64), p.mbarriers("b", 1, count=2)
@@ -91,30 +78,6 @@ def test_a_commit_and_a_multicast_are_suppliers_too() -> None:
 def _elected_expect(w: Warp, bars: BarrierStorage) -> None:
     with w.elect_one():
         bars[0].expect_bytes(64)
-
-
-def test_nothing_to_explain_while_somebody_can_move(ring: Any) -> None:
-    """At every state of a run that ends well, and at every state but the last of one that does not."""
-    for protocol, hangs in ((ring(), False), (ring(arrives=1), True), (named(3, 3), False), (named(2, 1), True)):
-        program = protocol.flatten()
-        state = initial_state(program)
-        found = []
-        moved = True
-        while moved:
-            moved = False
-            for agent in range(2):
-                found.append(explain(program, state))
-                if state.pcs[agent] < len(program.code[agent]):
-                    made = step(program, state, agent)
-                    moved = moved or made.state != state
-                    state = made.state
-            for flight in state.flights[:1]:
-                found.append(explain(program, state))
-                state = land(program, state, flight).state
-                moved = True
-        assert (explain(program, state) is not None) == hangs
-        assert all(e is None for e in found[: found.index(explain(program, state))] if hangs)
-        assert hangs or not any(found)
 
 
 def test_a_warp_that_leaves_its_warp_group_alone_with_a_wgmma() -> None:

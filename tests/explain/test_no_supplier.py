@@ -159,29 +159,3 @@ def test_an_arrive_on_a_barrier_that_no_role_waits_for_is_named() -> None:
         "no role arrives on done[0], and no role waits for other[0], on which arrivals are made: use one barrier for "
         "both"
     )
-
-
-def test_an_arrive_in_the_iterations_of_another_size_is_no_missing_arrival() -> None:
-    """At 0 tiles no role arrives, but at the size that was asked about one does: the parity is the mistake."""
-
-    def waits_for_the_wrong_phase(tiles: int = 3) -> Protocol:
-        p = Protocol("p")
-        bars = p.mbarriers("b", 1, count=1)
-
-        @p.role("send")
-        def send(w: Warp) -> None:
-            with w.elect_one():
-                for _ in w.loop(min(tiles, 1), "tiles"):
-                    bars[0].arrive()
-
-        @p.role("wait")
-        def wait(w: Warp) -> None:
-            with w.elect_one():
-                bars[0].wait(0)
-                bars[0].wait(1)
-
-        return p
-
-    (shown,) = checked(waits_for_the_wrong_phase).refutations
-    assert isinstance(shown.finding, Deadlock)
-    assert "no role arrives" not in shown.finding.correction

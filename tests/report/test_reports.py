@@ -92,30 +92,6 @@ def test_which_operation_was_the_last(trip: int, loop: str, which: str) -> None:
     )
 
 
-def test_the_same_fault_of_every_trip_is_told_once() -> None:
-    def fault(agent: str, line: str, slot: int) -> FaultReport:
-        return FaultReport(FaultKind.RACE, f"{agent}: {FaultKind.RACE.value}: item 1 in t[{slot}]", agent, "READ", line)
-
-    same = [fault(f"use/{n % 2}", "k.py:3", n) for n in range(42)]
-    assert fault_lines([*same, fault("use/0", "k.py:4", 0), fault("load", "k.py:3", 1)], 200) == [
-        "✗ 44 faults",
-        *("", f"  {FaultKind.RACE.value} · not detected by the hardware"),
-        *("    use/0: READ (k.py:3)", "    item 1 in t[0]", "    and 41 more like it"),
-        *(
-            "",
-            f"  {FaultKind.RACE.value} · not detected by the hardware",
-            "    use/0: READ (k.py:4)",
-            "    item 1 in t[0]",
-        ),
-        *(
-            "",
-            f"  {FaultKind.RACE.value} · not detected by the hardware",
-            "    load: READ (k.py:3)",
-            "    item 1 in t[1]",
-        ),
-    ]
-
-
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_names_of_barriers_stay_whole_beside_many_agents_that_wait(width: int) -> None:
     name = "attention.kv_pipeline.consumer_release[0]"

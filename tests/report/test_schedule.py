@@ -34,18 +34,6 @@ def test_agents_that_fit_have_a_lane_each() -> None:
     ]
 
 
-def test_agents_that_do_not_fit_share_the_lane_of_their_role() -> None:
-    block = schedule_block(shown(steps(["mma/0", "mma/1", "mma/2", "mma/3", "load"])), 60)
-    assert block[2:] == [
-        "  move  mma                   load",
-        "     1  /0 arrive b[1]                              k.py:1",
-        "     2  /1 arrive b[2]                              k.py:2",
-        "     3  /2 arrive b[3]                              k.py:3",
-        "     4  /3 arrive b[4]                              k.py:4",
-        "     5                        ✗ arrive b[5]         k.py:5",
-    ]
-
-
 def test_what_does_not_matter_is_counted_by_its_reason() -> None:
     schedule = (
         *steps(["a", "b"], Part.SETUP, 1), *steps(["c"], Part.ASIDE, 3), *steps(["a"], Part.FOCUS, 4),

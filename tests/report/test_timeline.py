@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipesim.model.ending import Ending
-from pipesim.report.pictures.timeline import Moment, timeline_lines
+from pipesim.report.pictures.timeline import timeline_lines
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, Trace, TraceMeta
 from tests.support.report_examples import SITES
@@ -39,16 +39,6 @@ def test_each_cell_shows_what_lasted_longest() -> None:
         "  █ issues · ░ waits for empty · ▒ waits for full · ▓ works",
         "  a cell is 1 cycle and shows the activity that lasted longest",
     ]
-
-
-def test_an_open_wait_is_drawn_on_only_where_the_run_is_stuck() -> None:
-    open_wait = (*LOAD[:4], *MMA[:4])
-    finished = timeline_lines(trace(*open_wait), None, 80)
-    stuck = timeline_lines(trace(*open_wait, status="deadlock"), None, 80)
-    assert finished[3].endswith("██████████")
-    assert stuck[0] == "  timeline   all 58 cycles and what waits indefinitely · simulated, CTA 0"
-    assert [line for line in stuck if line.startswith("  load")] == ["  load   " + "░" * 30 + "█" * 10 + "░" * 26]
-    assert [line for line in stuck if line.startswith("  mma")] == ["  mma        " + "▒" * 34 + "██" + "▓" * 18]
 
 
 def many(agents: int, *odd: int) -> list[tuple[int, int, int]]:
@@ -86,24 +76,3 @@ def laps(count: int, status: str = "finished") -> Trace:
     buffer.append(0, 0, 0, 0, 0, count, 0, 100 * count)
     meta = replace(trace().meta, agents=(AgentInfo("load", 0, 0),), status=Ending(status))
     return Trace(meta, buffer.events(1_000_000))
-
-
-def test_a_stuck_run_is_shown_at_its_end() -> None:
-    lines = timeline_lines(laps(100, "deadline"), None, 80)
-    assert lines[:3] == [
-        "  timeline   the last 500 of 10,000 cycles and what waits indefinitely",
-        "             simulated, CTA 0",
-        "",
-    ]
-    assert lines[3] == "  cycles 9,500       9,600        9,700       9,800        9,900        10,000"
-    assert lines[4].endswith("░" * 8)
-
-
-def test_a_divergence_is_shown_where_it_is() -> None:
-    lines = timeline_lines(None, laps(100), 80, Moment(0, 7_090))
-    assert lines[0] == "  timeline   500 of 10,000 cycles around the divergence (▴) · simulated, CTA 0"
-    mark = lines[4].index("▴")
-    assert lines[4].strip() == "▴"
-    assert lines[3][mark] == "█"
-    assert timeline_lines(None, laps(100), 80, Moment(0, 99_999))[4].index("▴") <= 79
-    assert timeline_lines(None, laps(100), 80, Moment(0, -5))[4].index("▴") == 9

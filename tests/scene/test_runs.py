@@ -12,18 +12,15 @@ import pytest
 
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.errors import EvidenceError
-from pipesim.explain.phases import run_canonically
-from pipesim.scene.parts import OPEN, CounterKind, RunScene, SceneSlice
-from pipesim.scene.runs import LANDINGS_UNKNOWN, NO_PROTOCOL, simulated_scene, trace_scene
+from pipesim.scene.parts import OPEN, RunScene, SceneSlice
+from pipesim.scene.runs import NO_PROTOCOL, trace_scene
 from pipesim.targets import find
-from pipesim.timed.profile import load_profile
 from pipesim.trace.activity import SliceKind
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 from tests.support.paths import TRACES
 
 H200 = TRACES / "h200"
-PROFILE = load_profile("h200")
 STORED = (
     "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1-window20..40",
     "cluster_multicast-c2-cw2-ob8192-sb8192-s4-t16-w600-g2",
@@ -78,52 +75,6 @@ def test_arrows_lead_to_waits_of_the_phase_and_not_back_in_time(name: str) -> No
     for arrow in run.arrows:
         lasts[arrow.target].append(arrow.last)
     assert all(each.count(True) == 1 for each in lasts.values())
-
-
-@pytest.mark.parametrize("protocol", ["producer_consumer", "cluster_multicast", "epilogue_residual", "gemm_sm90"])
-def test_the_landing_of_a_simulation_is_before_the_bound_that_its_trace_alone_gives(protocol: str) -> None:
-    """The engine knows when each transfer ended; from the trace alone only the wait that needed it is known."""
-    program = find(protocol).build({})
-    exact, trace = simulated_scene(program, PROFILE)
-    bound = trace_scene(trace, program, "trace")
-    assert LANDINGS_UNKNOWN in bound.notes
-    assert LANDINGS_UNKNOWN not in exact.notes
-    flights = [
-        sorted(
-            (each.begin, each.row, each.name, each.barrier, each.end, each.at_most)
-            for each in run.slices
-            if each.kind.in_flight
-        )
-        for run in (exact, bound)
-    ]
-    assert len(flights[0]) == len(flights[1]) > 0
-    for one, two in zip(*flights, strict=True):
-        assert one[:4] == two[:4]
-        assert (one[5], two[5]) == (False, True)
-        if two[3]:  # counted on a barrier: one that is not ends with its agent's last record
-            assert one[4] <= two[4]
-    released = [{(run.slices[a.source].row, run.slices[a.target].row) for a in run.arrows} for run in (exact, bound)]
-    assert released[0] == released[1]
-
-
-@pytest.mark.parametrize("protocol", ["producer_consumer", "cluster_multicast", "attention_sm90", "epilogue_residual"])
-def test_phases_and_arrows_are_those_of_the_machines_own_log(protocol: str) -> None:
-    """The log of a run in another order: which operation is counted in which phase does not depend on the order."""
-    program = find(protocol).build({})
-    run, _ = simulated_scene(program, PROFILE)
-    made = run_canonically(program).phases
-    counted = {(c.cta, c.name): c.points[-1][1] for c in run.counters if c.kind is CounterKind.PHASE}
-    drawn_to: dict[tuple[int, str], int] = defaultdict(int)
-    for arrow in run.arrows:
-        source = run.slices[arrow.source]
-        cta = run.tracks[run.slices[arrow.target].track].cta
-        drawn_to[cta, source.barrier.partition("@")[0]] += 1
-    for barrier, phases in zip(program.barriers, made, strict=True):
-        name = (barrier.cta, f"{barrier.name}[{barrier.stage}]")
-        assert counted.get(name, 0) == sum(phase.complete for phase in phases), name
-        if protocol != "epilogue_residual":  # it tries, and whether a try or the wait after it sees a phase is time's
-            expected = sum(len(set(phase.contributions)) * len(phase.observers) for phase in phases if phase.complete)
-            assert drawn_to[name] == expected, name
 
 
 def test_after_a_divergence_there_are_no_arrows_and_the_picture_says_where() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
@@ -14,15 +10,6 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.timed.simulation import Simulation
 from pipesim.trace.schema import EventKind
-from tests.support.timed_ring import toy
-
-#: 8 bytes of a store a cycle, 16 of a load; nothing else takes any time.
-QUICK = toy(
-    **dict.fromkeys(("work_issue", "loop_issue", "wait_issue", "wait_wake_up", "copy_issue", "expect_issue"), 0),
-    **dict.fromkeys(("other_issue", "arrive_issue", "arrive_latency", "sync_latency"), 0),
-    copy_latency=0,
-    transfer_latency=0,
-)
 
 
 def stores(begins: dict[str, int], nbytes: int, *, load_at: int = -1) -> Program:
@@ -64,34 +51,6 @@ def done(run: Simulation, role: str) -> int:
     kinds = [run.trace.meta.sites[int(s)].kind for s in events.site]
     found = zip(events.cycle, mine, kinds, strict=True)
     return [int(cycle) for cycle, own, kind in found if own and kind is EventKind.WORK_BEGIN][-1]
-
-
-TRIES = replace(QUICK, values=QUICK.values | {"try.limit": 5_000, "wait.poll": 40, "wait.issue": 7})
-
-
-@pytest.mark.parametrize(("limit", "goes_on"), [(3, 100 + 7), (7, 100 + 7), (11, 100 + 11)])
-def test_a_try_that_gives_up_takes_no_less_than_a_look(limit: int, goes_on: int) -> None:
-    p = Protocol("gives up")
-    gate, tile = p.mbarriers("gate", 1), p.smem("tile", 1, 64)
-    p.init(lambda: gate[0].init(1))
-
-    @p.role("asks")
-    def asks(w: Warp) -> None:
-        w.work(100)
-        with w.elect_one():
-            gate[0].try_wait(0)
-        w.work(1)
-
-    @p.role("gives")
-    def gives(w: Warp) -> None:
-        w.work(400)
-        with w.elect_one():
-            gate[0].expect_bytes(64)
-            w.tma_load(tile[0], gate[0], 0)
-            gate[0].wait(0)
-
-    program, profile = p.flatten({}), replace(TRIES, values=TRIES.values | {"try.limit": limit})
-    assert done(simulate(program, profile), "asks") == goes_on
 
 
 #: Bytes of a store: cycles until it was read (H200; docs/hopper.md).

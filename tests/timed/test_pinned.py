@@ -64,24 +64,3 @@ def test_its_description(ring: Callable[..., Any], toy: Callable[..., Any]) -> N
         Site("use_arrive_empty", "use", EventKind.ARRIVE, "empty"),
     )
     assert meta.extra == {"profile": "toy", "recording": False}
-
-
-def test_recording_costs_a_record_at_each_event(
-    ring: Callable[..., Any], toy: Callable[..., Any], lines: Callable[..., list[str]]
-) -> None:
-    """The same with 10 cycles a record, for the first tile: each stamp stands before its record's own cost."""
-    traced = simulate(ring(stages=1, tiles=1, work=30), toy(record_issue=10), traced=True)
-    assert lines(traced.trace) == [
-        "13 load wait_enter empty[0] 1 #0 =0",
-        "28 load wait_return empty[0] 1 #0 =0",  # the record, then 5 for the wait
-        "38 load expect full[0] -1 #0 =64",
-        "52 load copy full[0] -1 #0 =64",  # issued after its record: 62, lands 54 later
-        "13 use wait_enter full[0] 0 #0 =0",
-        "119 use wait_return full[0] 0 #0 =0",
-        "131 use work_begin [0] -1 #0 =0",
-        "172 use work_end [0] -1 #0 =0",
-        "182 use arrive empty[0] -1 #0 =1",
-    ]
-    assert traced.ends == (68, 199)
-    assert traced.trace.meta.extra == {"profile": "toy", "recording": True}
-    assert simulate(ring(stages=1, tiles=1, work=30), toy(record_issue=10)).ends == (28, 119)

@@ -11,11 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
-from pipesim.lang.protocol import Protocol
 from pipesim.model.ending import Ending
-from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.timed.bounds.earliest import ring_law
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
@@ -80,64 +77,3 @@ def test_no_ring_is_faster_than_its_law(
     assert result.outcome is Ending.FINISHED
     assert bound is not None
     assert 1000 * result.cycles >= bound.period_millicycles * (shape["tiles"] - shape["stages"])
-
-
-def two_waits() -> Protocol:
-    """A loop whose trips fill two stages each: not one tile a trip."""
-    p = Protocol("unrolled")
-    tile = p.smem("tile", 2, 64)
-    storage = p.mbarriers("b", 4, count=1)
-    for s in range(2):
-        storage.label(s, 1, "full")
-        storage.label(2 + s, 1, "empty")
-
-    @p.role("load")
-    def load(w: Any) -> None:
-        with w.elect_one():
-            for trip in w.loop(4):
-                for s in range(2):
-                    storage[2 + s].wait(1 - (trip & 1))
-                    storage[s].expect_bytes(64)
-                    w.tma_load(tile[s], storage[s], 2 * trip + s)
-
-    @p.role("use")
-    def use(w: Any) -> None:
-        with w.elect_one():
-            for trip in w.loop(4):
-                for s in range(2):
-                    storage[s].wait(trip & 1)
-                    storage[2 + s].arrive()
-
-    return p
-
-
-def uneven(program: Program) -> Program:
-    """The ring with more work on its last tile."""
-    code = program.code[1]
-    last = max(pc for pc, op in enumerate(code) if op[0] == Op.WORK)
-    return replace(program, code=(program.code[0], (*code[:last], (int(Op.WORK), 999), *code[last + 1 :])))
-
-
-def test_it_is_silent_about_other_programs(ring: Make, toy: Make) -> None:
-    p = Protocol("no copies")
-    storage = p.mbarriers("pipe", 4)
-    p.init(lambda: ProducerConsumerPipeline(storage, 2).init_mbars(1, 1))
-    p.role("producer")(
-        lambda w: [ProducerConsumerPipeline(storage, 2).producer_signal_and_step() for _ in w.loop(3)] and None  # type: ignore[arg-type]
-    )
-    p.role("consumer")(lambda w: None)
-    bystander = Protocol("bystander")
-    more = bystander.mbarriers("b", 1, count=1)
-    bystander.role("alone")(lambda w: more[0].arrive() and None)  # type: ignore[arg-type]
-    one_copy = ring(stages=2, tiles=4)
-    for program in (
-        ring(stages=2, tiles=0),
-        two_waits().flatten(),
-        uneven(ring(stages=2, tiles=4, work=30)),
-        p.flatten(),
-        bystander.flatten(),
-        replace(one_copy, agents=one_copy.agents[:1], code=one_copy.code[:1], lines=one_copy.lines[:1]),
-        replace(one_copy, agents=one_copy.agents[1:], code=one_copy.code[1:], lines=one_copy.lines[1:]),
-    ):
-        assert ring_law(program, toy()) is None, program.name
-    assert ring_law(one_copy, toy()) is not None

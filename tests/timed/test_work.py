@@ -9,7 +9,7 @@ import pytest
 from pipesim.errors import ProgramFormatError, ProtocolError
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Op
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.tables import Work
 from pipesim.pipelines import ProducerConsumerPipeline
@@ -94,33 +94,6 @@ def test_a_warp_that_computes_much_slows_one_that_computes_little() -> None:
     assert slots(100, 1) == {100: 100 * 10 * SLOTS // 1000, 1: 10 * SLOTS // 1000}
     assert slots(2, 1) == {2: 0, 1: 0}
     assert slots(100, 1, quarters=3) == {100: 0, 1: 0}
-
-
-def test_the_cache_keeps_its_clock_under_a_slower_sm() -> None:
-    """At half its clock an SM counts half the cycles until fresh data comes, and between two copies."""
-    p = Protocol("ring")
-    tile, full, sums = p.smem("tile", 1, 16_384), p.mbarriers("full", 1), p.registers("sums", 1, 512)
-    p.init(lambda: full[0].init(1))
-
-    @p.role("load")
-    def load(w: Warp) -> None:
-        with w.elect_one():
-            full[0].expect_bytes(16_384)
-            w.tma_load(tile[0], full[0], 0)
-            w.compute("ring/use", fresh_copies=1)
-        w.mma(Engine.WGMMA, reads=[], writes=[(sums[0], 0)], cycles=100)
-
-    program = p.flatten({})
-    own = {"copy.latency": 600, "copy.latency_loaded": 600, "copy.bytes_per_kcycle": 128_000}
-    own |= {"copy.device_fresh_bytes_per_kcycle": 64_000, "class.fresh_copies": 200_000}
-    found = []
-    for clock in (1_000, 500):
-        own |= {"clock.tensor_permille": clock, "clock.tensor_loaded_permille": clock}
-        price = Prices(program, replace(profile(), values={**profile().values, **own}), traced=False)
-        pc = next(pc for pc, op in enumerate(program.code[0]) if op[0] == Op.TMA_LOAD)
-        copy = price(program.code[0][pc], program.lines[0][pc])
-        found.append((copy.flight, copy.engine))
-    assert found == [(600 + 200 + 128, 256), (300 + 100 + 64, 128)]
 
 
 @pytest.mark.parametrize(

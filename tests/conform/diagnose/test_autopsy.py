@@ -10,15 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.agreement import Agreement, Reason, ReasonKind, agreement_of
 from pipesim.conform.diagnose.autopsy import autopsy
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examination import Autopsy
 from pipesim.conform.diagnose.outcomes import RandomSchedule, random_schedule
-from pipesim.conform.replay.conformance import as_clusters
 from pipesim.explain.blocked_agents import explain
 from pipesim.model.barrier import BarrierWord, encode_word
-from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind
 from pipesim.model.machine import State
 from pipesim.model.program import Program
@@ -106,29 +103,6 @@ def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], 
         assert found.deadlock.finished == predicted.finished
         assert found.waiting == found.deadlock.blocked
     assert tripless(known.deadlock) == tripless(predicted)  # to the last line and supplier
-
-
-def test_the_same_words_as_a_predicted_deadlock(as_hardware: Make) -> None:
-    """The twin of the above, by hand: who waits, what is missing, whose arrival it would have been."""
-    program = pc()
-    wrong = apply(program, Edit(EditKind.LEAVES_EARLY, 1, 7))
-    run = simulate(wrong, load_profile("h100"))
-    found = opened(as_hardware(program, run.trace), 0, program)
-    assert found.deadlock == run.deadlock
-    assert found.deadlock is not None
-    assert found.deadlock.finished == ("consumer/0",)
-    producer = found.deadlock.blocked[0]
-    assert (producer.agent, producer.barrier, producer.arrivals_missing) == ("producer", "empty[3]", 1)
-    assert [(s.agent, s.next_line != "", s.last_iteration) for s in producer.suppliers] == [
-        ("consumer/0", False, 3),
-        ("consumer/1", True, 7),
-    ]
-    assert [(b.name, b.waiting) for b in found.barriers if b.waiting] == [
-        ("full[3]", ("consumer/1",)),
-        ("empty[3]", ("producer",)),
-    ]
-    assert found.cycle == run.trace.events.cycle.max()
-    assert found.agree is None  # nobody read the words
 
 
 @pytest.mark.slow
@@ -220,34 +194,3 @@ def test_what_leaves_no_records_is_supplied(as_hardware: Make) -> None:
         found = opened(as_hardware(program, run.trace), 0, program)
         assert (found.contradiction, found.supplied) == ("", True)
         assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
-
-
-def test_a_cluster_is_followed_in_every_cta(as_hardware: Make) -> None:
-    """Arrives and copies of one CTA are at the barriers of another."""
-    program = find("cluster_multicast").build({"tiles": 8})
-    wrong = next(e for e in edits(program) if e.kind is EditKind.EXPECT_MORE)
-    run = simulate(apply(program, wrong), load_profile("h100"))
-    assert run.deadlock is not None
-    trace = as_clusters(program, as_hardware(program, run.trace, source="simulation"))
-    found = opened(trace, 0, program)
-    assert found.contradiction == ""
-    assert {b.agent for b in found.waiting} == {b.agent for b in run.deadlock.blocked}
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_missing_remote_arrive_does_not_contradict_the_others(rank: int) -> None:
-    """The record of an arrive does not name its CTA: beside the edit that explains the run, its barriers are right."""
-    program = find("cluster_multicast").build({"tiles": 6})
-    agent = next(a for a in range(len(program.agents)) if program.agent_name(a) == "consumer/0@1")
-    made = [e for e in edits(program) if (e.kind, e.agent) == (EditKind.MISSING_ARRIVE, agent)][2 + rank]
-    wrong = simulate(apply(program, made), load_profile("h100"))
-    assert wrong.outcome is Ending.DEADLOCK
-    answer = agreement_of(program, wrong.trace)
-    assert answer.examination is not None
-    assert answer.examination.autopsy is not None
-    assert answer.reason == Reason(ReasonKind.DIVERGES)  # not: its records contradict each other
-    assert answer.examination.autopsy.contradiction == ""
-    assert answer.examination.autopsy.deadlock == wrong.deadlock
-    right = agreement_of(program, simulate(program, load_profile("h100")).trace)  # the twin
-    assert (right.agreement, right.examination) == (Agreement.CONFORMS, None)

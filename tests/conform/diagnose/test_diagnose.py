@@ -181,13 +181,6 @@ def test_another_fault_than_was_said(as_hardware: Make) -> None:
         assert not found.named
 
 
-def test_any_tile_of_the_lap_names_a_toggle_that_was_forgotten(as_hardware: Make) -> None:
-    program = pc()
-    for tile in (4, 5, 6, 7):
-        found = explained(program, timed(as_hardware, program, Edit(EditKind.PHASE_NOT_TOGGLED, CONSUMER, tile)))
-        assert found.named
-
-
 def test_a_protocol_that_hangs_needs_no_edit(simulated: Make, as_hardware: Make) -> None:
     case = simulated(stages=2, tiles=8, arrives=3, work=30)
     found = explained(case.program, as_hardware(case.program, case.trace))

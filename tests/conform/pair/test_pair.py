@@ -30,10 +30,6 @@ def name(**other: int) -> str:
     return "h100/producer_consumer-" + "-".join(f"{key}{value}" for key, value in parts.items()) + ".parquet"
 
 
-def settings_of(a: Any, b: Any) -> dict[str, tuple[str, str]]:
-    return {s.what: (s.a, s.b) for s in compare_traces(a.trace, b.trace).settings}
-
-
 def only_difference(a: Any, b: Any) -> Difference:
     """The one difference, found from both sides."""
     (here,) = compare_traces(a.trace, b.trace).behaviour.differences
@@ -44,20 +40,6 @@ def only_difference(a: Any, b: Any) -> Difference:
 
 
 # The same behaviour
-
-
-def test_another_depth_is_a_change_and_no_other_behaviour(stored: Make) -> None:
-    two, four = stored(name(s=2)), stored(name(s=4))
-    assert settings_of(two, four) == {
-        "stages": ("2", "4"),
-        "barriers full": ("2 of count 1", "4 of count 1"),
-        "barriers empty": ("2 of count 1", "4 of count 1"),
-        "kernel hash": (two.trace.meta.kernel_hash[:12], four.trace.meta.kernel_hash[:12]),
-        "compiled with": ("-DSTAGES=2", "-DSTAGES=4"),
-    }
-    found = compare_traces(two.trace, four.trace).behaviour
-    assert (found.verdict, found.matched) == (TraceVerdict.AGREES, 576)
-    assert found.notes == ("stage and parity are not compared, the stages differ: full, empty",)
 
 
 def test_one_value_among_others_is_no_matter_of_parameters(stored: Make) -> None:
@@ -77,20 +59,6 @@ def test_fewer_tiles_that_no_parameter_asked_for_are_a_difference(simulated: Mak
         assert {(d.kind, d.iteration) for d in found.differences} == {(DifferenceKind.ONLY_A, 11)}
 
 
-def test_agents_that_a_parameter_added_are_not_compared(stored: Make) -> None:
-    two, four = (stored(f"h100/producer_consumer-al1-cw{n}-s4-tb16384-t64-w600-g1.parquet") for n in (2, 4))
-    pair = compare_traces(two.trace, four.trace)
-    assert Setting("agents in one only", "", "consumer/2, consumer/3") in pair.settings
-    assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 896)
-
-
-def test_the_order_between_agents_is_no_behaviour(good: Any) -> None:
-    """Every agent a random time later than it was: each did the same."""
-    late = good.trace.events.cycle + 977 * good.trace.events.agent
-    found = compare_traces(good.trace, good.with_events(replace(good.trace.events, cycle=late)).trace).behaviour
-    assert found.verdict is TraceVerdict.AGREES
-
-
 def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
     """A slow consumer finds its tiles by a try, a fast one waits for them: the same passes in the same order."""
     slow, fast = (simulated(stages=4, tiles=16, work=work, tries=True) for work in (400, 1))
@@ -100,16 +68,6 @@ def test_whether_a_try_succeeds_is_a_matter_of_time(simulated: Make) -> None:
     one, two = (replace(case.trace, meta=replace(case.trace.meta, params={})) for case in (slow, fast))
     found = compare_traces(one, two).behaviour
     assert (found.verdict, found.differences, found.surplus) == (TraceVerdict.AGREES, (), ())
-
-
-def test_a_simulation_and_a_recording(stored: Make, run: Make) -> None:
-    """Their sites have other names; role, kind and barrier are what counts."""
-    case = stored(f"h100/{USUAL}")
-    pair = compare_traces(run(case.program).trace, case.trace)
-    assert (pair.behaviour.verdict, pair.behaviour.matched) == (TraceVerdict.AGREES, 896)
-    assert Setting("source", "simulation", "hardware") in pair.settings
-    assert Setting("times include the cost of recording", "no", "yes") in pair.settings
-    assert not [s for s in pair.settings if s.what.startswith("sites")]
 
 
 # Another behaviour

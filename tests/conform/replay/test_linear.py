@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pipesim.conform.replay import follow_records as replay
-from pipesim.conform.replay.recorded_agent import supply_of
 from pipesim.model.machine import land, pass_over, step
 from pipesim.model.ops import Op
 
@@ -88,25 +87,3 @@ def test_the_cost_is_linear_wherever_a_window_lies(simulated: Make, count: Make,
         assert seen["moved"] == operations(case)
         costs.append(seen["blocked"])
     assert costs[2] - costs[1] <= 2 * (costs[1] - costs[0]) + 16
-
-
-def test_candidates_are_not_searched_again(simulated: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list of what could supply a barrier is walked once, not from its beginning for every wait."""
-    looked = Counter[int]()
-
-    class Watched(list[Any]):
-        def __getitem__(self, index: Any) -> Any:
-            looked[tiles] += 1
-            return super().__getitem__(index)
-
-    def watched(program: Any, agents: Any) -> Any:
-        supply = supply_of(program, agents)
-        channels = supply._entries
-        supply._entries = [{agent: Watched(found) for agent, found in c.items()} for c in channels]
-        return supply
-
-    monkeypatch.setattr(replay, "supply_of", watched)
-    for tiles in (50, 100, 200):
-        simulated(tiles=tiles, warps=3).accepted()
-    assert looked[50] > 0
-    assert looked[200] - looked[100] <= 2 * (looked[100] - looked[50]) + 8

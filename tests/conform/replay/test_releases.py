@@ -126,14 +126,6 @@ def test_a_part_of_a_copy_that_completes_a_phase() -> None:
     assert earliest(only, [1000, 1010, 9000], [0, 1010]) == 1110
 
 
-def test_several_copies_share_the_way_into_their_sm() -> None:
-    two = cta("ARRIVE expect=128; TMA_LOAD bytes=64 item=0; TMA_LOAD bytes=64 item=0 access=1", WAIT, slots=2)
-    assert earliest(two, [1000, 1010, 1020], [0, 1020]) == 1510
-    assert earliest(two, [1000, 1010, 1220], [0, 1220]) == 1520  # the second alone
-    apart = cta("ARRIVE expect=128; TMA_LOAD bytes=64 item=0", "TMA_LOAD bytes=64 item=0 access=1", WAIT, slots=2)
-    assert earliest(apart, [1000, 1010], [1005], [0, 1010]) == 1505
-
-
 def pair(*code: str, barriers: int = 1) -> Program:
     """The first agent is in CTA 1, the rest in CTA 0, which has the barrier."""
     agents = tuple(Agent(int(n == 0), n, (1 << 32) - 1, f"role{n}", 0) for n in range(len(code)))
@@ -142,13 +134,6 @@ def pair(*code: str, barriers: int = 1) -> Program:
     return build(
         *(f"{'INIT; ' * (n == 1)}{sync}; {c}" for n, c in enumerate(code)), barriers=table, agents=agents, ctas=2
     )
-
-
-def test_an_arrive_from_another_cta() -> None:
-    """Its stamp and that of the return are as uncertain as both places on the common time line."""
-    program = pair("ARRIVE", "", WAIT)
-    assert earliest(program, [1000], [], [0, 1000]) == 1200 - 2
-    assert earliest(program, [1000], [], [0, 1000], error_ps=10_000, order=5) == 1200 - 5 - 2 * 11
 
 
 def test_another_arrive_may_have_taken_its_place() -> None:

@@ -52,18 +52,6 @@ def test_a_failed_try_must_be_followed_by_the_wait(tried: Any) -> None:
     assert "where the protocol has “wait empty[1] parity 1”" in found.claim
 
 
-def test_a_try_that_succeeded_must_not_be_followed_by_one(tried: Any) -> None:
-    row = tries(tried, 0, "empty")[0]
-    found = tried.changed(row, value=1).refused()
-    assert (found.kind, found.agent, found.cycle) == (DivergenceKind.OTHER_EVENT, "load", tried.cycle(row + 1))
-
-
-def test_a_try_has_two_answers(tried: Any) -> None:
-    row = tries(tried, 1, "empty")[1]
-    found = tried.changed(row, value=2).refused()
-    assert (found.kind, found.cycle) == (DivergenceKind.OTHER_EVENT, tried.cycle(row))
-
-
 def succeeded(case: Any, row: int) -> Any:
     """The try of ``row`` succeeded and its wait was left out."""
     return case.without(row + 1, row + 2).changed(row, value=1).renumbered()

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.lang.protocol import Protocol
-from pipesim.trace.schema import CtaInfo, EventKind, Trace
+from pipesim.trace.schema import CtaInfo, EventKind
 
 Make = Callable[..., Any]
 
@@ -77,31 +76,6 @@ def test_a_kernel_that_hangs_is_still_held_to_what_it_did(simulated: Make) -> No
     assert case.refused().kind is DivergenceKind.NOT_FINISHED
 
 
-def test_copies_that_nobody_waited_for_have_landed_by_the_deadline(run: Make) -> None:
-    """The consumer hangs before it looks at its tiles: the explanation does not hold the copies to be under way."""
-    p = Protocol("gated")
-    tile = p.smem("tile", 1, 64)
-    storage = p.mbarriers("b", 3, count=1)
-
-    @p.role("load")
-    def load(w: Any) -> None:
-        with w.elect_one():
-            for i in range(2):
-                storage[1].wait(1 - i)
-                storage[0].expect_bytes(64)
-                w.tma_load(tile[0], storage[0], i)
-
-    @p.role("use")
-    def use(w: Any) -> None:
-        storage[2].wait(0)
-        storage[0].wait(0)
-
-    found = hung(run(p.flatten())).refused()
-    assert found.kind is DivergenceKind.NOT_FINISHED
-    assert found.stuck is not None
-    assert [(b.agent, b.barrier) for b in found.stuck.blocked] == [("load", "b[1]"), ("use", "b[2]")]
-
-
 def test_a_hang_at_a_named_barrier(run: Make) -> None:
     """No record tells of the barrier itself: the last records before it do, and nobody is said to have passed it."""
     p = Protocol("meet")
@@ -123,19 +97,6 @@ def test_a_hang_at_a_named_barrier(run: Make) -> None:
     assert [(b.agent, b.barrier) for b in found.stuck.blocked] == [("warp/0", "named barrier 1"), ("warp/1", "b[0]")]
 
 
-def test_the_cta_that_hangs_is_named(simulated: Make) -> None:
-    """Two CTAs were recorded, the second stopped early: it is the one that did not finish."""
-    whole = simulated(stages=2, tiles=4)
-    events = whole.trace.events
-    both = {name: np.concatenate([getattr(events, name)] * 2) for name in events.__dataclass_fields__}
-    both["cta"] = np.repeat([0, 1], len(events))
-    twice = type(whole)(whole.program, Trace(whole.trace.meta, type(events)(**both)))
-    assert hung(twice).refused().cta == 0  # all is there, and the kernel says that it did not finish
-    last = [r for r in range(len(events), 2 * len(events)) if twice.trace.events.agent[r] == 1][-5:]
-    found = hung(twice.without(*last)).refused()
-    assert (found.kind, found.cta, found.agent) == (DivergenceKind.NOT_FINISHED, 1, "use")
-
-
 # records that were lost
 
 
@@ -152,21 +113,6 @@ def test_lost_records_leave_it_unknown(simulated: Make, dropped: dict[str, int])
     case = lossy(whole, **dropped)
     (header,) = case.trace.meta.ctas
     assert case.with_meta(ctas=(replace(header, dropped=(0, 0)),)).refused().kind is DivergenceKind.MISSING_EVENT
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet",
-        "h200/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet",
-    ],
-)
-def test_lost_records_of_a_chip(stored: Make, name: str) -> None:
-    whole = stored(name)
-    last = whole.trace.meta.agent_name(len(whole.trace.meta.agents) - 1)
-    for dropped in ({"producer": 100}, {last: 100}, {"producer": 37, last: 81}):
-        result = lossy(whole, **dropped).conform()
-        assert (result.verdict, result.divergence, result.lost) == (TraceVerdict.UNKNOWN, None, sum(dropped.values()))
 
 
 def test_lost_records_excuse_nothing_that_came_before_them(simulated: Make) -> None:

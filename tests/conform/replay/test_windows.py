@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pipesim.conform.replay.align import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
 
@@ -74,33 +73,6 @@ def test_any_window_of_a_simulated_ring_conforms(
     assert result.lost == len(case.trace.events) - len(left.trace.events)
     unknown = result.lost or not result.events
     assert result.verdict is (TraceVerdict.UNKNOWN if unknown else TraceVerdict.AGREES)
-
-
-def test_agents_that_take_different_ways_outside_the_window(run: Make) -> None:
-    """A warp that only looks on, and could have seen the phases alias, had it been late: before the window it was not.
-
-    It waits for every phase and hands nothing back, so nothing in the protocol keeps the others from running ahead.
-    """
-    p = Protocol("looker")
-    storage = p.mbarriers("b", 1, count=1)
-
-    @p.role("ticks")
-    def ticks(w: Any) -> None:
-        with w.elect_one():
-            for _ in range(12):
-                w.work(50)
-                storage[0].arrive()
-
-    @p.role("looks")
-    def looks(w: Any) -> None:
-        for i in range(12):
-            storage[0].wait(i & 1)
-
-    case = run(p.flatten())
-    case.accepted()
-    for first in range(12):
-        for end in range(first + 1, 13):
-            case.window(first, end).accepted()
 
 
 @pytest.mark.slow
@@ -188,38 +160,7 @@ def test_hidden_arrives_happen_before_their_agents_first_record(stored: Make) ->
     assert "missing; the next operation that could supply it came" in found.claim
 
 
-def test_operations_after_the_last_record_happen_after_it(simulated: Make) -> None:
-    """The consumer's records end with iteration 3, the producer is seen until 5. What released its last two waits is
-    lost, but came after the consumer's last record: a wait that returned before that is refused, one at it is not.
-    """
-    case = simulated(stages=1, tiles=10, work=30).window(0, 6).lossy({1: 2})
-    end = case.cycle(case.rows(agent=1)[-1])
-    back = case.rows(agent=0, kind=EventKind.WAIT_RETURN)[5]
-    for at, accepted in ((end, True), (end - 1, False)):
-        moved = case
-        for row in (r for r in case.rows(agent=0) if r <= back and case.cycle(r) > at):
-            moved = moved.changed(row, cycle=at)
-        result = moved.conform()
-        if accepted:
-            assert (result.verdict, result.divergence) == (TraceVerdict.UNKNOWN, None)
-        else:
-            assert (result.divergence.kind, result.divergence.agent) == (DivergenceKind.TOO_EARLY, "load")
-
-
 # how the run ended
-
-
-def test_without_the_passes_nobody_knows_how_it_ended(stored: Make) -> None:
-    case = stored(DEFAULT)
-    for window, verdict in (
-        ((10, 42), TraceVerdict.UNKNOWN),
-        ((42, 64), TraceVerdict.AGREES),
-        ((42, 80), TraceVerdict.AGREES),
-    ):
-        part = case.window(*window)
-        unknown = part.with_meta(ctas=tuple(replace(h, passes=()) for h in part.trace.meta.ctas)).conform()
-        assert (unknown.verdict, unknown.divergence, unknown.lost) == (verdict, None, 0)
-        assert unknown.ended is (verdict is TraceVerdict.AGREES)
 
 
 @pytest.mark.parametrize(("passes", "kind", "words"), [

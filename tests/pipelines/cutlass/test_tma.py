@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 
 from pipesim.errors import ProtocolError
-from pipesim.explain.phases import run_canonically
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
-from pipesim.model.ops import Engine, Op
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.pipelines import (
-    AsyncParams,
     OrderedSequenceBarrier,
     PipelineState,
     PipelineTmaAsync,
-    PipelineTmaStore,
-    PipelineTransactionAsync,
     TmaParams,
-    make_producer_start_state,
 )
 from tests.pipelines.structs import role_code
 
@@ -94,67 +89,7 @@ def test_other_numbers_of_consumers_are_not_spread(consumers: int, known: bool) 
 # stories
 
 
-def test_a_transaction_is_expected_and_arrived_in_two_steps(every_end: Any) -> None:
-    def program(expects: int) -> Program:
-        p = Protocol("transaction")
-        tile = p.smem("tile", 1, 64)
-        storage = p.mbarriers("pipe", 2)
-        params = AsyncParams(1, 32, transaction_bytes=64)
-        p.init(lambda: PipelineTransactionAsync.init_barriers(storage, 1, params))
-
-        @p.role("producer")
-        def producer(w: Warp) -> None:
-            pipe = PipelineTransactionAsync(storage, 1, params)
-            state = make_producer_start_state(1)
-            for item in range(2):
-                pipe.producer_acquire(state)
-                with w.lanes(expects):
-                    pipe.producer_expect_transaction(state)
-                with w.elect_one():
-                    w.tma_load(tile[0], pipe.producer_get_barrier(state), item)
-                    pipe.producer_commit(state)
-                state.step()
-
-        @p.role("consumer")
-        def consumer(w: Warp) -> None:
-            pipe = PipelineTransactionAsync(storage, 1, params)
-            state = PipelineState(1)
-            for item in range(2):
-                pipe.consumer_wait(state)
-                w.read(tile[0], item)
-                pipe.consumer_release(state)
-                state.step()
-
-        return p.flatten()
-
-    assert every_end(program(1)) == {"finished"}
-    assert every_end(program(32)) == {"stuck"}, "every lane expects the bytes of one copy"
-
-
 # stores
-
-
-def test_a_store_waits_only_when_all_stages_could_be_under_way() -> None:
-    p = Protocol("store")
-    tile = p.smem("tile", 3, 64)
-
-    @p.role("r")
-    def r(w: Warp) -> None:
-        pipe, state = PipelineTmaStore(w, 3), make_producer_start_state(3)
-        for item in range(4):
-            pipe.producer_acquire(state)
-            w.write(tile[state.index()], item)
-            w.async_read(Engine.BULK, tile[state.index()], item)
-            pipe.producer_commit(state)
-            state.step()
-        pipe.producer_tail(state)
-
-    program = p.flatten()
-    groups = [op for op in role_code(program) if op[0] in (Op.COMMIT, Op.WAIT_GROUP)]
-    commit, group = (Op.COMMIT, Engine.BULK, -1), (Op.WAIT_GROUP, Engine.BULK, 2)
-    assert groups == [commit, commit, commit, group, commit, (Op.WAIT_GROUP, Engine.BULK, 0)]
-    end = run_canonically(program)
-    assert (end.finished, end.faults) == (True, ())
 
 
 # order

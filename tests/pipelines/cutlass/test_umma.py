@@ -9,7 +9,7 @@ import pytest
 
 from pipesim.errors import ProtocolError
 from pipesim.lang.protocol import Protocol
-from pipesim.model.ops import Op, Operation
+from pipesim.model.ops import Operation
 from pipesim.pipelines import (
     AsyncParams,
     PipelineState,
@@ -32,41 +32,6 @@ def recorded(make: Callable[[Any], Any], body: Body, cluster: int = 1) -> list[l
     p.role("r")(lambda _: body(make(storage), PipelineState(2, 1, 0, 1)) and None)
     program = p.flatten()
     return [role_code(program, cta) for cta in range(cluster)]
-
-
-@pytest.mark.parametrize(
-    ("shape", "atom", "masks"),
-    [
-        ((2, 1), ONE, [0b11, 0b11]),
-        ((2, 2), ONE, [0b0111, 0b1011, 0b1101, 0b1110]),
-        ((2, 1), PAIR, [0b11, 0b11]),
-        ((4, 1), PAIR, [0b1111] * 4),
-        ((4, 2), PAIR, [0b00111111, 0b00111111, 0b11001111, 0b11001111,
-                                                0b11110011, 0b11110011, 0b11111100, 0b11111100]),
-    ],
-)  # fmt: skip
-def test_in_a_cluster_it_reaches_every_cta_that_loaded(shape: Shape, atom: Shape, masks: list[int]) -> None:
-    ctas = shape[0] * shape[1]
-    got = recorded(
-        lambda s: PipelineTmaUmmaAsync(s, 2, TmaParams(), shape, atom),
-        lambda p, s: p.consumer_release(s),
-        ctas,
-    )
-    assert got == [[commit(4 * cta + 3, mask)] for cta, mask in enumerate(masks)]
-    # each barrier gets as many commits as init expects, from one MMA a pair
-    leaders = [cta for cta in range(ctas) if not cta % shape[0] % atom[0]]
-    expected = inits(lambda s: PipelineTmaUmmaAsync.init_barriers(s, 1, TmaParams(), shape, atom), ctas)
-    assert expected[0] == 1
-    for cta in range(ctas):
-        assert sum(masks[leader] >> cta & 1 for leader in leaders) == expected[1]
-
-
-def inits(initialise: Callable[[Any], None], cluster: int = 1) -> tuple[int, ...]:
-    p = Protocol("init", cluster=cluster)
-    storage = p.mbarriers("pipe", 2)
-    p.init(lambda: initialise(storage))
-    p.role("r")(lambda _: None)
-    return tuple(op[2] for op in p.flatten().code[0] if op[0] == Op.INIT)
 
 
 @pytest.mark.parametrize("kind", [PipelineTmaUmmaAsync, PipelineUmmaAsync])

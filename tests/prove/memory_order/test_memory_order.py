@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,8 +36,6 @@ from tests.support.mistakes import MEMORY
 from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.protocol_sizes import SIZES
 from tests.support.random_programs.orders_and_scopes import random_orders
-
-CLAIM = re.compile(r"^ *(\S.*): (proved|[A-Z_]+)$", re.MULTILINE)
 
 
 def pair(fault: Fault) -> Said:
