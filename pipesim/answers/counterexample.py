@@ -269,10 +269,11 @@ def at_size(target: Target, sizes: dict[str, int], max_states: int) -> tuple[Pro
 
 
 def fails_so(found: Check, kinds: Set[FaultKind | Ending] | None) -> bool:
-    """True if it is refuted in one of these ways, or (None) in any."""
+    """True if it is refuted in one of these ways, a hang among them too, or (None) in any."""
     if found.verdict is not Verdict.REFUTED:
         return False
-    return kinds is None or bool(kinds & {shown.kind for shown in found.refutations})
+    shown = {each.kind for each in found.refutations}
+    return kinds is None or (bool(kinds & shown) and (Ending.DEADLOCK in shown or Ending.DEADLOCK not in kinds))
 
 
 def refuted_at(target: Target, sizes: dict[str, int]) -> tuple[Program, Check] | None:

@@ -97,8 +97,12 @@ class Failures:
         if asked.coverage.blocked:
             self._hidden = hidden_in_hang(self._wrong[0], asked, unit, self._asked.target.editable)
             return
-        self._hidden = hidden_by(small.program, self._wrong[0], asked, unit)
-        if self._hidden is None:
+        hidden, known = hidden_by(small.program, self._wrong[0], asked, unit), self._wrong[1:]
+        if hidden is not None and finding_key(hidden.program, hidden.refuted) not in (
+            finding_key(small.program, each) for each in known
+        ):
+            self._hidden = hidden
+        else:
             self._add_elsewhere(elsewhere(small.program, small.found.doubts, self._wrong, unit))
 
     def look_for_others(self, unit: Unit) -> None:

@@ -18,7 +18,7 @@ from pipesim.prove.certain import certain_part, is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.commit_order import by_rules_for_commits
-from pipesim.prove.counterexample.confirm import at_once, confirm, shown_by_code
+from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
@@ -170,7 +170,8 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         shown = at_once(program)
         found = (*found, shown) if shown is not None else found
     if found or unordered:
-        return verdict(Verdict.REFUTED, How.SCHEDULE, 0, found + unordered)
+        hang = () if run.finished or any(each.deadlock for each in found) else hang_beside(program)
+        return verdict(Verdict.REFUTED, How.SCHEDULE, 0, (*found, *unordered, *hang))
     doubtful = bool(run.faults or certificate.doubts)
     searched = _by_search(program, max_states, doubtful=doubtful, one_memory=one_memory)
     if searched[0] is Verdict.UNKNOWN:

@@ -43,6 +43,30 @@ def new() -> Protocol:
     return _ring("new", 3, consume)
 '''
 
+BESIDE = """from pipesim import Protocol, Warp
+
+def beside(tiles: int = 3, count: int = 2) -> Protocol:
+    p = Protocol("beside")
+    log = p.smem("log", 1, 64)
+    empty = p.mbarriers("empty", 1, count)
+
+    @p.role("one")
+    def one(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                w.write(log[0], i)
+                empty[0].arrive()
+
+    @p.role("other")
+    def other(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                w.write(log[0], 100 + i)
+                empty[0].wait(i & 1)
+
+    return p
+"""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -120,6 +144,15 @@ def test_a_waiver_of_the_command_line_is_about_what_its_pattern_matches(call: Ca
     other = call("check", name, "--fail-on", "letter", "--ignore", "no-complete:full")
     assert (other.code, "--ignore no-complete:full matches no finding" in other.out) == (1, True)
     assert call("check", name, "--ignore", "no-complet").error[-1].startswith("  try: did you mean no-complete")
+
+
+def test_a_waived_race_does_not_hide_a_hang_beside_it(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(BESIDE, "utf-8")
+    asked = "check", "beside.py", "--ignore", "race:log", "-p", "tiles=1"
+    assert call(*asked, "-p", "count=1").code == 0
+    told = [call(*asked, *more, "--json") for more in ((), ("--quick",))]
+    assert [each.code for each in told] == [1, 1]
+    assert [[f["kind"] for f in each.json["findings"]] for each in told] == [["race", "deadlock"]] * 2
 
 
 def test_a_possible_finding_does_not_fail_where_only_certain_ones_do(call: Call, tmp_path: Path) -> None:

@@ -96,6 +96,12 @@ def carry_over(program: Program, schedule: Schedule) -> Refutation | None:
     return None
 
 
+def hang_beside(program: Program) -> tuple[Refutation, ...]:
+    """The deadlock of such a schedule in which nothing else is wrong before it."""
+    found = None if program.cut else at_once(program)
+    return (found,) if found is not None and found.deadlock is not None else ()
+
+
 def at_once(program: Program) -> Refutation | None:
     """The fault or deadlock of one of a few fixed schedules: each agent in turn runs as far as it can, and transfers
     land after each round or only where no agent can move. None if these schedules have none.
