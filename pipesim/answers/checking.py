@@ -256,7 +256,9 @@ class SteppedCheck:
             found = unknown(program, How.ASSUMES)
         else:
             found = first
+        made = self._assumed if found.verdict is Verdict.PROVED else ()  # of other CTAs, and of CTAs together
         self.take(found)
+        self._assumed = tuple(dict.fromkeys((*self._assumed, *made)))
         return found
 
     def _inside_a_cluster(self, met: MeetingInside, judged: GridMemory) -> tuple[Check | None, GridMemory]:

@@ -112,6 +112,8 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
     assert found.scope.together[0] == 2
     assert found.scope.words[0] == ("flags[1]" if name in ("fix_up", "two_flags") else "flags[0]")
     assert not [each for each in found.scope.not_judged if each.names]
+    zeros = [each.what for each in found.scope.assuming if each.kind is Assumption.POLICIES]
+    assert any(each.endswith("is 0 at the launch") for each in zeros)
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -164,6 +166,22 @@ def test_what_is_not_understood_is_not_judged(name: str, old: str, new: str, why
 
 
 @pytest.mark.slow
+def test_grid_sync_of_cooperative_groups_is_a_barrier_of_the_grid() -> None:
+    whole = (FOLDER / "grid_sync.ptx").read_text()
+    given = tuple(Parameter(each, Pointer()) for each in ("x", "y"))
+
+    def report(text: str) -> CheckReport:
+        launch = Launch("grid_sync", (132, 1, 1), (64, 1, 1), parameters=given)
+        read = extract(read_module(text, "grid_sync.ptx"), launch)
+        return check(Target("grid_sync", None, read.program, {}, "", kernel=read), {}, quick=True)
+
+    right = report(whole)
+    assert (right.verdict, right.scope.words) == (Verdict.PROVED, ("workspace[1]",))
+    assert any(each.kind is Assumption.RESIDENCY for each in right.scope.assuming)
+    assert report(whole.replace("atom.add.release.gpu", "atom.add.relaxed.gpu")).verdict is Verdict.REFUTED
+
+
+@pytest.mark.slow
 def test_ctas_that_wait_for_later_ones_have_to_fit_on_the_device() -> None:
     """64 threads: 32 CTAs on each of 132 SMs."""
     fits = check(target("counter_barrier_0", (4_224, 1, 1)), {}, quick=True)
@@ -176,7 +194,7 @@ def test_ctas_that_wait_for_later_ones_have_to_fit_on_the_device() -> None:
     assert "room on the device" in str(more.refutations[0].finding)
     assert check(target("fix_up_0", (100_000, 1, 1)), {}, quick=True).verdict is Verdict.PROVED  # each wait ends
     strict = check(target("counter_barrier_0").with_strictness(Strictness({Assumption.RESIDENCY})), {}, quick=True)
-    assert [each.names for each in strict.scope.not_judged if each.names] == [
+    assert [each.names for each in strict.scope.not_judged if each.kind is NotJudgedKind.WORDS] == [
         ("they have to be on the device at the same time",)
     ]
 

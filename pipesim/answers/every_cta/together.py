@@ -101,9 +101,10 @@ def programs_together(
                 known.open_data = place_in(made.kernel, found.open_data)
         if left_out:
             known.why_not = "" if known.sizes else "too many orders of atomics"
-            return
+            break
         known.sizes.append(size)
-    yield from _residency(kernel, known, strictness)
+    if known.sizes:
+        yield from _residency(kernel, known, strictness)
 
 
 def _residency(

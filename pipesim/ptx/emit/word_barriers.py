@@ -122,9 +122,12 @@ class WordsOfRun:
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
-    """``flags[2]``: the pointer's name and the number of the word behind it."""
+    """``flags[2]``: the pointer's name and the number of the word behind it.
+
+    What no pointer of the launch leads to is the workspace of cooperative groups, or a variable of the module.
+    """
     pointer, offset = cluster.image.pointer_to(address)
-    return f"{pointer or 'word'}[{offset // size}]"
+    return f"{pointer or 'workspace'}[{offset // size}]"
 
 
 def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) -> WordsOfRun:

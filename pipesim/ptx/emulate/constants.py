@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
 
 
+#: Where the driver puts what ``grid.sync()`` of cooperative groups uses, high and low half.
+_WORKSPACE = {"envreg1": 0x1FF, "envreg2": 0x40000000}
 _PARAMETERS_OF_CALLS = 1 << 20  #: between the variables that calls pass, which have no places of their own
 
 
@@ -97,6 +99,7 @@ def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
     if base == "clusterid" and 0 <= axis < 3:
         return cluster.number_in_grid(axis)
     values: dict[str, Value] = {
+        **_WORKSPACE,
         "cluster_ctarank": cta,
         "cluster_nctarank": x * y * launch.cluster[2],
         "laneid": lanes_of(list(range(WARP))),

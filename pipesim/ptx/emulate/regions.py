@@ -13,6 +13,7 @@ from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import may_touch_shared
+from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Guard, Instruction, Special
 from pipesim.ptx.text.module import Function
@@ -62,8 +63,8 @@ class BranchRegion:
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
     ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared;
-    ``stores``: to local memory, which a load of this thread may see. ``on_global``: the positions of accesses to global
-    memory, where these are followed.
+    ``polls``: it is a loop whose accesses are all loads that wait for a store. ``stores``: to local memory, which a
+    load of this thread may see. ``on_global``: the positions of accesses to global memory, where these are followed.
     """
 
     join: int
@@ -74,6 +75,7 @@ class BranchRegion:
     accesses: bool
     stores: bool
     has_loop: bool
+    polls: bool
     on_global: frozenset[int]
 
 
@@ -193,7 +195,9 @@ class Regions:
         accesses = any(may_touch_shared(body[p]) for p in kept) or bool(sync)
         stores = any(body[p].opcode == "st" for p in kept)
         found = self.on_global.intersection(kept)
-        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop, found)
+        touching = [body[p] for p in kept if may_touch_shared(body[p])]
+        polls = loop and not sync and all(is_word(each) and each.opcode == "ld" for each in touching)
+        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop, polls, found)
 
     def _repeated_registers(self, branch: int, inside: set[int]) -> frozenset[str]:
         """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.

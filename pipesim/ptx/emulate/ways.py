@@ -360,13 +360,14 @@ class DividedWarp(WarpLanes):
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
         self.cluster.notes.passed_over.add(here)
-        if region.accesses and leaf is not None:
+        accesses = region.accesses and not region.polls
+        if accesses and leaf is not None:
             self.cluster.notes.perhaps.setdefault(here, leaf.what)
-        if region.join < self.code.end and (region.accesses or not region.has_loop):
+        if region.join < self.code.end and (accesses or not region.has_loop):
             return self._both_ways(segment, region, unknown)
         if region.on_global:
             self.cluster.leave_open(region.on_global, leaf)
-        if region.accesses:
+        if accesses:
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         for name in region.varying:
             register = self.code.register(name)

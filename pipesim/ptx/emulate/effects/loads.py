@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.addresses import (
     SHARED_BASE,
     WINDOW,
     WINDOW_END,
+    in_shared,
     of_shared,
     place_of,
 )
@@ -105,7 +106,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         results = [_load_value(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(parts), space, None)
-        if step.valued and each.has_any(*_STRONG) and cluster.code.regions.polls(each.position):
+        elsewhere = not space and isinstance(address, int) and not in_shared(address)
+        if step.valued and each.has_any(*_STRONG) and not elsewhere and cluster.code.regions.polls(each.position):
             cluster.notes.polls.add(each.position)
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
