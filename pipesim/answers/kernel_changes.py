@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipesim.answers.kernel_lines import LAST_OPERAND, KernelLines, LineChange
-from pipesim.model.groups import ON_NAMED_BARRIER, SIGNALS
+from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Engine, Op, operand, operands
 from pipesim.model.program import Program
 from pipesim.prove.repair.arithmetic import counts, expects, threads
@@ -27,6 +27,8 @@ def numbers(kernel: KernelLines) -> Iterator[LineChange]:
     program = kernel.program
     for repair in (*threads(program), *expects(program), *counts(program)):
         mine = barriers_of(program, repair.group)
+        if repair.kind is RepairKind.COUNT and repair.value < repair.was in _warps_that_wait(program):
+            continue  # which is meant: some of them do not arrive
         if repair.kind is RepairKind.COUNT:
             was = [
                 group for group in kernel.groups() if kernel.count_of(group) == repair.was and set(group) <= set(mine)
@@ -47,6 +49,15 @@ def numbers(kernel: KernelLines) -> Iterator[LineChange]:
             if constant is not None and constant not in new:
                 text = LAST_OPERAND.sub(str(repair.value), kernel.text(constant), count=1)
                 yield LineChange({constant: text}, repair, f"{sentence(repair)} ({kernel.places([constant])})")
+
+
+def _warps_that_wait(program: Program) -> set[int]:
+    """How many warps of a CTA wait for the barriers of a ring, by ring, where it is more than one."""
+    waits: dict[tuple[str, int], set[int]] = {}
+    for agent, code in zip(program.agents, program.code, strict=True):
+        for op in (op for op in code if op[0] in PARITY_WAITS):
+            waits.setdefault((program.barriers[operand(op, "barrier")].name, agent.cta), set()).add(agent.warp)
+    return {len(warps) for warps in waits.values() if len(warps) > 1}
 
 
 def _with_last(kernel: KernelLines, line: int, value: int) -> str:

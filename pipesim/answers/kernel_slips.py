@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pipesim.answers.slip_texts import LineTexts, SlipContext, on_mbarrier
 from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER
@@ -57,6 +57,9 @@ class _Suspect(NamedTuple):
     depth: int
 
 
+_Options: TypeAlias = dict[tuple[object, ...], tuple[float, str]]
+
+
 class Slips:
     """The slips that a kernel could have, for one finding of it."""
 
@@ -80,6 +83,7 @@ class Slips:
         for at in sorted(self._kept):
             for key in _places(self._body[at]):
                 self._alike[key].append(at)
+        self._known: dict[tuple[int, bool, bool], _Options] = {}
         self._groups, self._near = self._shown()
         pairs = list(zip(reading.program.barriers, reading.offsets, strict=True))
         focus = {offset for barrier, offset in pairs if barrier.name in self._groups}
@@ -107,12 +111,15 @@ class Slips:
                         best[lines] = slip
         return sorted(best.values())
 
-    def _options(self, at: int, each: _Suspect) -> dict[tuple[object, ...], tuple[float, str]]:
+    def _options(self, at: int, each: _Suspect) -> _Options:
         """What the line of an instruction may be, by what is changed, as if it were at the same place as another."""
-        found: dict[tuple[object, ...], tuple[float, str]] = {}
-        for cost, what, new in self._texts.otherwise(at, address=each.address, far=each.cost >= _ELSEWHERE):
-            found[what] = min(found.get(what, (cost, new)), (cost, new))
-        return found
+        key = at, each.address, each.cost >= _ELSEWHERE
+        if key not in self._known:
+            found: _Options = {}
+            for cost, what, new in self._texts.otherwise(at, address=key[1], far=key[2]):
+                found[what] = min(found.get(what, (cost, new)), (cost, new))
+            self._known[key] = found
+        return self._known[key]
 
     def _copies(self, at: int, key: object) -> list[int]:
         """The others that are alike at a place of the source, as a compiler makes of an unrolled loop, or inlines."""

@@ -227,7 +227,9 @@ class LineTexts:
             case "cp" | "wgmma" if any("wait_group" in word for word in each.modifiers):
                 yield from ((0.2 + 0.1 * n, value - 1 - n) for n in range(value))
             case "bar" | "barrier" | "mbarrier" | "and":
-                yield from ((0.6, n) for n in (*(_LANES if each.opcode == "and" else ()), *alike))
+                lanes = _LANES if each.opcode == "and" else ()
+                yield from ((0.2 if value in _LANES else 0.6, n) for n in lanes)
+                yield from ((0.6, n) for n in alike)
                 yield from ((1.2, n) for n in (*near, 2 * value, value // 2, value + 32, value - 32) if n >= 0)
             case _ if abs(value) < _SMALL:
                 yield from ((0.4 if n == 0 else 0.7, n) for n in near)
