@@ -10,7 +10,7 @@ from reprlib import repr as brief
 from typing import Any
 
 from pipesim.errors import UsageError
-from pipesim.model.dependent_launch import LaunchEvent, event_of
+from pipesim.model.dependent_launch import EarlierUse, LaunchAct, LaunchEvent
 from pipesim.model.finding import FaultKind
 
 
@@ -282,8 +282,8 @@ def _member(name: str, value: object) -> Iterable[Any]:
                 yield NotJudged(NotJudgedKind[kind], count, tuple(map(str, some)))
             case "ctas", int():
                 yield each
-            case "dependent", [*row] if len(row) == len(LaunchEvent._fields):
-                yield event_of(row)
+            case "dependent", [str(act), int(), int(), str(), str(), str(), str(use), bool(), bool(), int(), int()]:
+                yield LaunchEvent._make((LaunchAct(act), *each[1:6], EarlierUse(use), *each[7:]))
             case (("assumed" | "forbidden" | "not_judged" | "ctas" | "dependent"), _):
                 raise ValueError(f"an entry of {name!r} of 'coverage' cannot be {brief(each)}")
             case _, str():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class LaunchAct(Enum):
@@ -54,14 +54,3 @@ class LaunchEvent(NamedTuple):
     def row(self) -> list[object]:
         """Its JSON form."""
         return [each.value if isinstance(each, Enum) else each for each in self]
-
-
-def event_of(row: list[Any]) -> LaunchEvent:
-    """What :meth:`LaunchEvent.row` made; ValueError or TypeError for anything else."""
-    kind, agent, at, place, instruction, buffer, earlier, waited, sure, first, end = row
-    if not all(isinstance(each, int) for each in (agent, at, waited, sure, first, end)):
-        raise TypeError("an agent, a number of operations, whether it has waited and surely happens, and bytes")
-    if not (isinstance(place, str) and isinstance(instruction, str) and isinstance(buffer, str)):
-        raise TypeError("a place, an instruction and a buffer are texts")
-    use = EarlierUse(earlier)
-    return LaunchEvent(LaunchAct(kind), agent, at, place, instruction, buffer, use, waited, sure, first, end)

@@ -117,6 +117,9 @@ def _refuse(fact: str, place: str, *, cause: str = _EDITED, correction: str = ""
 def _program(data: dict[str, Any]) -> Program:
     """ValueError for a part that is missing or of another form; what the parts say is the program's to check."""
     code, lines = _code(data)
+    coverage = coverage_from(data.get("coverage", {}))
+    if any(not 0 <= each.agent < len(code) or each.at < 0 for each in coverage.dependent):
+        raise ValueError("'dependent' of 'coverage' names an agent or an operation that there is not")
     return Program(
         name=_text(_part(data, "name")),
         params={name: _integer(value) for name, value in _part(data, "params", dict).items()},
@@ -146,7 +149,7 @@ def _program(data: dict[str, Any]) -> Program:
         pipelines=_texts({"pipelines": [], **data}, "pipelines"),  # earlier versions of pipesim left them out
         launch_registers=_integer(data.get("launch_registers", 0)),
         architecture=_integer(data.get("architecture", 0)),
-        coverage=coverage_from(data.get("coverage", {})),
+        coverage=coverage,
         cut=_integers(data, "cut"),
         silent=_integers(data, "silent"),
         stored=_integers(data, "stored"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from pipesim.findings.memory.before_grid_wait import WHY
 from pipesim.model.coverage import Assumed, Assumption
@@ -107,17 +106,11 @@ def event_order(program: Program, *, triggers: bool = False) -> EventOrder:
     return EventOrder(program, moments.clocks, certain=not moments.doubts)
 
 
-class EarlyAccess(NamedTuple):
-    """An access that no wait precedes: its event, and why it is taken to meet an earlier kernel; -1: assumed not to."""
+def early_accesses(order: EventOrder) -> Iterator[tuple[int, int]]:
+    """The accesses that no wait precedes, each place once, and why they are taken to meet an earlier kernel.
 
-    event: int
-    why: int
-
-
-def early_accesses(order: EventOrder) -> Iterator[EarlyAccess]:
-    """The accesses that come before a wait, as the launch file or the kernel itself shows, or as is assumed not to be.
-
-    Each place once. What the launch file says no earlier kernel uses, or only reads where it is loaded, is left out.
+    -1: it is assumed that they do not. Left out is what no earlier kernel uses, or only reads where this loads it, as
+    the launch file says.
     """
     events = order.program.coverage.dependent
     after = [order.after_wait(n) if each.kind in _ACCESSES else AfterWait.AFTER for n, each in enumerate(events)]
@@ -131,20 +124,20 @@ def early_accesses(order: EventOrder) -> Iterator[EarlyAccess]:
             continue
         seen.add(place)
         if not each.sure and each.earlier is EarlierUse.UNKNOWN:
-            yield EarlyAccess(n, -1)
+            yield n, -1
         elif each.earlier is not EarlierUse.UNKNOWN:
             if each.earlier is EarlierUse.WRITES or each.kind is LaunchAct.STORE:
-                yield EarlyAccess(n, _WRITTEN if each.earlier is EarlierUse.WRITES else _READ)
+                yield (n, _WRITTEN if each.earlier is EarlierUse.WRITES else _READ)
         elif each.kind is LaunchAct.STORE:
-            yield EarlyAccess(n, _STORE)
+            yield n, _STORE
         elif each.buffer in stored:
-            yield EarlyAccess(n, _STORED)
+            yield n, _STORED
         elif not late_load and any(other.kind is LaunchAct.STORE for other in events):
-            yield EarlyAccess(n, _NO_LOAD_AFTER)
+            yield n, _NO_LOAD_AFTER
         elif each.buffer and _others_load_after(events, after, n):
-            yield EarlyAccess(n, _OTHERS_AFTER)
+            yield n, _OTHERS_AFTER
         else:
-            yield EarlyAccess(n, -1)
+            yield n, -1
 
 
 _ACCESSES = (LaunchAct.LOAD, LaunchAct.STORE)
@@ -163,8 +156,8 @@ def launch_refutations(program: Program) -> tuple[Refutation, ...]:
     """The accesses that no wait precedes, each place once; ``usual`` where the launch says what earlier kernels do."""
     events, found = program.coverage.dependent, dict[tuple[str, int], Refutation]()
     for n, why in early_accesses(event_order(program)):
-        if why >= 0 and (events[n].place, why) not in found:
-            agent = events[n].agent
+        agent = events[n].agent
+        if why >= 0 and (events[n].place, why) not in found and program.code[agent]:
             pc = min(events[n].at, len(program.code[agent]) - 1)
             fault = Fault(FaultKind.BEFORE_GRID_WAIT, agent, pc, found=n, expected=why)
             declared = why in (_WRITTEN, _READ)

@@ -56,6 +56,7 @@ def _hulls(cluster: Cluster) -> dict[tuple[int, int, int], Range]:
         varies = Form(0, each.terms)
         first, end = each.ranges[0][0] + varies.low, each.ranges[-1][1] + varies.high
         base = cluster.image.buffer_at(first)
-        held = found.get((each.agent, each.position, base), (first - base, end - base))
-        found[each.agent, each.position, base] = min(held[0], first - base), max(held[1], end - base)
+        key = each.agent, each.position, base
+        low, high = found.get(key, (first - base, end - base))
+        found[key] = (min(low, first - base), max(high, end - base)) if base >= 0 else (0, -1)
     return found
