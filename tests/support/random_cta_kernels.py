@@ -183,9 +183,22 @@ def random_sized_kernel(seed: int) -> tuple[str, Launch]:
         lines.append(f" selp.u32 %r32, {rng.choice((0, 1))}, 0, %p4;\n add.u32 %r32, %r32, %r30;")
         other = 32
     a, b = rng.choice(((20, 20), (22, 30), (30, 22)))
-    return ring_of_cta(
+    text, launch = ring_of_cta(
         "\n".join(lines), (3, 2, 1), rng.randrange(1, 9), trips=30, other=other, most=0x7FFFFFFF,
         shared=rng.choice((20, 22, 30)), put=rng.choice((20, 22, 30)), got=rng.choice((20, 22)),
         words=rng.choice((0, 0, 4, 12)), a=a, b=b, compare=rng.choice(("lt.u32", "gt.s32", "eq.u32", "ne.u32")),
         guard="" if rng.random() < 0.3 else "// ",
     )  # fmt: skip
+    if rng.random() < 0.4:  # the loop is gone through in each of some rows
+        rows = rng.choice(("2", "3", "%r20"))
+        again = " add.u32 %r47, %r47, 1;\n add.u32 %r53, %r53, %r46;\n setp.lt.u32 %p7, %r47, {};\n @%p7 bra loop;\n"
+        text = text.replace("loop:\n", " mov.u32 %r47, 0;\n mov.u32 %r46, %r53;\nloop:\n", 1)
+        text = text.replace("done:\n", f"done:\n{again.format(rows)}", 1)
+    if rng.random() < 0.4:  # some tile is the last, or none is
+        field = f"bfe.u32 %r48, %r54, {rng.choice((0, 1, 3))}, {rng.choice((1, 2, 9))}"
+        found = rng.choice(
+            (field, "shf.r.wrap.b32 %r48, %r54, 0, 2", "bfi.b32 %r48, %r54, 0, 1, 2", "rem.u32 %r48, %r54, 6")
+        )
+        ends = f" {found};\n setp.eq.u32 %p6, %r48, {rng.choice((1, 6, 100, 300))};\n @%p6 bra done;\n"
+        text = text.replace("loop:\n", f"loop:\n{ends}", 1)
+    return text, launch

@@ -50,6 +50,7 @@ class _Lap(NamedTuple):
     t: Atom
     u: Atom
     times: int
+    lefts: int = 0  #: laps before it after which values that were others were left, as if the next did not read them
 
 
 def watch_laps(cluster: Cluster) -> None:
@@ -164,8 +165,14 @@ class LengthenedLoop:
         slots = list(_slots(self._cluster))
         alike = len(slots) == len(lap.values) and lap.known == self._known()
         pairs = zip(slots, lap.values, strict=True) if alike else ()
-        if not alike or not all(_is_next(value, holder[key], lap.t, lap.u) for (holder, key), value in pairs):
-            self._fails = self._stood >= lap.times
+        others = [(holder, key) for (holder, key), value in pairs if not _is_next(value, holder[key], lap.t, lap.u)]
+        if not alike or others:
+            self._fails = self._stood >= lap.times and (not alike or lap.lefts >= _MOST_LEFTS)
+            if self._stood >= lap.times and not self._fails:
+                for holder, key in others:
+                    holder[key] = _LEFT
+                values = [holder[key] for holder, key in slots]
+                self._inside, self._stood = lap._replace(values=values, lefts=lap.lefts + 1), 0
             return
         replaced = {lap.t: Form(0, ((self._m, 1),)), lap.u: constant(0)}
         for holder, key in slots:
@@ -175,6 +182,7 @@ class LengthenedLoop:
 
 
 _MOST_LOOPS = 64  #: that are gone through one after the other
+_MOST_LEFTS = 2  #: laps, until one leaves the values that it is to leave
 _MOST_TIMES = 16  #: that the cluster stands where it stood before in one lap, as in a loop in the loop
 
 Slot = tuple[Any, Any]  #: what holds a value, and its key there

@@ -256,9 +256,11 @@ def conjunction(forms: Forms, a: Form, b: Form) -> Form | None:
     low = (mask & -mask).bit_length() - 1  # bits that are cleared below the others
     least, most = bounds(a)
     whole = most.bit_length()
-    if least >= 0 and mask >= 0 and mask >> low & (mask >> low) + 1 == 0 and mask.bit_length() >= whole:
+    if mask < 0 or mask >> low & (mask >> low) + 1:
+        return None  # more than one field of bits
+    if least >= 0 and mask.bit_length() >= whole:
         return a.plus(forms.remainder(a, low), -1)
-    return None
+    return forms.remainder(forms.quotient(a, 1 << low), mask.bit_length() - low).times(1 << low)
 
 
 def disjunction(_: Forms, a: Form, b: Form) -> Form | None:
