@@ -27,7 +27,7 @@ from pipesim.ptx.flow.slice import Slice, slice_of
 from pipesim.ptx.flow.uses import Uses, uses_of
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import fit_cluster
-from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.image import ALIGNED, Image
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.values import Launch, Policies
 from pipesim.ptx.text.instruction import Instruction
@@ -213,7 +213,7 @@ def _emulate(
 ) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
     image, constants, inputs = Image(launch, kernel.entry), Constants(kernel.module), FreeInputs(fixed=limits.one_cta)
-    misaligned = misaligned_copies(kernel.function, kernel.code.regions.uses, partial(image.remainder, inputs))
+    misaligned = _misaligned(kernel, image, inputs)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
     spent = 0
 
@@ -269,6 +269,20 @@ def _emulate(
         further = True
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
     return Emulation(cluster, spent, unsolved)
+
+
+def _misaligned(kernel: Kernel, image: Image, inputs: FreeInputs) -> dict[int, str]:
+    """The copies that are aligned in no execution, where they are the same for all values of a word that has several.
+
+    Else for those with the same remainder.
+    """
+
+    def of(instead: int | None) -> dict[int, str]:
+        words = partial(image.remainder, inputs, instead=instead)
+        return misaligned_copies(kernel.function, kernel.code.regions.uses, words)
+
+    found = of(0) if len(image.free_words) == 1 else None
+    return found if found is not None and all(of(each) == found for each in range(1, ALIGNED)) else of(None)
 
 
 def _waits(cluster: Cluster) -> bool:

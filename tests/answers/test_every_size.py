@@ -131,6 +131,14 @@ def test_values_are_of_one_class_only_if_they_align_copies_alike() -> None:
     assert values[covered(inputs, {"n": values})].tolist() == [2, 6, 10, 14, 18]
 
 
+@pytest.mark.parametrize(("nbytes", "last"), [(16, 4), (8, 1)])
+def test_what_no_copy_aligns_differently_is_one_class(tmp_path: Path, nbytes: int, last: int) -> None:
+    """A copy, which no CTA executes, from n times some bytes on."""
+    copy = f" mul.wide.u32 %rd5, %r22, {nbytes};\n add.u64 %rd5, %rd5, %rd1;\n setp.gt.u32 %p9, %r20, 9;\n @%p9 "
+    copy += "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd5], 128, [%r3];\n"
+    assert SizeClasses.of(ring(tmp_path, copy), AnyWord("n")).at(1).last == last
+
+
 @pytest.mark.slow
 def test_no_size_is_claimed_of_a_kernel_that_is_handed_out_tiles() -> None:
     """What it does with fewer of them, or with others, is looked at for the size of the launch alone."""

@@ -50,7 +50,7 @@ def encode_value(kind: str, value: int | float) -> bytes:
 
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
-_ALIGNED = 16  #: bytes, to which copies are aligned at most
+ALIGNED = 16  #: bytes, to which copies are aligned at most
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
 
 
@@ -215,18 +215,21 @@ class Image:
         inputs.require_range(form, 0, most)
         return inputs.integer(now, form)
 
-    def remainder(self, inputs: FreeInputs, offset: int, size: int) -> tuple[int, int]:
+    def remainder(self, inputs: FreeInputs, offset: int, size: int, instead: int | None = None) -> tuple[int, int]:
         """What is sure of this many bytes of the parameters: a power of two, and the value modulo it; of a pointer
-        only its alignment. Of a word that may have other values they have to have this remainder as well.
+        only its alignment. Of a word that may have other values they have to have this remainder as well, or they have
+        the one that is to be looked at ``instead``.
         """
         value = self.parameter(offset, size)
         if value is None:
             return 1, 0
         for at, word in self.free_words.items():
             if at < PARAMETERS + offset + size and PARAMETERS + offset < at + word.size:
-                int(word.value(word.free.name or self.place(at), inputs) % _ALIGNED)
-                self.odd_lap = self.odd_lap or word.free.lap % _ALIGNED > 0
-                return _ALIGNED, value % _ALIGNED
+                if instead is not None and at == PARAMETERS + offset:
+                    return ALIGNED, instead
+                int(word.value(word.free.name or self.place(at), inputs) % ALIGNED)
+                self.odd_lap = self.odd_lap or word.free.lap % ALIGNED > 0
+                return ALIGNED, value % ALIGNED
         region = self._region(value)
         return (1 << 8 * size, value) if region is None else (region.align, 0)
 
