@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, completed
+from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, completed, holds, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.global_memory.memories import Chosen, Kinds, MappedMemory, Memory, PointedMemory
 from pipesim.answers.global_memory.reading import MOST_INSTRUCTIONS, GlobalReading, read_global
@@ -123,7 +123,8 @@ class _Judge:
     """One judgement: the memories with their accesses, compared one by one."""
 
     def __init__(self, kernel: Kernel, every: EveryCta[GlobalReading], readings: Sequence[GlobalReading]) -> None:
-        self._body, self._every, self._readings = kernel.function.body, every, readings
+        self._body, self._every, self._readings = kernel.function.body, every, list(readings)
+        self._tiles: dict[tuple[int, tuple[str, int]], int] = {}  #: kinds of tiles that are handed out
         self._races: list[GlobalRace] = []
         self._left_open: dict[int, str] = {}
         self._equal: set[int] = set()
@@ -142,7 +143,7 @@ class _Judge:
 
     def judge(self, cut: str) -> GridMemory:
         """Find what meets."""
-        for n, reading in enumerate(self._readings):
+        for n, reading in enumerate(tuple(self._readings)):
             if len(self._kinds.clusters[n]):
                 for access in reading.accesses:
                     self._enter(n, access)
@@ -170,12 +171,45 @@ class _Judge:
     def _enter(self, kind: int, access: GlobalAccess) -> None:
         forms = (Form(0, access.terms), *access.corner)
         memory = None
-        if not any(form.in_memory for form in forms):
+        if any(form.in_memory for form in forms):
+            kind = self._kind_of_tiles(kind, forms)
+        if kind >= 0:
             memory = self._bytes(kind, access) if access.map is None else self._tensor(access, access.map)
         if memory is None:
             self._leave_open((access.position,), DATA)
         else:
             memory.accesses.append((kind, access))
+
+    def _kind_of_tiles(self, kind: int, forms: Iterable[Form]) -> int:
+        """The clusters whose work a cluster of this kind may be handed out, each by its number; -1 if there is more.
+
+        A tile is handed out once, so that it stands for the cluster which does not run. Nothing else decides about the
+        access, and every tile is like the one of this run.
+        """
+        import numpy as np
+
+        inputs, nowhere = self._readings[kind].inputs, Evaluation({})
+        words = {word for form in forms for word in words_of(form, nowhere)}
+        array = inputs.arrays.get(HANDED_OUT)
+        if len(words) != 1 or array is None or array.step != 1 or (word := next(iter(words)))[0] != HANDED_OUT:
+            return -1
+        tiles = np.arange(1, self._every.clusters, dtype=np.int64)
+        made = Evaluation({}, {word: tiles - array.low})
+        asked = ((Form(0, each), condition) for each, condition in inputs.conditions.items())
+        try:
+            for form, condition in asked:
+                if word in words_of(form, nowhere) and not np.all(holds(condition, made.sum(form), form)):
+                    return -1
+            for form in forms:
+                made.sum(form)
+        except KeyError:  # it depends on something else as well
+            return -1
+        if (kind, word) not in self._tiles:
+            self._tiles[kind, word] = len(self._kinds.clusters)
+            self._kinds.clusters.append(tiles)
+            self._kinds.evaluations.append(made)
+            self._readings.append(self._readings[kind])
+        return self._tiles[kind, word]
 
     def _tensor(self, access: GlobalAccess, address: Form) -> Memory | None:
         given = self._image.tensor_map(address.constant) if not address.terms else None
@@ -222,25 +256,27 @@ class _Judge:
                 memory.number(self._kinds)
             while (met := self._meeting(memory, memory.accesses, equal)) is not None:
                 one, other, met = self._who(memory, met, equal)
-                if one.position != other.position or one.position in equal or not _is_constant(self._body, one):
+                at = one[1].position
+                if at != other[1].position or at in equal or not _is_constant(self._body[at], self._body):
                     break
-                equal.add(one.position)
+                equal.add(at)
             self._equal |= equal
             if met is None:
                 return
-            if not (one.sure and other.sure):  # there may be another one that is
+            if not (one[1].sure and other[1].sure):  # there may be another one that is
                 met = self._meeting(memory, [each for each in memory.accesses if each[1].sure], equal)
                 one, other, met = (one, other, None) if met is None else self._who(memory, met, equal)
         except TooManyError:
             self._leave_open((each.position for _, each in memory.accesses), MANY)
             return
-        if met is None or self._looks or not memory.exact or not (one.sure and other.sure):
+        if met is None or self._looks or not memory.exact or not (one[1].sure and other[1].sure):
             why = ORDER if self._looks else MAYBE
             self._leave_open((each.position for _, each in memory.accesses), why)
             return
-        ctas = self._cta(met.one, one), self._cta(met.other, other)
-        words = memory.in_words(met.low, met.high)
-        self._races.append(GlobalRace(one.position, other.position, *ctas, words, other.kind.writes, one.agent))
+        ctas = self._cta(met.one, *one), self._cta(met.other, *other)
+        first, second, words = one[1], other[1], memory.in_words(met.low, met.high)
+        made = GlobalRace(first.position, second.position, *ctas, words, second.kind.writes, first.agent)
+        self._races.append(made)
 
     def _look_inside(self, memory: Memory) -> None:
         """What warps of one cluster access alike in one memory."""
@@ -288,7 +324,7 @@ class _Judge:
     def _is_followed_not(self, access: GlobalAccess) -> bool:
         """Whether the order of an access is not that of an operation of a program."""
         strong = self._role(access, ()) in _STRONG and not access.kind.is_atomic
-        return strong or access.kind is AccessKind.BULK_LOAD
+        return strong or access.kind in _WITHOUT_OPERATION
 
     def _meeting(self, memory: Memory, accesses: Sequence[Chosen], equal: Collection[int]) -> ContestedBytes | None:
         """Two clusters whose accesses are a race unless something orders them; the first one writes."""
@@ -303,25 +339,25 @@ class _Judge:
 
     def _who(
         self, memory: Memory, met: ContestedBytes, equal: Collection[int]
-    ) -> tuple[GlobalAccess, GlobalAccess, ContestedBytes]:  # fmt: skip
+    ) -> tuple[Chosen, Chosen, ContestedBytes]:  # fmt: skip
         """The accesses of both clusters that meet, and where they do."""
         for one, low, high in self._accessing(memory, met.one, met.low, met.high):
             for other, begin, end in self._accessing(memory, met.other, low, high):
-                roles = {self._role(one, equal), self._role(other, equal)}
-                if self._role(one, equal) in _WRITES and not roles <= _STRONG:
+                roles = {self._role(one[1], equal), self._role(other[1], equal)}
+                if self._role(one[1], equal) in _WRITES and not roles <= _STRONG:
                     return one, other, ContestedBytes(met.one, met.other, begin, end)
         raise TooManyError
 
     def _accessing(
         self, memory: Memory, cluster: int, low: int, high: int
-    ) -> Iterator[tuple[GlobalAccess, int, int]]:  # fmt: skip
+    ) -> Iterator[tuple[Chosen, int, int]]:  # fmt: skip
         """The accesses of a cluster to some bytes, each with those of them that it accesses first."""
-        kind = next(n for n, mine in enumerate(self._kinds.clusters) if cluster in mine)
+        kinds = {n for n, mine in enumerate(self._kinds.clusters) if cluster in mine}
         for each in memory.accesses:
-            if each[0] == kind:
+            if each[0] in kinds:
                 for start, end, _ in zip(*memory.spans(self._kinds, [each], cluster), strict=True):
                     if start < high and end > low:
-                        yield each[1], max(int(start), low), min(int(end), high)
+                        yield each, max(int(start), low), min(int(end), high)
 
     def _role(self, access: GlobalAccess, equal: Collection[int]) -> AccessRole:
         strength = strength_of(self._body[access.position])
@@ -330,9 +366,8 @@ class _Judge:
             return AccessRole.STRONG_WRITE if strong or access.position in equal else AccessRole.WRITE
         return AccessRole.STRONG_READ if strong else AccessRole.READ
 
-    def _cta(self, cluster: int, access: GlobalAccess) -> int:
+    def _cta(self, cluster: int, kind: int, access: GlobalAccess) -> int:
         """The number in the grid of the CTA of a cluster that makes an access."""
-        kind = next(n for n, mine in enumerate(self._kinds.clusters) if cluster in mine)
         rank, (x, y, _) = self._readings[kind].ranks[access.agent], self._launch.cluster
         gx, gy, _ = self._launch.grid
         return self._every.first_cta_of(cluster) + rank % x + gx * (rank // x % y + gy * (rank // (x * y)))
@@ -340,6 +375,10 @@ class _Judge:
 
 _WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE)
 _STRONG = {AccessRole.STRONG_WRITE, AccessRole.STRONG_READ}
+
+
+#: Accesses whose end, or whose parts, no operation of a program on global memory says.
+_WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_REDUCTION)
 
 
 def _looks_at_others(each: Instruction) -> bool:
@@ -352,9 +391,8 @@ def _looks_at_others(each: Instruction) -> bool:
 _ASKING = ("volatile", "relaxed", "acquire", "mmio")
 
 
-def _is_constant(body: Sequence[Instruction], access: GlobalAccess) -> bool:
+def _is_constant(each: Instruction, body: Sequence[Instruction]) -> bool:
     """Whether a store has the same value whoever executes it."""
-    each = body[access.position]
     if each.opcode != "st":
         return False
     values = parts_of(each.operands[1]) or each.operands[1:2]

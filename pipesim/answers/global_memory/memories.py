@@ -27,8 +27,8 @@ Chosen = tuple[int, GlobalAccess]  #: the number of a kind of clusters, and an a
 class Kinds:
     """The clusters of each kind, and the values of expressions in them."""
 
-    clusters: Sequence[np.ndarray]
-    evaluations: Sequence[Evaluation]
+    clusters: list[np.ndarray]
+    evaluations: list[Evaluation]
 
     def values(self, kind: int, form: Form, only: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Clusters of a kind with the value of an expression in each: two that stand for all where it is constant."""

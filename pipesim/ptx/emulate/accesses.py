@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emit.record import Place, Range, StreamRecorder
 from pipesim.ptx.emulate.global_accesses import AccessKind, kind_of, lanes_of_address
 from pipesim.ptx.emulate.lanes_apart import LanesApart
-from pipesim.ptx.emulate.memory import Items, merge_ranges, runs
+from pipesim.ptx.emulate.memory import Items, merge_ranges
 from pipesim.ptx.emulate.stop import Notes
 from pipesim.ptx.emulate.values import Value
 from pipesim.ptx.text.instruction import Instruction
@@ -222,33 +222,36 @@ def access_global(
 
     What a bulk copy writes is complete when its group is; that it waits for its source alone is no operation then.
     """
-    found = [int.__int__(one) for one in lanes_of_address(address, warp.mask)]
-    ranges = [
-        (max(first, low) - GLOBAL_BASE, min(end, high) - GLOBAL_BASE)
-        for first, end in runs(found, size) if found
-        for low, high in cluster.operations
-        if first < high and low < end
-    ]  # fmt: skip
+    starts = sorted({int.__int__(one) for one in lanes_of_address(address, warp.mask)})
+    where, kind = (Space.GLOBAL, 0), kind_of(each.opcode, each.modifiers)
+    whole = [(start, start + size) for start in starts]
+    ranges = list(_inside(whole if kind is AccessKind.ATOMIC else merge_ranges(whole), cluster.operations))
     if not ranges:
         return
-    where, kind = (Space.GLOBAL, 0), kind_of(each.opcode, each.modifiers)
     if warp.pending.position != each.position or kind not in (AccessKind.LOAD, AccessKind.STORE):
         flush(cluster, warp)
-    if kind in (AccessKind.LOAD, AccessKind.ASYNC_LOAD):
+    if kind is AccessKind.LOAD:
         read(cluster, warp, where, ranges, each.position)
-        return
-    if kind is AccessKind.STORE:
+    elif kind is AccessKind.STORE:
         write(cluster, warp, where, ranges, [first for first, _ in ranges], None, each.position)
-        return
-    for first, end in ranges:
+    for first, end in ranges if kind in (AccessKind.ATOMIC, AccessKind.BULK_STORE) else ():
         if kind is AccessKind.ATOMIC:
             write(cluster, warp, where, [(first, end)], [first], ("atomic",), each.position)
             flush(cluster, warp)
             continue
-        item = cluster.item(("reduced",) if kind.is_atomic else None)
+        item, access = cluster.item(), cluster.recorder.access(Space.GLOBAL, 0, first, end - first)
         cluster.items_of(*where).store(first, end, item)
-        access = cluster.recorder.access(Space.GLOBAL, 0, first, end - first)
         cluster.recorder.add(warp.agent, each.position, Op.TRANSFER_WRITE, Engine.BULK, access, end - first, item)
+
+
+def _inside(ranges: Iterable[Range], operations: Sequence[Range]) -> Iterator[Range]:
+    """The parts of ranges that are operations, as offsets in global memory."""
+    for first, end in ranges:
+        for low, high in operations[max(bisect_left(operations, (first + 1,)) - 1, 0) :]:
+            if low >= end:
+                break
+            if first < high:
+                yield max(first, low) - GLOBAL_BASE, min(end, high) - GLOBAL_BASE
 
 
 GLOBAL_BASE = 1 << 40  #: of global memory as a space of the program
