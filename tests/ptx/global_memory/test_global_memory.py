@@ -18,6 +18,8 @@ from pipesim.ptx.text.module import Module
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import target_of
+from tests.support.random_global_kernels import random_kernel
+from tools.judge_global import judged
 
 SOURCE = Path(__file__).with_name("global_memory.cu")
 
@@ -109,3 +111,9 @@ def test_where_data_decides_where_it_stores_is_not_judged() -> None:
     report = checked(Case("scattered", 3))
     assert report.verdict is Verdict.PROVED
     assert "1 store to global memory (global_memory.cu:103: data decides where)" in scope_parts(report)["not judged"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 8, 619])
+def test_random_kernels_are_wrong_just_where_threads_meet(seed: int) -> None:
+    """A thousand more: ``tools/judge_global.py``."""
+    assert not judged(random_kernel(seed)).startswith("CONTRADICTION")
