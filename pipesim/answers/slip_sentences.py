@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from pipesim.answers.kernel_lines import KernelLines
 from pipesim.answers.kernel_slips import Slip
@@ -31,8 +32,10 @@ def slip_repair(before: Program, after: Program) -> Repair:
     """The change as one of the program: of the groups that roles leave pending, if it is only that."""
     changed: dict[tuple[int, int, int], dict[str, None]] = {}
     for agent, code, new in zip(before.agents, before.code, after.code, strict=True):
-        for op, now in zip(code, new, strict=False):
-            if op != now and op[0] == now[0] == Op.WAIT_GROUP:
+        for op, now in zip_longest(code, new, fillvalue=()):
+            if op != now and not (op and now and op[0] == now[0] == Op.WAIT_GROUP):
+                return Repair(RepairKind.SLIP, "", "")  # it does something else as well
+            if op != now:
                 key = operand(op, "engine"), operand(op, "groups"), operand(now, "groups")
                 changed.setdefault(key, {})[agent.role] = None
     for (engine, was, left), roles in changed.items() if len(changed) == 1 else ():
@@ -46,11 +49,26 @@ def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Progr
     if repair.kind is RepairKind.DEPTH:
         return sentence(repair)
     changes = sorted(sync_changes(before, after).changes, key=lambda change: not change.on)  # on barriers first
-    effects = list(filter(None, map(_effect, changes))) or list(_counts(before, after))
+    effects = list(dict.fromkeys(_places(before, after))) or list(filter(None, map(_effect, changes)))
+    effects = effects or list(_counts(before, after))
     lines = [line for line, _ in slip.lines]
     edits = " and ".join(_edit(kernel.text(line), new) for line, new in slip.lines)
     said = "; ".join(effects[:_MOST_EFFECTS]) or kernel.who(lines[0]) or "the kernel"
     return f"{said}: {edits} ({kernel.places(lines)})"
+
+
+def _places(before: Program, after: Program) -> Iterator[str]:
+    """Where the first copy of a role goes that goes elsewhere, of roles that make as many copies."""
+    for n, agent in enumerate(before.agents):
+        was, now = ([op for op in program.code[n] if op[0] == Op.TMA_LOAD] for program in (before, after))
+        ends = (
+            (before.accesses[operand(a, "access")], after.accesses[operand(b, "access")])
+            for a, b in zip(was, now, strict=False)
+        )
+        first = next(((one, other) for one, other in ends if one != other), None) if len(was) == len(now) else None
+        if first is not None:
+            one, other = (each.offset for each in first)
+            yield f"{agent.role} copies to the bytes from {other:,} on instead of from {one:,}"
 
 
 def _counts(before: Program, after: Program) -> Iterator[str]:
