@@ -252,12 +252,21 @@ def place_laps(short: Outline, long: Outline, repeats: Sequence[Lap]) -> Laps | 
 _NEVER = -1
 
 
-def holds(program: Program) -> bool:
-    """True if one run represents every schedule of the program, and nothing is wrong with it."""
-    if warp_shape_faults(program) or stale_waits(program):
+def holds(program: Program, *, may_hang: bool = False) -> bool:
+    """True if one run represents every schedule of the program, and nothing is wrong with it.
+
+    ``may_hang``: it most likely hangs, which the run alone shows sooner.
+    """
+    if warp_shape_faults(program) or (may_hang and not _finishes(program)) or stale_waits(program):
         return False
     certificate, memory = Certificate(program), memory_order(program)
     return _ends_well(CanonicalRun(program, _both(certificate, memory)), certificate, memory)
+
+
+def _finishes(program: Program) -> bool:
+    run = CanonicalRun(program)
+    run.to_end()
+    return run.finished
 
 
 def each_holds(outlines: Sequence[Outline]) -> list[bool]:

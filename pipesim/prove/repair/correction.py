@@ -87,7 +87,7 @@ def corrections(
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
-    trials = _Trials(program, asked, unit, most, again)
+    trials = _Trials(program, asked, unit, most, again, hang=refuted.deadlock is not None)
     found: list[tuple[int, Correction]] = []
     held: tuple[int, Correction] | None = None  # serialises: what an instruction is on may be wrong instead
     for rank, repair in candidates(program, refuted, asked):
@@ -130,8 +130,10 @@ class _Trials:
         unit: Callable[[int, int], None] | None,
         most: int,
         again: Callable[[Repair], bool] | None,
+        *,
+        hang: bool,
     ) -> None:
-        self.left = most
+        self.left, self._hang = most, hang
         self._program, self._asked, self._unit, self._again = program, asked, unit, again
         self._small: dict[object, bool] = {}  # by code: whether it is proved
         self._large: set[object] = set()  # changes that make one small program may make several large ones
@@ -159,7 +161,7 @@ class _Trials:
             if self._unit is not None:
                 self._unit(len(self._small), 0)
             self.left -= sum(map(len, small.code))
-            self._small[small.code] = self.left >= 0 and holds(small)
+            self._small[small.code] = self.left >= 0 and holds(small, may_hang=self._hang)
         return self._small[small.code]
 
 
@@ -204,6 +206,7 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     if unserved and roles:
         roles |= _signalling(asked, groups)
     at = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)) if fault is not None else ()
+    at = () if fault is not None and fault.kind is FaultKind.INVALIDATED else at  # the inval is as likely
     sites = frozenset(program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0)
     found = repairs(program, groups, roles, asked, sites)
     if asked is not program:  # which has iterations that the other has not

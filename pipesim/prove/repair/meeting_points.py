@@ -34,7 +34,8 @@ _NEAR = 4  #: operations before and after one that may be the access it is for
 
 def of_meetings(program: Program) -> Iterator[Ranked]:
     """Named barriers: who waits there, who only arrives, and meetings that are missing."""
-    yield from ((4, Repair(K.SYNCS, "", str(number))) for number in sorted(_in_use(program)))
+    in_use = _in_use(program)
+    yield from ((4, Repair(K.SYNCS, "", str(number))) for number in sorted(in_use))
     for role in (*roles_of(program), *dict.fromkeys(families(program).values())):
         mine = members(program, role)
         sites = list(sites_of(program, role))
@@ -51,15 +52,14 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
         if any(len(warp_of(program, agent)) > 1 for agent in mine):
             yield from _of_lanes(program, role)
             continue
+        own = numbers_of(program, mine[0])
         for numbers, count in _meeting_places(program, role):
             group = ",".join(map(str, numbers))
             for site in reversed(common):
-                rank = 5 if numbers[0] in _in_use(program) else 6
+                rank = 5 if numbers[0] in in_use else 6
                 yield rank, Repair(K.SYNC, role, group, count, 1, at=site)
                 yield rank, Repair(K.SYNC, role, group, count, 0, at=site)
-                if len(numbers) == 1 and numbers[0] not in numbers_of(
-                    program, mine[0]
-                ):  # which others may meet together
+                if len(numbers) == 1 and numbers[0] not in own:  # which others may meet together
                     yield rank, Repair(K.SYNC, role, group, count, 2, at=site)
             arrives = set(numbers) <= set(arrived_at(program, role))  # it could as well do so once more, before
             yield 4 if arrives else 7, Repair(K.PRIME, role, group, count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES, LIFE, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -23,9 +23,9 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
     waits = pairs(program, lambda op: op[0] in PARITY_WAITS)
     groups = dict.fromkeys(barrier.name for barrier in program.barriers)
     for role in roles_of(program):
-        after = [site for site in reversed(sites_of(program, role)) if site.op in ON_BARRIER | TOUCHES_MEMORY]
+        after = [s for s in reversed(sites_of(program, role)) if s.op in (ON_BARRIER - LIFE) | TOUCHES_MEMORY]
         for group in (group for group in groups if not arrivals_of(program, group) and (role, group) not in waits):
-            yield from ((4, Repair(K.TAIL, role, group, at=site)) for site in after)  # once in its work
+            yield from ((5, Repair(K.TAIL, role, group, at=site)) for site in after)  # once in its work
         users = [
             n for n in members(program, role) if any(op[0] in ACCESSES | ENGINE_ACCESSES for op in program.code[n])
         ]
