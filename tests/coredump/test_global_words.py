@@ -123,6 +123,15 @@ def test_a_flag_that_is_taken_back_may_have_been_set(monkeypatch: pytest.MonkeyP
     assert [(each.state, each.ctas) for each in word.writers] == [(WOULD, (3, 4, 5, 6)), (MAY, (2,))]
 
 
+def test_a_word_that_is_as_it_should_be_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = dump_of("grid_barrier")
+    at, memory = int.from_bytes(dump.grids[0].parameters[8:16], "little"), dump.memory_from
+    monkeypatch.setattr(dump, "memory_from", lambda a, most: b"\x08\0\0\0" if a == at else memory(a, most))
+    report = autopsy_of(dump, "")
+    assert not report.findings
+    assert not report.words
+
+
 def test_what_is_hidden_of_an_anonymous_one() -> None:
     report = autopsy_of(dump_of("lock_kept"), "", anonymous=True)
     assert [(word.value, [each.wanted for each in word.waits]) for word in report.words] == [("", [""])]

@@ -73,9 +73,10 @@ class _Launch:
         """The CTAs whose warps spin on global memory, some of each group."""
         for some in self.alike:
             for unit in some[:_MOST_SPINNING]:
+                waits = {each.agent for each in unit.blocked}
                 for p in unit.placed:
                     spin = unit.spins.get(p.name)
-                    if spin is not None:
+                    if spin is not None and p.name in waits:
                         cta = number_of(self.grid, p.cta.block)
                         line = self.dump.place(p.standing.code, p.standing.offset)
                         word = self.dump.word_name(self.grid, spin.address)

@@ -120,6 +120,9 @@ class Unit:
         word, parity, waits = self.word(placed), placed.standing.parity, placed.standing.waits
         if waits in (WaitsFor.NAMED, WaitsFor.CLUSTER):
             return self._blocked(placed).arrivals_missing <= 0
+        spin = self.spins.get(placed.name)
+        if spin is not None and spin.seen is not None and spin.ends(spin.seen):
+            return True
         return word is not None and parity >= 0 and word.parity != parity
 
     def barrier_name(self, rank: int, address: int) -> str:
