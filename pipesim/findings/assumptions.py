@@ -117,7 +117,7 @@ ASSUMPTIONS = MappingProxyType(
             _NOT_MEASURED,
         ),
         Assumption.RESIDENCY: AssumptionText(
-            "a device holds so many CTAs at the same time",
+            "a device holds that many CTAs at the same time",
             "CTAs wait for others with higher numbers, which start only when there is room for them. How many there is "
             "room for follows from threads, shared memory and registers of the launch file, for an H100 SXM or H200 "
             "(from sm_100 a B200); that they are there together is promised for a cooperative launch only.",

@@ -34,7 +34,7 @@ class Assumption(Enum):
     TIME_OUTS = "time-outs"  #: a wait with a time limit does not time out
     GLOBAL_LOOPS = "global-loops"  #: a loop ends that waits for global memory
     GLOBAL_WORDS = "global-words"  #: a word of global memory is read before another warp changes it
-    RESIDENCY = "residency"  #: so many CTAs are on the device at the same time
+    RESIDENCY = "residency"  #: that many CTAs are on the device at the same time
     TRAPS = "traps"  #: a trap is not reached
     POLICIES = "policies"  #: what cluster launch control, a counter or a lock answers
     EQUAL_STORES = "equal-stores"  #: warps that store to the same bytes store equal values
