@@ -82,10 +82,11 @@ def test_damage_ends_in_no_traceback() -> None:
 
 
 @pytest.mark.slow
-def test_more_damage_ends_in_no_traceback() -> None:
-    found = [outcome(damaged(DATA, seed)) for seed in range(200)]
-    assert found.count("findings") > 60
-    assert found.count("refused") > 20
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.long)])
+def test_more_damage_ends_in_no_traceback(count: int) -> None:
+    found = [outcome(damaged(DATA, seed)) for seed in range(count)]
+    assert found.count("findings") > 0.3 * count
+    assert found.count("refused") > 0.1 * count
 
 
 def test_the_command_ends_with_the_code_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,11 +87,11 @@ def strings(source: str) -> Iterator[tuple[int, str]]:
     silent = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    silent |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (silent | parts):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
             text = node.value
         else:
             continue

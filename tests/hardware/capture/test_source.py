@@ -14,7 +14,7 @@ from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.request import check_request
 from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.device.launch import DeviceInfo
-from hwkernels.source_recorder.layout import HEADER, LAUNCH
+from hwkernels.source_recorder.layout import LAUNCH
 from hwkernels.source_recorder.table import Table, read_table
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
@@ -251,12 +251,6 @@ def test_the_words_of_the_barriers_are_read_if_all_were_left(gpu, request_, buil
     assert (found.verdict, found.words) == (TraceVerdict.AGREES, 2 * read)
 
 
-def test_a_wrong_output_is_counted(gpu, request_, builds, monkeypatch):
-    monkeypatch.setattr(gpu, "mistake", "wrong")
-    meta = capture_here(replace(request_, capacity=64), INFO, builds).meta
-    assert meta.extra["wrong_outputs"] == {"sums": 1}
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("mistake", "status"), [("hang", "deadline"), ("trap", "trap")])
 def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeypatch, mistake, status):
@@ -278,33 +272,6 @@ def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeyp
     found = conform(program(), trace)
     assert found.divergence is not None
     assert found.divergence.kind is DivergenceKind.NOT_FINISHED
-
-
-@pytest.mark.slow
-def test_a_cta_that_never_began_is_left_out(gpu, request_, builds, monkeypatch):
-    monkeypatch.setattr(gpu, "mistake", "hang")
-    record = gpu.record
-
-    def only_one(self, said):
-        record(self, said)
-        self.memory[int(said["ctas"])][336:] = 0
-
-    monkeypatch.setattr(gpu, "record", only_one)
-    trace = capture_here(replace(request_, capacity=64, memory="host"), INFO)
-    assert [c.cta for c in trace.meta.ctas] == [0]
-
-
-def test_a_kernel_without_anchors_is_told_so(gpu, request_, builds, monkeypatch):
-    record = gpu.record
-
-    def unanchored(self, said):
-        record(self, said)
-        headers = self.memory[int(said["ctas"])][: 2 * HEADER.itemsize].view(HEADER)
-        headers["anchors"][1] = 0
-
-    monkeypatch.setattr(gpu, "record", unanchored)
-    with pytest.raises(HardwareError, match="CTA 1 did not read the clocks before its first record"):
-        capture_here(replace(request_, capacity=64), INFO, builds)
 
 
 def test_a_warp_that_never_counted_its_records_is_named(gpu, request_, builds, monkeypatch):
@@ -347,18 +314,6 @@ def test_a_hang_is_repeated_so_that_its_records_survive(gpu, request_, builds, m
     assert asked == [("rowsum.cu", 80, "", ["plain", "traced"]), once]
     assert capture(replace(small, memory="host")).meta.status == "deadline"
     assert asked[2:] == [once]
-
-
-@pytest.mark.slow
-def test_a_hang_that_does_not_come_again_is_still_said(gpu, request_, builds, monkeypatch):
-    def run_in_subprocess(document, what, limit_s):
-        request, carried = load(document)
-        monkeypatch.setattr(gpu, "mistake", "" if request.memory == "host" else "hang")
-        return capture_here(request, INFO, carried)
-
-    monkeypatch.setattr(pipeline, "run_in_subprocess", run_in_subprocess)
-    meta = capture(replace(request_, capacity=64), builds).meta
-    assert (meta.status, meta.extra["gave_up"]) == ("finished", {"first": "deadline"})
 
 
 @pytest.mark.parametrize(

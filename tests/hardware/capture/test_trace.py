@@ -13,7 +13,6 @@ from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
 from hwkernels.device.launch import DeviceInfo, driver_values
 from hwkernels.source_recorder.layout import REPORT
-from hwkernels.source_recorder.measure import overhead
 from hwkernels.twins.buffers import Output
 from hwkernels.twins.fault import parse_fault
 from hwkernels.twins.hopper.producer_consumer import source_tiles
@@ -154,20 +153,6 @@ def test_a_trap_without_a_fault_is_captured_again_apart(fake_gpu, request_of, mo
     assert fake_gpu.latest.closed
 
 
-def test_no_tiles_at_all(fake_gpu, request_of):
-    trace = capture(request_of(tiles=0))
-    check_trace(trace, "here")
-    assert len(trace.events) == 0
-    assert trace.meta.runs[0] == Run(False, 0, (0, 0), (0, 0))
-    assert trace.meta.extra["overhead_millicycles_per_tile"] == {}
-
-
-def test_every_warp_checks_its_share(fake_gpu, request_of):
-    trace = capture(request_of(consumer_warps=3))
-    assert trace.meta.wrong_tiles == 0
-    assert [agent.name for agent in trace.meta.agents] == ["producer/0", "consumer/0", "consumer/1", "consumer/2"]
-
-
 def test_only_tiles_that_were_reached_are_compared():
     expected = np.arange(8, dtype=np.uint32).reshape(4, 2)
     output = Output("sums", expected, "uint32", first_warp=1)
@@ -181,13 +166,6 @@ def test_only_tiles_that_were_reached_are_compared():
         return checked.wrong_tiles
 
     assert [wrong_tiles(4, 4, 4), wrong_tiles(4, 1, 3), wrong_tiles(4, 0, 0)] == [4, 3, 0]
-
-
-def test_without_periods_loops_are_compared():
-    runs = (Run(False, 0, (100, 120), (0, 0)), Run(True, 0, (130, 150), (0, 0)))
-    assert overhead(runs, 2) == {"median": 15_000, "low": 15_000, "high": 15_000}
-    assert overhead(runs, 0) == {}
-    assert overhead(tuple(run for run in runs if run.traced), 2) == {}  # nothing to compare with
 
 
 def _base(**changes) -> CaptureRequest:
