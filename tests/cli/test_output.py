@@ -40,7 +40,7 @@ class TestJson:
         [
             ["run", PC, "-p", "tiles=16"],
             ["run", "ring.py:ring", "-p", "arrivals=1"],
-            pytest.param(["verify", PC], marks=pytest.mark.slow),
+            pytest.param(["verify", PC], marks=pytest.mark.long),
             pytest.param(["verify", "ring.py:ring"], marks=pytest.mark.slow),
             ["diff", "edited/h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"],
         ],

@@ -4,12 +4,17 @@ import re
 
 import pytest
 
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tests.support.paths import ROOT
 from tools import docs_output as tool
 
+#: Pages whose blocks take more than a second, and are of kinds that other pages have.
+LONG = {"docs/from-a-hang.md", "docs/diagnosis.md", "docs/ci.md", "docs/protocols.md"}
 
-@pytest.mark.parametrize("name", slow_but(["docs/commands.md", "docs/reading-ptx.md"], tool.PAGES))
+
+@pytest.mark.parametrize(
+    "name", long_but({*tool.PAGES} - LONG, slow_but(["docs/commands.md", "docs/reading-ptx.md"], tool.PAGES))
+)
 def test_every_block_is_what_is_printed_today(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert tool.page(text) == text, "run python tools/docs_output.py"

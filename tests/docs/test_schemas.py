@@ -39,7 +39,6 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("check", ["check", RING, "-p", "tiles=3", "--replay", "0.1"]),
     ("check-several", ["check", RING, "producer_consumer", "nowhere.py:ring"]),
     ("check-redundant", ["check", MORE, "--redundant"]),
-    ("check-redundant", ["check", "conv_epilogue", "--redundant"]),
     ("explain", ["explain", "race"]),
     ("explain-assumption", ["explain", "proxies"]),
     ("explain-list", ["explain"]),

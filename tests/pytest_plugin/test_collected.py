@@ -155,14 +155,8 @@ class TestKernels:
         for name in ("row_max.ptx", "row_max.json", "row_max.cu"):
             shutil.copy(KERNELS / name, folder)
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line", "kernels")
-        found.stdout.fnmatch_lines([f"{folder / 'row_max.cu'}:*: refuted: row_max: deadlock*"])
-
-    @pytest.mark.slow
-    def test_one_that_hangs_fails_at_its_line(self, pytester: pytest.Pytester) -> None:
-        for name in ("row_max.ptx", "row_max.json"):
-            shutil.copy(KERNELS / name, pytester.path / name)
-        found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "--tb=line")
-        assert "row_max.cu:49: refuted: row_max: deadlock: 3 of 3 agents wait indefinitely" in found.outlines
+        said = "49: refuted: row_max: deadlock: 3 of 3 agents wait indefinitely"
+        found.stdout.fnmatch_lines([f"{folder / 'row_max.cu'}:{said}*"])
 
     @pytest.mark.slow
     def test_one_that_hangs_in_its_last_cta_names_it(self, pytester: pytest.Pytester) -> None:

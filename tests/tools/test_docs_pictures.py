@@ -6,14 +6,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_but, slow_but
 from tools.docs_pictures import DIAGRAMS, FOLDER, PICTURES, drawn
 
 NAMES = [*PICTURES, *DIAGRAMS]
 
 
-@pytest.mark.sampled(3, 6)
-@pytest.mark.parametrize("name", slow_but([name for name in NAMES if "load-order" not in name], NAMES))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", long_but([name for name in NAMES if "load-order" not in name], slow_but(NAMES, NAMES)))
 def test_a_picture_is_what_is_drawn_now(name: str) -> None:
     kept = (FOLDER / name).read_bytes()
     assert kept == drawn(name)

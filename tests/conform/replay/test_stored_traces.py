@@ -33,7 +33,7 @@ REPLAYED = one_of_each(RECORDINGS, 40_000)
 
 
 @pytest.mark.sampled(20)
-@pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::3]))
+@pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::6]))
 def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
     result = case.conform()

@@ -49,6 +49,7 @@ def without_idle_memory(launch: Launch, kernel: KernelText) -> Launch:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("name", long_but(["producer_consumer", *SAMPLED], slow_but(NAMES[:1], NAMES)))
 def test_the_launch_file_is_the_same(tmp_path: Path, name: str) -> None:
     given = launch_of(find_twin(name), find(name).defaults, 2)

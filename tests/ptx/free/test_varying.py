@@ -86,7 +86,7 @@ def _values() -> dict[str, np.ndarray]:
     return {name: np.array([each[n] for each in INPUTS]) for n, name in enumerate(RANGES)}
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(12, 30)
 @pytest.mark.parametrize("seed", range(60))
 def test_a_run_covers_only_inputs_that_decide_as_it_does(seed: int) -> None:
     """And among these are all whose decisions are made by sums alone: here at least its own."""
