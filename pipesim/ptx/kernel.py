@@ -167,8 +167,9 @@ class EditableKernel:
 
     def prepared(self, lines: Mapping[int, str] | None = None) -> Kernel:
         """The kernel with these lines instead, by number, ready to run. Raises PtxError or LaunchFileError."""
-        if not lines:
-            return self._as_it_is
+        if not lines:  # code of its own, which may be watched before it runs
+            known = self._as_it_is.code.regions
+            return prepare(self._as_it_is.module, self._as_it_is.launch, known.graph, known.uses)
         text = self.text.split("\n")
         found = with_changed_lines(self._as_it_is, text, lines)
         if found is not None:
