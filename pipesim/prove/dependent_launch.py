@@ -153,16 +153,16 @@ def _others_load_after(events: tuple[LaunchEvent, ...], after: list[AfterWait], 
 
 
 def launch_refutations(program: Program) -> tuple[Refutation, ...]:
-    """The accesses that no wait precedes, each place once; ``usual`` where the launch says what earlier kernels do."""
-    events, found = program.coverage.dependent, dict[tuple[str, int], Refutation]()
+    """Each role's first access to a buffer that no wait precedes; ``usual`` where the launch says who else uses it."""
+    found: dict[tuple[object, ...], Refutation] = {}
     for n, why in early_accesses(event_order(program)):
-        agent = events[n].agent
-        if why >= 0 and (events[n].place, why) not in found and program.code[agent]:
-            pc = min(events[n].at, len(program.code[agent]) - 1)
+        event = program.coverage.dependent[n]
+        agent, key = event.agent, (program.agents[event.agent].role, event.kind, event.buffer or event.place, why)
+        if why >= 0 and key not in found and program.code[agent]:
+            pc = min(event.at, len(program.code[agent]) - 1)
             fault = Fault(FaultKind.BEFORE_GRID_WAIT, agent, pc, found=n, expected=why)
             declared = why in (_WRITTEN, _READ)
-            way = way_to(program, agent, pc)
-            found[events[n].place, why] = Refutation(Ending.FAULT, way, fault, usual=declared)
+            found[key] = Refutation(Ending.FAULT, way_to(program, agent, pc), fault, usual=declared)
     return tuple(found.values())
 
 

@@ -450,7 +450,10 @@ class Cluster:
 
     def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out: its results are not known."""
-        self.leave_open((step.instruction.position,), leaf)
+        if step.instruction.position in self.code.on_global:
+            self.leave_open((step.instruction.position,), leaf)
+        elif self.launch_events is not None and step.instruction.opcode == "griddepcontrol":
+            self.launch_events.unsure.add(step.instruction.position)
         self.notes.left_out.setdefault(step.instruction.position, leaf.what if leaf else "an unknown value")
         for register in step.results:
             warp.R[register] = self.code.unknown_value(leaf)

@@ -11,7 +11,7 @@ from hwkernels.device.compile import compile_ptx
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.kind import Basis
-from pipesim.model.coverage import LENIENT, Assumption, Strictness
+from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind, Strictness
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.finding import FaultKind, FaultReport, Verdict
 from pipesim.model.program_json import dumps, loads
@@ -122,6 +122,13 @@ def test_lanes_come_after_a_wait_of_others_where_they_meet_them(body: str, fault
     found = program_of(f" mov.u32 %r0, %tid.x;\n mov.u64 %rd1, 268435456;\n{LANE_0}{body}", 1)
     assert len(launch_refutations(found)) == faults
     assert sum(each.kind is Assumption.LANES for each in found.coverage.assumed) == assumed
+
+
+def test_of_a_wait_that_may_not_happen_nothing_is_said() -> None:
+    unknown = " mov.u64 %rd1, 268435456;\n ld.global.u32 %r9, [%rd1];\n setp.eq.u32 %p3, %r9, 0;\n"
+    found = program_of(f"{unknown} @%p3 griddepcontrol.wait;\n{STORE}", 1).coverage
+    assert found.dependent == ()
+    assert NotJudgedKind.DEPENDENT_LAUNCH in {each.kind for each in found.not_judged}
 
 
 def test_a_template_of_a_kernel_that_waits_asks_what_earlier_kernels_do(folder: Path) -> None:
