@@ -515,11 +515,13 @@ class SteppedCheck:
         talk = self._others.together
         scope = replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles)
         judged = talk.loops if talk.sizes and not talk.why_not else set()
+        sizes = " at the size of the launch file" if self._ranges and self._asked.target.kernel is not None else ""
         together = ON_GLOBAL if talk.sizes and not talk.not_judged else ()  # of as many CTAs as were looked at
         return replace(
             scope,
             together=tuple(talk.sizes),
             words=tuple(talk.words),
+            on_global=tuple(f"{each}{sizes}" for each in scope.on_global),
             assuming=(*(each for each in scope.assuming if each.what not in judged), *talk.assumed),
             not_judged=(*(each for each in scope.not_judged if each.kind not in together), *talk.not_judged),
         )

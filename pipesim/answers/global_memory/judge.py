@@ -25,6 +25,7 @@ from pipesim.answers.global_memory.spans import (
     met_by_others,
 )
 from pipesim.model.ops import Order
+from pipesim.ptx.emulate.addresses import MODULE_VARIABLES
 from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.opcodes import may_touch_global
@@ -35,6 +36,7 @@ from pipesim.ptx.launch.values import HANDED_OUT
 from pipesim.ptx.text.instruction import Float, Immediate, Instruction, Operand, TensorAddress, parts_of
 
 _MOST_KINDS = 24  #: of clusters that are followed
+_MOST_TIMES, _MOST_BESIDE = 8, 1 << 16  #: instructions of all of them: those of the first one, and as many more
 
 
 class AccessRole(Enum):
@@ -44,6 +46,7 @@ class AccessRole(Enum):
     STRONG_WRITE = 1  #: atomics and stores with an order: any number of them may meet, and strong reads
     READ = 2
     STRONG_READ = 3
+    EQUAL = 4  #: stores of one constant: as many as there are of one instruction may meet
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ INSIDE = "other warps access the same bytes, and what orders it is not followed"
 def judge(kernel: Kernel) -> GridMemory:
     """What CTAs of a kernel do to the same bytes of global memory."""
     first = read_global(on_global_memory(kernel))
-    every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=MOST_INSTRUCTIONS)
+    instructions = min(MOST_INSTRUCTIONS, _MOST_TIMES * first.instructions + _MOST_BESIDE)
+    every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=instructions)
     readings = [first, *every]
     cut = next((each.cut for each in readings if each.cut), "" if every.complete else "CTAs do too many things")
     if {name for each in readings for name in arrays_of(each.inputs)} - {HANDED_OUT}:
@@ -222,14 +226,19 @@ class _Judge:
         form = Form(0, access.terms)
         low, high = bounds(form)
         first, last = access.ranges[0][0], access.ranges[-1][1] - 1
-        found, end = self._image.memory_at(low + first), self._image.memory_at(high + last)
+        found, end = self._memory_at(low + first), self._memory_at(high + last)
         if found is None or found != end:
             values = self._kinds.values(kind, form, None)[1]
-            found = self._image.memory_at(int(values.min()) + first)
-            end = self._image.memory_at(int(values.max()) + last)
+            found, end = self._memory_at(int(values.min()) + first), self._memory_at(int(values.max()) + last)
         if found is None or found != end:
             return None
         return self._memories.setdefault(found[0], PointedMemory(found[1], found[0]))
+
+    def _memory_at(self, address: int) -> tuple[int, str] | None:
+        """The first address of a memory, and its name; None where there is none."""
+        if MODULE_VARIABLES <= address < PARAMETERS:
+            return MODULE_VARIABLES, "the module's variables"
+        return self._image.memory_at(address)
 
     def _static_memory(self, position: int) -> int | None:
         """The memory that an instruction accesses as far as its text says it; None if it does not."""
@@ -334,8 +343,12 @@ class _Judge:
 
         writes, strong = of(AccessRole.WRITE), of(AccessRole.STRONG_WRITE)
         found = met_by_each_other(writes) if writes else None
-        found = found or met_by_others(writes, of(AccessRole.STRONG_WRITE, AccessRole.READ, AccessRole.STRONG_READ))
-        return found or met_by_any(strong, of(AccessRole.READ))
+        found = found or met_by_others(writes, of(*set(AccessRole) - {AccessRole.WRITE}))
+        found = found or met_by_any(strong, of(AccessRole.READ))
+        for at in equal if found is None else ():
+            parts = ([each for each in accesses if (each[1].position == at) is mine] for mine in (True, False))
+            found = found or met_by_any(*(memory.spans(self._kinds, part) for part in parts))
+        return found
 
     def _who(
         self, memory: Memory, met: ContestedBytes, equal: Collection[int]
@@ -344,7 +357,8 @@ class _Judge:
         for one, low, high in self._accessing(memory, met.one, met.low, met.high):
             for other, begin, end in self._accessing(memory, met.other, low, high):
                 roles = {self._role(one[1], equal), self._role(other[1], equal)}
-                if self._role(one[1], equal) in _WRITES and not roles <= _STRONG:
+                alike = roles <= _STRONG or (roles == {AccessRole.EQUAL} and one[1].position == other[1].position)
+                if self._role(one[1], equal) in _WRITES and not alike:
                     return one, other, ContestedBytes(met.one, met.other, begin, end)
         raise TooManyError
 
@@ -363,7 +377,8 @@ class _Judge:
         strength = strength_of(self._body[access.position])
         strong = strength.volatile or strength.order is not Order.DEFAULT or access.kind.is_atomic
         if access.kind.writes:
-            return AccessRole.STRONG_WRITE if strong or access.position in equal else AccessRole.WRITE
+            plain = AccessRole.EQUAL if access.position in equal else AccessRole.WRITE
+            return AccessRole.STRONG_WRITE if strong else plain
         return AccessRole.STRONG_READ if strong else AccessRole.READ
 
     def _cta(self, cluster: int, kind: int, access: GlobalAccess) -> int:
@@ -373,7 +388,7 @@ class _Judge:
         return self._every.first_cta_of(cluster) + rank % x + gx * (rank // x % y + gy * (rank // (x * y)))
 
 
-_WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE)
+_WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE, AccessRole.EQUAL)
 _STRONG = {AccessRole.STRONG_WRITE, AccessRole.STRONG_READ}
 
 

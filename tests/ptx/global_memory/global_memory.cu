@@ -107,6 +107,12 @@ extern "C" __global__ void gathered(float* out, const int* where, const float* i
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   out[i] = in[where[i]];
 }
+// each CTA clears what all of them add to
+extern "C" __global__ void cleared_by_all(float* sum, const float* in) {
+  if (threadIdx.x < 4) sum[threadIdx.x] = 0.0f;
+  __syncthreads();
+  atomicAdd(sum + threadIdx.x % 4, in[blockIdx.x * blockDim.x + threadIdx.x]);
+}
 // each CTA raises a flag: all store the same
 extern "C" __global__ void raised(int* flag, float* out) {
   if (threadIdx.x == 0) flag[0] = 1;

@@ -11,6 +11,7 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
+from pipesim.model.coverage import LENIENT, Assumption, Strictness
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
@@ -70,6 +71,7 @@ WRONG = (
     ),
     Case("halo_in_place", 2, 600, wrong="global_race", at="left + in[i]", said="which CTA 1 reads at"),
     Case("summed_and_read", 3, wrong="global_race", at="atomicAdd", said="which CTA"),
+    Case("cleared_by_all", 2, wrong="global_race", at="sum[threadIdx.x] = 0", said="both write bytes 0 to"),
     Case("pitched", 1, 96, (5, 3), wrong="global_race", at="float(x)", said="both write"),
 )
 
@@ -79,12 +81,12 @@ def module() -> Module:
     return read_module(SOURCE.with_suffix(".ptx").read_text(), "global_memory.ptx")
 
 
-def checked(case: Case) -> CheckReport:
+def checked(case: Case, strict: Strictness = LENIENT) -> CheckReport:
     given: list[Content] = [Pointer()] * case.pointers
     given += [] if case.word is None else [Number("s32", case.word)]
     parameters = tuple(Parameter(f"p{n}", each) for n, each in enumerate(given))
     made = extract(module(), Launch(case.entry, (*case.grid, 1), (case.block, 1, 1), parameters=parameters))
-    return check(replace(target_of(made.program), kernel=made), {})
+    return check(replace(target_of(made.program), kernel=made).with_strictness(strict), {})
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.entry)
@@ -111,6 +113,15 @@ def test_where_data_decides_where_it_stores_is_not_judged() -> None:
     report = checked(Case("scattered", 3))
     assert report.verdict is Verdict.PROVED
     assert "1 store to global memory (global_memory.cu:103: data decides where)" in scope_parts(report)["not judged"]
+
+
+def test_that_pointers_lead_to_different_memory_is_an_assumption_with_a_switch() -> None:
+    strict = Strictness({Assumption.BUFFERS})
+    assert checked(Case("own_words", 2)).scope.kinds == (Assumption.BUFFERS,)
+    assert [checked(each, strict).verdict for each in RIGHT if each.entry in ("own_words", "in_place")] == [
+        Verdict.UNKNOWN,
+        Verdict.PROVED,
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 5, 8, 619])
