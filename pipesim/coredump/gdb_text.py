@@ -11,12 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pipesim.bounds import MAX_AGENTS
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, Dim, DumpCta, DumpDevice, DumpGrid, DumpLane, DumpWarp, open_dump
 from pipesim.coredump.elf import DUMP
-from pipesim.coredump.sass.word import RZ, SIZE, URZ, Word
+from pipesim.coredump.sass.word import RZ, SIZE, Word
 from pipesim.errors import CoreDumpError
 from pipesim.inputs import InputKind
 
@@ -35,7 +36,7 @@ _WARP = re.compile(rf"^\*?\s*\d+\s+{_PC}\s+{_PC}\s+{_PC}\s+(\d{{1,6}})\s+{_DIM}\
 _LANE = re.compile(rf"^\*?\s*\d+\s+(active|divergent)\s+{_PC}\s+{_DIM}")
 _CODE = re.compile(rf"^(?:=>)?\s*{_PC}\s+<(\w+)\+(\d{{1,8}})>:\s+(.*)$")
 _DATA = re.compile(rf"^{_PC}(?:\s+<[^>]*>)?:((?:\s+0x(?:[0-9a-f]{{8}}|[0-9a-f]{{16}}))+)\s*$")
-_REGISTER = re.compile(r"^(R|P|UR)(\d{1,3})\s+0x([0-9a-f]{1,8})\b")
+_REGISTER = re.compile(r"^(R|UR)(\d{1,3})\s+0x([0-9a-f]{1,8})\b")
 #: By how a mnemonic begins: the opcode of the form that is written for it.
 _OPCODES = {
     "SYNCS.PHASECHK": 0x5A7, "BAR.SYNC": 0xB1D, "BRA": 0x947, "EXIT": 0x94D, "WARPSYNC": 0x948, "BSYNC": 0x941,
@@ -163,20 +164,21 @@ class GdbDump(CoreDump):
         """The line of the source that the text has beside a program counter."""
         return self._lines.get(address, "")
 
-    def _register(self, warp: DumpWarp, lane: DumpLane, kind: str) -> tuple[int, ...]:
+    def _register(self, warp: DumpWarp, lane: DumpLane, kind: str) -> tuple[Any, ...]:
+        """Registers of a thread that was in focus, None for one that is not in the text."""
         values = self._of_thread.get((*list(self._pcs)[warp.section], lane.thread), {})
         known = [n for name, n in values if name == kind]
-        return tuple(values.get((kind, n), 0) for n in range(max(known, default=-1) + 1))
+        return tuple(values.get((kind, n)) for n in range(max(known, default=-1) + 1))
 
-    def registers(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
-        """Those of a thread that was in focus."""
+    def registers(self, warp: DumpWarp, lane: DumpLane) -> tuple[Any, ...]:
+        """Those of a lane from R0 on."""
         return self._register(warp, lane, "R")
 
-    def predicates(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
-        """The same of predicates."""
-        return self._register(warp, lane, "P")
+    def predicates(self, _warp: DumpWarp, _lane: DumpLane) -> tuple[int, ...]:
+        """None: nothing that waits depends on them."""
+        return ()
 
-    def uniform_registers(self, warp: DumpWarp) -> tuple[int, ...]:
+    def uniform_registers(self, warp: DumpWarp) -> tuple[Any, ...]:
         """Those of the warp, of which a thread was in focus."""
         return next((found for lane in warp.lanes if (found := self._register(warp, lane, "UR"))), ())
 
@@ -198,7 +200,7 @@ def _word(text: str, at: int) -> Word:
     numbers = [int(each, 16) for each in re.findall(r"(?<=[ ,])0x([0-9a-f]{1,16})", rest)]
     bracket = re.search(r"\[([^\[\]]*)\][^\[\]]*$", rest)
     inside = re.findall(r"\b(U?R)(\d{1,3}|Z)|\+(-?)0x([0-9a-f]{1,6})", bracket[1]) if bracket else []
-    register = {kind: int(n) if n.isdigit() else RZ if kind == "R" else URZ for kind, n, _, _ in inside if kind}
+    register = {kind: int(n) if n.isdigit() else RZ for kind, n, _, _ in inside if kind and (kind, n) != ("UR", "Z")}
     low |= (register.get("R", RZ) & 0xFF) << 24
     match opcode:
         case 0x947:
@@ -211,7 +213,7 @@ def _word(text: str, at: int) -> Word:
             value = re.search(r"\],?R(\d{1,3})", rest)
             offset = next((-int(n, 16) if minus else int(n, 16) for _, _, minus, n in inside if n), 0)
             low |= (int(value[1]) if value else RZ) << 32 | (offset & 0xFFFFFF) << 40
-            high |= 1 << 27 | register.get("UR", URZ) | (1 << 26 if "desc" in rest else 0)
+            high |= 1 << 27 | register["UR"] if "UR" in register else 0
             high |= 0 if opcode == 0x5A7 else 4 << 9
             written = re.match(r"[\w.]+\s+(?:P\w,)?R(\d{1,3})", rest)
             low |= (int(written[1]) if written else RZ) << 16
