@@ -25,6 +25,7 @@ from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.work.path import Paths
 from pipesim.ptx.work.timed_program import with_work
 
+MOST_TOGETHER = 1 << 17  #: instructions that are followed of CTAs together
 _CLOCKS = frozenset(
     map(Special, ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"))
 )
@@ -97,7 +98,7 @@ class Extraction:
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
         launch = replace(self.kernel.launch.with_setting("together", ctas), turns=turns, resident=resident)
         kernel = replace(self._with_words, launch=launch)
-        return emit(kernel, emulate(kernel))
+        return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
     @cached_property
     def _with_words(self) -> Kernel:

@@ -6,13 +6,13 @@ The kernels are those of ``tests/ptx/flags/flags.cu``: of each pattern variant 0
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 
 import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
-from pipesim.answers.views.check import CheckReport
 from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
@@ -77,10 +77,15 @@ def text() -> str:
     return (FOLDER / "flags.ptx").read_text()
 
 
-def target(name: str, grid: tuple[int, int, int] = (132, 1, 1)) -> Target:
-    given = tuple(Parameter(each, Pointer()) for each in ("flags", "x", "y"))
-    read = extract(read_module(text(), "flags.ptx", name), Launch(name, grid, (64, 1, 1), parameters=given))
-    return Target(name, None, read.program, {}, "", kernel=read)
+def read(name: str, whole: str, grid: int = 132, names: Sequence[str] = ("flags", "x", "y")) -> Target:
+    given = tuple(Parameter(each, Pointer()) for each in names)
+    module = read_module(whole, "flags.ptx", name)
+    made = extract(module, Launch(name, (grid, 1, 1), (64, 1, 1), parameters=given))
+    return Target(name, None, made.program, {}, "", kernel=made)
+
+
+def target(name: str, grid: int = 132) -> Target:
+    return read(name, text(), grid)
 
 
 def shown(name: str) -> set[tuple[FaultKind | Ending, str]]:
@@ -132,18 +137,6 @@ def test_a_refutation_says_how_it_is_seen_again() -> None:
     assert "flags[0]" in str(found.refutations[0].finding)
 
 
-def changed(old: str, new: str, name: str) -> CheckReport:
-    """The report on a kernel with other instructions."""
-    whole = text()
-    begin = whole.index(f".entry {name}(")
-    end = whole.index(".visible .entry", begin)
-    assert old in whole[begin:end]
-    whole = whole[:begin] + whole[begin:end].replace(old, new) + whole[end:]
-    given = tuple(Parameter(each, Pointer()) for each in ("flags", "x", "y"))
-    read = extract(read_module(whole, "flags.ptx", name), Launch(name, (132, 1, 1), (64, 1, 1), parameters=given))
-    return check(Target(name, None, read.program, {}, "", kernel=read), {}, quick=True)
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "why"),
     [
@@ -158,7 +151,10 @@ def changed(old: str, new: str, name: str) -> CheckReport:
     ],
 )
 def test_what_is_not_understood_is_not_judged(name: str, old: str, new: str, why: str) -> None:
-    found = changed(old, new, name)
+    begin = text().index(f".entry {name}(")
+    before, mine = text()[:begin], text()[begin:]
+    assert old in mine
+    found = check(read(name, before + mine.replace(old, new, 1)), {}, quick=True)
     assert found.verdict is Verdict.PROVED
     ((said,),) = [each.names for each in found.scope.not_judged if each.kind is NotJudgedKind.WORDS]
     assert why in said
@@ -168,31 +164,25 @@ def test_what_is_not_understood_is_not_judged(name: str, old: str, new: str, why
 @pytest.mark.slow
 def test_grid_sync_of_cooperative_groups_is_a_barrier_of_the_grid() -> None:
     whole = (FOLDER / "grid_sync.ptx").read_text()
-    given = tuple(Parameter(each, Pointer()) for each in ("x", "y"))
-
-    def report(text: str) -> CheckReport:
-        launch = Launch("grid_sync", (132, 1, 1), (64, 1, 1), parameters=given)
-        read = extract(read_module(text, "grid_sync.ptx"), launch)
-        return check(Target("grid_sync", None, read.program, {}, "", kernel=read), {}, quick=True)
-
-    right = report(whole)
+    right = check(read("grid_sync", whole, names=("x", "y")), {}, quick=True)
     assert (right.verdict, right.scope.words) == (Verdict.PROVED, ("workspace[1]",))
     assert any(each.kind is Assumption.RESIDENCY for each in right.scope.assuming)
-    assert report(whole.replace("atom.add.release.gpu", "atom.add.relaxed.gpu")).verdict is Verdict.REFUTED
+    wrong = read("grid_sync", whole.replace("atom.add.release.gpu", "atom.add.relaxed.gpu"), names=("x", "y"))
+    assert check(wrong, {}, quick=True).verdict is Verdict.REFUTED
 
 
 @pytest.mark.slow
 def test_ctas_that_wait_for_later_ones_have_to_fit_on_the_device() -> None:
     """64 threads: 32 CTAs on each of 132 SMs."""
-    fits = check(target("counter_barrier_0", (4_224, 1, 1)), {}, quick=True)
+    fits = check(target("counter_barrier_0", 4_224), {}, quick=True)
     assert fits.verdict is Verdict.PROVED
     said = [each.what for each in fits.scope.assuming if each.kind is Assumption.RESIDENCY]
     assert said == ["4,224 CTAs at a time on 132 SMs, and the grid has 4,224"]
-    more = check(target("counter_barrier_0", (4_225, 1, 1)), {}, quick=True)
+    more = check(target("counter_barrier_0", 4_225), {}, quick=True)
     assert more.verdict is Verdict.REFUTED
     assert more.scope.policies == {"together": (4,), "resident": (3,)}
     assert "room on the device" in str(more.refutations[0].finding)
-    assert check(target("fix_up_0", (100_000, 1, 1)), {}, quick=True).verdict is Verdict.PROVED  # each wait ends
+    assert check(target("fix_up_0", 100_000), {}, quick=True).verdict is Verdict.PROVED  # each wait ends
     strict = check(target("counter_barrier_0").with_strictness(Strictness({Assumption.RESIDENCY})), {}, quick=True)
     assert [each.names for each in strict.scope.not_judged if each.kind is NotJudgedKind.WORDS] == [
         ("they have to be on the device at the same time",)

@@ -7,7 +7,7 @@ of barriers, and nothing of how the words are used (PTX ISA, "Memory Consistency
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.model.coverage import LENIENT
@@ -19,6 +19,7 @@ from pipesim.ptx.text.read import read_module
 
 Clock = tuple[int, ...]
 WORDS, CELLS = 3, 4
+_T = TypeVar("_T")
 MOST_STATES = 60_000
 
 
@@ -146,62 +147,38 @@ def _change(rng: random.Random, made: Threads) -> None:
             mine[at - 1], mine[at] = mine[at], mine[at - 1]
 
 
+_HEAD = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry talk(.param .u64 words, .param .u64 x)
+{ .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [words]; ld.param.u64 %rd2, [x]; mov.u32 %r1, %ctaid.x;
+"""
+_PTX = {
+    "store": "st.{how}.global.u32 [%rd1+{at}], {value};",
+    "add": "red.{how}.global.add.u32 [%rd1+{at}], {value};",
+    "wait": "{n}: ld.{how}.global.u32 %r2, [%rd1+{at}]; setp.lt.u32 %p2, %r2, {value}; @%p2 bra {n};",
+    "take": "{n}: atom.{how}.global.cas.b32 %r2, [%rd1+{at}], 0, 1; setp.ne.u32 %p2, %r2, 0; @%p2 bra {n};",
+    "count": "atom.{how}.global.add.u32 %r2, [%rd1+{at}], 1; setp.ne.u32 %p2, %r2, {value}; @%p2 bra {n}_end;",
+    "fence": "fence.acq_rel.gpu;",
+    "write": "st.global.f32 [%rd2+{at}], 0f00000000;",
+    "read": "ld.global.u32 %r3, [%rd2+{at}];",
+}
+
+
 def ptx_of(threads: Threads) -> tuple[str, Launch]:
-    """The kernel, and its launch."""
-    lines = [
-        ".version 8.6", ".target sm_90a", ".address_size 64", ".visible .entry talk(.param .u64 words, .param .u64 x)",
-        "{ .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;", "ld.param.u64 %rd1, [words];",
-        "ld.param.u64 %rd2, [x];", "mov.u32 %r1, %ctaid.x;",
-    ]  # fmt: skip
+    """The kernel, and its launch. What an atomic may leave out is the rest of its thread."""
+    text = _HEAD
     for me in range(len(threads)):
-        lines += [f"setp.eq.u32 %p1, %r1, {me};", f"@%p1 bra CTA{me};"]
+        text += f"setp.eq.u32 %p1, %r1, {me}; @%p1 bra CTA{me};\n"
     for me, mine in enumerate(threads):
-        lines.append(f"CTA{me}:")
-        ends: dict[int, str] = {}
-        for n, step in enumerate(mine):
-            lines += [f"{ends[n]}:"] if n in ends else []
-            lines += _ptx_of(step, f"L{me}_{n}", ends, n)
-        lines += [f"{label}:" for at, label in ends.items() if at >= len(mine)] + ["ret;"]
+        text += f"CTA{me}:\n"
+        for n, (what, at, value, how, _) in enumerate(mine):
+            scoped = "relaxed.cta" if how == "cta" else f"{how}.gpu"
+            text += _PTX[what].format(n=f"L{me}_{n}", at=4 * at, value=value, how=scoped) + "\n"
+        text += "".join(f"L{me}_{n}_end:\n" for n, step in enumerate(mine) if step.what == "count") + "ret;\n"
     given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
-    return "\n".join([*lines, "}\n"]), Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
-
-
-def _ptx_of(step: Step, label: str, ends: dict[int, str], n: int) -> list[str]:
-    at = f"[%rd1+{4 * step.at}]"
-    how = "relaxed.cta" if step.how == "cta" else f"{step.how}.gpu"
-    match step.what:
-        case "store":
-            return [f"st.{how}.global.u32 {at}, {step.value};"]
-        case "add":
-            return [f"red.{how}.global.add.u32 {at}, {step.value};"]
-        case "wait":
-            return [f"{label}:", f"ld.{how}.global.u32 %r2, {at};", f"setp.lt.u32 %p2, %r2, {step.value};",
-                    f"@%p2 bra {label};"]  # fmt: skip
-        case "take":
-            return [f"{label}:", f"atom.{how}.global.cas.b32 %r2, {at}, 0, 1;", "setp.ne.u32 %p2, %r2, 0;",
-                    f"@%p2 bra {label};"]  # fmt: skip
-        case "count":
-            ends[n + 1 + step.skip] = f"{label}_end"
-            return [f"atom.{how}.global.add.u32 %r2, {at}, 1;", f"setp.ne.u32 %p2, %r2, {step.value};",
-                    f"@%p2 bra {label}_end;"]  # fmt: skip
-        case "fence":
-            return ["fence.acq_rel.gpu;"]
-        case "write":
-            return [f"st.global.f32 [%rd2+{4 * step.at}], 0f00000000;"]
-        case _:
-            return [f"ld.global.u32 %r3, [%rd2+{4 * step.at}];"]
-
-
-def said_of(threads: Threads) -> set[str] | None:
-    """What the verdict on the kernel is: nothing is wrong, a ``race``, a ``deadlock``, or None if it is not known."""
-    text, launch = ptx_of(threads)
-    known, found = Together(), set[str]()
-    for _, made in programs_together(extract(read_module(text, "talk.ptx"), launch), known, LENIENT):
-        shown = prove(made.program)
-        if shown.verdict is Verdict.UNKNOWN:
-            return None
-        found |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
-    return found if found or (known.sizes and not known.why_not and not known.open_data) else None
+    return text + "}\n", Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
 
 
 _RACES = {FaultKind.RACE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE}
@@ -210,12 +187,17 @@ _RACES = {FaultKind.RACE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE}
 def judged(seed: int) -> str:
     """``decided``, ``not decided``, or what the verdict on a random kernel contradicts."""
     threads = random_threads(seed)
-    true, said = explore(threads), said_of(threads)
-    if true is None or said is None:
+    text, launch = ptx_of(threads)
+    known, said, true = Together(), set[str](), explore(threads)
+    for _, made in programs_together(extract(read_module(text, "talk.ptx"), launch), known, LENIENT):
+        shown = prove(made.program)
+        if shown.verdict is Verdict.UNKNOWN:
+            return "not decided"
+        said |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
+    if true is None or not (said or (known.sizes and not known.not_judged)):
         return "not decided"
-    if said <= true and bool(said) == bool(true):
-        return "decided"
-    return f"seed {seed}: said {sorted(said)}, and schedules have {sorted(true)}"
+    right = said <= true and bool(said) == bool(true)
+    return "decided" if right else f"seed {seed}: said {sorted(said)}, and schedules have {sorted(true)}"
 
 
 class _State(NamedTuple):
@@ -255,7 +237,9 @@ def _move(threads: Threads, state: _State, me: int) -> tuple[_State | None, bool
     pc = state.pcs[me]
     if pc >= len(threads[me]):
         return None, False
-    step, value, told = threads[me][pc], state.values[step_at(threads[me][pc])], state.told[step_at(threads[me][pc])]
+    step = threads[me][pc]
+    at = step.at if step.what not in ("write", "read", "fence") else 0
+    value, told = state.values[at], state.told[at]
     if (step.what == "wait" and value < step.value) or (step.what == "take" and value):
         return None, False
     known = _put(state.known[me], me, pc + 1)
@@ -282,19 +266,12 @@ def _move(threads: Threads, state: _State, me: int) -> tuple[_State | None, bool
         races = any(last > known[u] for each in others for u, last in enumerate(each) if u != me)
         cells[step.at] = (_put(wrote, me, pc + 1), read) if step.what == "write" else (wrote, _put(read, me, pc + 1))
     pcs = _put(state.pcs, me, next_)
-    clocks = (tuple(known if u == me else each for u, each in enumerate(state.known)),
-              tuple(fenced if u == me else each for u, each in enumerate(state.fenced)),
-              tuple(seen if u == me else each for u, each in enumerate(state.seen)))  # fmt: skip
+    clocks = _put(state.known, me, known), _put(state.fenced, me, fenced), _put(state.seen, me, seen)
     return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells)), races
 
 
-def step_at(step: Step) -> int:
-    """The word of an operation; of one on data any."""
-    return step.at if step.what not in ("write", "read", "fence") else 0
-
-
-def _put(clock: Clock, at: int, value: int) -> Clock:
-    return (*clock[:at], value, *clock[at + 1 :])
+def _put(row: tuple[_T, ...], at: int, value: _T) -> tuple[_T, ...]:
+    return (*row[:at], value, *row[at + 1 :])
 
 
 def _join(one: Clock, other: Clock) -> Clock:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from pipesim.answers.every_cta.word_order import faithful
+from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check as prove
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.emit.word_barriers import WordsOfRun
-from pipesim.ptx.extract import Extraction
+from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.residency import ctas_that_fit
@@ -27,7 +28,6 @@ from pipesim.ptx.launch.values import TURNS
 
 _MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics are looked at
 _MOST_TURNS = 18  #: digits of a setting
-_MOST_INSTRUCTIONS = 1 << 18  #: that are followed of all of them, in all orders
 
 
 @dataclass
@@ -68,19 +68,26 @@ def programs_together(
 
     ``known``: gets what is known when all of them are proved.
     """
-    launch = kernel.kernel.launch
-    if prod(launch.cluster) > 1:
-        known.why_not = "clusters of several CTAs"
-        return
-    if 2 * kernel.instructions > _MOST_INSTRUCTIONS:
-        known.why_not = "the CTAs are too long to be followed together"
-        return
-    waits = waiting_loops(kernel.kernel.function, kernel.kernel.code.regions.graph, ())
+    code, launch = kernel.kernel.code, kernel.kernel.launch
+    waits = waiting_loops(kernel.kernel.function, code.regions.graph, ())
+    answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
     if not waits and any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
         return  # which tiles a counter hands out is looked at for one CTA
-    if not launch.sizes_together:
-        known.why_not = "a grid with several long axes"
-    for size in launch.sizes_together:
+    if prod(launch.cluster) > 1 or not launch.sizes_together or 2 * kernel.instructions > MOST_TOGETHER:
+        if waits or any(each.position in code.valued for each in answers):
+            several = "clusters of several CTAs" if prod(launch.cluster) > 1 else "a grid with several long axes"
+            known.why_not = "they are too long" if launch.sizes_together and prod(launch.cluster) == 1 else several
+        return
+    try:
+        yield from _of_every_size(kernel, known, strictness)
+    except PtxError:
+        known.why_not = "their control flow is too large to be followed"
+
+
+def _of_every_size(
+    kernel: Extraction, known: Together, strictness: Strictness
+) -> Iterator[tuple[dict[str, int], Extraction]]:
+    for size in kernel.kernel.launch.sizes_together:
         left_out = False
         for made in _orders(kernel, size, _MOST_ORDERS.get(size, 1)):
             if made is None:
@@ -141,7 +148,7 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
     seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
     runs = spent = 0
     while open_:
-        if runs == most or spent > _MOST_INSTRUCTIONS:
+        if runs == most or spent > MOST_TOGETHER:
             yield None
             return
         turns = open_.popleft()
