@@ -88,7 +88,9 @@ class Slips:
         pairs = list(zip(reading.program.barriers, reading.offsets, strict=True))
         focus = {offset for barrier, offset in pairs if barrier.name in self._groups}
         stages = {offset: (barrier.name, barrier.stage) for barrier, offset in pairs}
-        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus, stages))
+        hang = refuted.deadlock
+        lacks = hang is not None and any(each.arrivals_missing > 0 for each in hang.blocked)
+        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus, stages, lacks))
 
     def ranked(self) -> list[Slip]:
         """All of them, the likeliest first; a line is changed to one text once."""

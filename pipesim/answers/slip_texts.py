@@ -45,7 +45,8 @@ def on_mbarrier(each: Instruction) -> bool:
 @dataclass(frozen=True)
 class SlipContext:
     """A kernel with the text of its file; ``on``: by position the offsets of the mbarriers that an instruction was on;
-    ``focus``: those at which the finding shows; ``stages``: of each its group and its stage there.
+    ``focus``: those at which the finding shows; ``stages``: of each its group and its stage there; ``lacks``: whether
+    arrivals are missing.
     """
 
     kernel: Kernel
@@ -53,6 +54,7 @@ class SlipContext:
     on: Mapping[int, Set[int]]
     focus: Set[int]
     stages: Mapping[int, tuple[str, int]]
+    lacks: bool
 
 
 class _Line:
@@ -84,7 +86,7 @@ class LineTexts:
         kernel = context.kernel
         self._body, self._kept, self._uses = kernel.function.body, sorted(kernel.code.kept), kernel.code.regions.uses
         self._text, self._on, self._focus = context.text, context.on, context.focus
-        self._stages = context.stages
+        self._stages, self._lacks = context.stages, context.lacks
         stages = Counter(group for group, _ in context.stages.values())
         self._lengths = frozenset(n for n in stages.values() if n > 1)  #: of the rings of barriers
         self._writers: defaultdict[str, list[int]] = defaultdict(list)
@@ -228,7 +230,8 @@ class LineTexts:
                 yield from ((0.2 + 0.1 * n, value - 1 - n) for n in range(value))
             case "bar" | "barrier" | "mbarrier" | "and":
                 lanes = _LANES if each.opcode == "and" else ()
-                yield from ((0.2 if value in _LANES else 0.6, n) for n in lanes)
+                more = self._lacks and value in _LANES  # threads arrive with the smaller one
+                yield from ((-0.2 if more and n < value else 0.2 if value in _LANES else 0.6, n) for n in lanes)
                 yield from ((0.6, n) for n in alike)
                 yield from ((1.2, n) for n in (*near, 2 * value, value // 2, value + 32, value - 32) if n >= 0)
             case _ if abs(value) < _SMALL:
