@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy
-from pipesim.answers.views.autopsy import DumpedCtas
+from pipesim.answers.views.autopsy import AutopsyReport, DumpedCtas
 from pipesim.model.finding import BlockedAgent, Deadlock, Supplier
 
 DUMPS = Path(__file__).parents[1] / "hang" / "dumps"
@@ -28,10 +29,15 @@ NOT_IN_THE_CODE = ("flag_not_set", "lock_kept", "triton_lock_kept", "two_locks",
 NEVER_ARRIVES = ("remote_arrive_missing",)
 
 
+@cache
+def report_of(name: str) -> AutopsyReport:
+    return autopsy(DUMPS / name)
+
+
 def group_of(name: str) -> tuple[dict[str, Any], DumpedCtas]:
     """What is expected of a dump, and the CTAs that hang of its first launch that does."""
     kind = re.sub(r"(_bare|_light)?\.h\d+\.elf\.xz", "", name)
-    launches = autopsy(DUMPS / name).launches
+    launches = report_of(name).launches
     expected = EXPECTED[kind]
     kernel = expected["waits"][0].get("kernel", "")  # of two that hang
     some = (each for launch in launches if kernel in launch.kernel for each in launch.groups)

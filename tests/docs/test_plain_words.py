@@ -9,7 +9,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -81,14 +81,20 @@ def broken(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=1)
+def nodes(source: str) -> list[ast.AST]:
+    """Those of a module."""
+    return list(ast.walk(ast.parse(source)))
+
+
 def strings(source: str) -> Iterator[tuple[int, str]]:
     """Every string of a module with a space in it, docstrings left out: line and text, ``{}`` for what is filled in."""
-    tree = ast.parse(source)
-    silent = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    silent |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
+    silent: set[int] = set()  # a node comes before those in it
+    for node in nodes(source):
+        if isinstance(node, ast.Expr):
+            silent.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            silent.update(map(id, node.values))
         if isinstance(node, ast.JoinedStr):
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
@@ -101,7 +107,7 @@ def strings(source: str) -> Iterator[tuple[int, str]]:
 
 def explanations(source: str) -> Iterator[tuple[int, str]]:
     """The docstrings of a module, without code, and its comments, each run of lines as one: line and text."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield getattr(node, "lineno", 1), _without_code(ast.get_docstring(node) or "")
     run: list[str] = []

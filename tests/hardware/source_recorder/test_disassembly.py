@@ -73,7 +73,7 @@ def test_so_they_are_with_the_encodings_of_format_2(encoding, tmp_path):
     assert holds(found), found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_records_that_are_stored_at_once_are_in_order_too(tmp_path):
     found = letters(compile_cubin(SOURCE, RING | {"PIPESIM_MEMORY": 1, "PIPESIM_EAGER": 1}).cubin, tmp_path)
     assert holds(found, behind_branches=True), found
@@ -134,7 +134,7 @@ def after_products(path, build, folder):
     return found.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_branch_is_behind_the_record_of_an_arrive(tmp_path):
     gemm = source_file("gemm_sm90.cu")
     assert after_products(gemm, GEMM, tmp_path) == "RSA"
