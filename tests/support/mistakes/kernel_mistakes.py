@@ -302,7 +302,7 @@ _KERNELS = [
     ),
     _in(
         small.hand_over, "written_unsynced", "RACE", {WRITTEN: "pass"},
-        "writer executes bar_sync at named barrier 1 (64 threads) after the bar_sync",
+        "writer executes bar_sync at named barrier 1 (64 threads) after the write to tile",
     ),
     _in(
         right_ring, "expects_not_at_the_end", "DEADLOCK", {EXPECT: f"if i + 1 < tiles: {EXPECT}"},
