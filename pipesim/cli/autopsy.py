@@ -33,6 +33,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--pid", type=int, metavar="N", help="of this process instead, by cuda-gdb, which lets it run on afterwards"
     )
     parser.add_argument(
+        "--cubin", type=Path, metavar="FILE", help="beside a text of cuda-gdb: the kernel's machine code"
+    )
+    parser.add_argument(
         "--check", action="store_true",
         help="check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
         "there if the kernel was compiled with -lineinfo",
@@ -70,7 +73,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             with progress(f"cuda-gdb attaches to process {options.pid}"):
                 dump_by_debugger(options.pid, core)
         with progress(f"reading {core}"):
-            dump = open_dump_or_text(core)
+            dump = open_dump_or_text(core, options.cubin)
             name = f"process {options.pid}" if options.core is None else str(core)
             report = autopsy_of(dump, "" if options.anonymous else name, anonymous=options.anonymous)
     if options.check or options.ptx is not None or options.save_launch is not None:

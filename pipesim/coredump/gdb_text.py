@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipesim.bounds import MAX_AGENTS
-from pipesim.coredump.cubin import MachineCode
+from pipesim.coredump.cubin import Cubin, MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, Dim, DumpCta, DumpDevice, DumpGrid, DumpLane, DumpWarp, open_dump
 from pipesim.coredump.elf import DUMP
 from pipesim.coredump.sass.word import RZ, SIZE, Word
@@ -23,6 +24,7 @@ from pipesim.inputs import InputKind
 
 _BINARY = (b"\x7fELF", b"\x1f\x8b", b"\xfd7zXZ")
 _TEXT = InputKind("text of cuda-gdb", 1 << 24, CoreDumpError, "give what cuda-gdb printed")
+_CUBIN = InputKind("cubin", 1 << 28, CoreDumpError, "give the machine code of the kernel: cuobjdump -xelf all PROGRAM")
 _MOST_THREADS, _MOST_CODE, _MOST_SHARED = 1024, 1 << 20, 1 << 18
 _DIM = r"\((\d{1,9}),(\d{1,9}),(\d{1,9})\)"
 _PC = r"0x([0-9a-f]{1,16})"
@@ -34,6 +36,7 @@ _LAUNCHED = re.compile(rf"(\w+)(?:\([^<]*\))?<<<{_DIM},{_DIM}>>>")
 _THREADS = re.compile(rf"^\*?\s*{_DIM}\s+{_DIM}\s+{_DIM}\s+{_DIM}\s+\d+\s+{_PC}\s+(?:(\S+)\s+)?(\d+)\s*$")
 _WARP = re.compile(rf"^\*?\s*\d+\s+{_PC}\s+{_PC}\s+{_PC}\s+(\d{{1,6}})\s+{_DIM}\s+{_DIM}")
 _LANE = re.compile(rf"^\*?\s*\d+\s+(active|divergent)\s+{_PC}\s+{_DIM}")
+_PLACE = re.compile(rf"{_PC}\s+<(\w{{2,}})(?:\([^>]*\))?\+(\d{{1,8}})>")
 _CODE = re.compile(rf"^(?:=>)?\s*{_PC}\s+<(\w+)\+(\d{{1,8}})>:\s+(.*)$")
 _DATA = re.compile(rf"^{_PC}(?:\s+<[^>]*>)?:((?:\s+0x(?:[0-9a-f]{{8}}|[0-9a-f]{{16}}))+)\s*$")
 _REGISTER = re.compile(r"^(R|UR)(\d{1,3})\s+0x([0-9a-f]{1,8})\b")
@@ -51,9 +54,9 @@ _SHAPE: tuple[Dim, Dim, str] = (1, 1, 1), (_MOST_THREADS, 1, 1), ""  #: of a ker
 
 
 class GdbDump(CoreDump):
-    """What a text says, with the properties of a dump."""
+    """What a text says, with the properties of a dump; ``cubin``: the machine code of its kernel."""
 
-    def __init__(self, text: str, place: str) -> None:
+    def __init__(self, text: str, place: str, cubin: bytes = b"") -> None:
         self._devices: dict[int, DumpDevice] = {}
         self._kernels: dict[int, tuple[int, int, Dim, Dim, str]] = {}
         self._pcs: defaultdict[tuple[int, Dim], dict[Dim, int]] = defaultdict(dict)
@@ -68,13 +71,14 @@ class GdbDump(CoreDump):
         self._kernel, self.shows_all = 0, False
         for line in text.splitlines():
             self._read(line.rstrip())
+        self._base |= {found[2]: int(found[1], 16) - int(found[3]) for found in _PLACE.finditer(text)}
         if not self._pcs:
             more = "paste `info cuda kernels`, `info cuda threads`, and of each warp `x/8i $pc-64` and `info registers`"
             raise CoreDumpError("no thread of a GPU is in this text", place=place, correction=more)
         self.notes = () if self._code else ("it has no instructions: paste `x/8i $pc-64` of each warp as well",)
         self.notes += () if self.shows_all else ("it may lack CTAs: paste `info cuda threads`, which has all of them",)
         self.devices = tuple(self._devices.values()) or (DumpDevice(0, 9, 0, 0),)
-        self.functions = tuple(self._functions())
+        self.functions = tuple(self._functions(Cubin(cubin) if cubin else None))
         self.grids = tuple(self._grid(number) for number in dict.fromkeys(number for number, _ in self._pcs))
         self.ctas = tuple(self._cta(n, *each) for n, each in enumerate(list(self._pcs)[:MAX_AGENTS]))
 
@@ -111,7 +115,6 @@ class GdbDump(CoreDump):
             thread = int(found[3]), int(found[4]), int(found[5])
             self._put(self._focus[:2], thread, thread, int(found[2], 16))
         elif found := _CODE.match(line):
-            self._base[found[2]] = int(found[1], 16) - int(found[3])
             self._code.setdefault(found[2], {})[int(found[3])] = found[4]
         elif found := _DATA.match(line):
             at, data = int(found[1], 16), b"".join(_bytes_of(each) for each in found[2].split())
@@ -127,8 +130,13 @@ class GdbDump(CoreDump):
             if width and height and n >= 0:
                 self._pcs[cta][n % width, n // width % height, n // (width * height)] = pc
 
-    def _functions(self) -> list[MachineCode]:
+    def _functions(self, cubin: Cubin | None) -> list[MachineCode]:
         made = []
+        for each in cubin.functions if cubin is not None else ():
+            base = next((at for name, at in self._base.items() if name in each.name), 0)
+            made += [replace(each, address=base)] if base else []
+        if made:
+            return made
         for number, (name, lines) in enumerate(self._code.items()):
             end = min(max(lines), _MOST_CODE) + SIZE
             words = [
@@ -220,10 +228,12 @@ def _word(text: str, at: int) -> Word:
     return Word(low & (1 << 64) - 1, high)
 
 
-def open_dump_or_text(path: Path) -> CoreDump:
-    """A core dump, or the text of cuda-gdb in its place. CoreDumpError if it is neither."""
+def open_dump_or_text(path: Path, cubin: Path | None = None) -> CoreDump:
+    """A core dump, or the text of cuda-gdb in its place, with machine code beside it. CoreDumpError if neither."""
     with DUMP.open(path) as file:
         start = file.read(8)
     if start.startswith(_BINARY):
         return open_dump(path)
-    return GdbDump(_TEXT.read_bytes(path).decode("utf-8", "replace"), str(path))
+    return GdbDump(
+        _TEXT.read_bytes(path).decode("utf-8", "replace"), str(path), _CUBIN.read_bytes(cubin) if cubin else b""
+    )

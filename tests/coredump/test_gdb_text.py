@@ -14,9 +14,11 @@ import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy_of
 from pipesim.cli.main import main
+from pipesim.coredump.dump import open_dump
 from pipesim.coredump.gdb_text import GdbDump
 from pipesim.errors import CoreDumpError
 from pipesim.report.pages.autopsy import autopsy_lines
+from tests.coredump.test_hangs import DUMPS
 
 TEXTS = Path(__file__).with_name("gdb")
 MISSING, FLAG = ((TEXTS / f"{name}.txt").read_text(encoding="utf-8") for name in ("missing_arrive", "flag_bare"))
@@ -61,6 +63,16 @@ def test_what_is_not_in_the_text_is_not_known() -> None:
     assert "paste `info cuda threads`" in said(re.sub(r"(?m)^.*\(127,0,0\).*\n|^.*\(128,0,0\)     \(.*\n", "", MISSING))
     with pytest.raises(CoreDumpError, match="no thread of a GPU"):
         GdbDump("(cuda-gdb) bt", "x")
+
+
+def test_with_the_machine_code_beside_it() -> None:
+    """All waits are known then, without the instructions in the text."""
+    dump = open_dump(DUMPS / "missing_arrive.h100.elf.xz")
+    (cubin,) = (each for each in dump.images() if b"missing_arrive" in each)
+    text = re.sub(r"(?m)^.*<_Z14.*>:.*\n", "", MISSING) + "$1 = (void (*)()) 0x7f9e737ac940 <missing_arrive(int)+1856>"
+    report = autopsy_of(GdbDump(text, "x", cubin), "x")
+    assert report.launches[0].groups[0].hangs
+    assert len(report.launches[0].groups[0].deadlock.blocked) == 5
 
 
 def test_the_command_takes_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
