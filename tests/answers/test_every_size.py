@@ -92,6 +92,15 @@ def test_the_code_shows_whole_laps(tmp_path: Path, lap: int, shown: bool) -> Non
     assert classes.repeats(classes.at(513), lap, classes.free.high) is shown
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_value_of_the_lap_before_may_differ_if_no_lap_reads_it(tmp_path: Path, *, late: bool) -> None:
+    """A rest of the tile's number, never 100. The twin asks for that of the tile before: one in many is the last."""
+    rest, ask = " rem.u32 %r48, %r54, {};\n", " setp.eq.u32 %p6, %r48, {};\n @%p6 bra done;\n"
+    each = ask.format(59_999) + rest.format(60_000) if late else rest.format(6) + ask.format(100)
+    (found,) = checked(ring(tmp_path, " mov.u32 %r48, 0;\n", each=each), "n").ranges
+    assert (found.is_every, found.why) == ((False, Stop.NOT_SHOWN) if late else (True, None))
+
+
 def test_what_a_tile_in_millions_does_is_not_claimed(tmp_path: Path) -> None:
     """A product stands for the division by 4, of which no rest is 4; its twins leave the loop at one tile of many."""
     stage = " mul.wide.u32 %rd4, %r54, 2147483649;\n shr.u64 %rd4, %rd4, 33;\n cvt.u32.u64 %r48, %rd4;\n"
