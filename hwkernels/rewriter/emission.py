@@ -209,31 +209,26 @@ class Emitter:
             guard = f"@{statement.guard} " if statement.guard else ""
             self._say(f"{guard}bar.warp.sync 0xffffffff;")
         self._say(f"mov.u32 {second}, %clock;")
-        if site.meets and self.stop_flag:
-            self._leave(first, second, statement)
+        if site.meets and self.stop_flag and not statement.guard:
+            self._leave(first, second)
         return second
 
-    def _leave(self, first: str, second: str, statement: Statement) -> None:
+    def _leave(self, first: str, second: str) -> None:
         """After a barrier that was shut for long: the end, where the host has asked for it.
 
-        Threads that have exited are not waited for by the barriers of a CTA (measured, H100): without this, the warps
+        Threads that have exited are not waited for by the barriers of a CTA (measured, H200): without this, the warps
         that were there would continue as if all had come.
         """
-        took, slow, flag = self._u32(), self._pred(), self._u32()
-        within = f".and.u32 {slow}, {took}, {_LONG_CYCLES}, {self._executes(statement.guard)}"
-        self._say(
-            f"sub.u32 {took}, {second}, {first};",
-            f"setp.gt{within if statement.guard else f'.u32 {slow}, {took}, {_LONG_CYCLES}'};",
-        )
-        stop = self._asked_to_stop(slow, flag)
-        both = self._pred()
+        took, slow, both = self._u32(), self._pred(), self._pred()
+        self._say(f"sub.u32 {took}, {second}, {first};", f"setp.gt.u32 {slow}, {took}, {_LONG_CYCLES};")
+        stop = self._asked_to_stop(slow)
         self._say(f"and.pred {both}, {stop}, {P}w;")
         self._end(both)
         self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};", f"@{stop} exit;")
 
-    def _asked_to_stop(self, asks: str, flag: str) -> str:
+    def _asked_to_stop(self, asks: str) -> str:
         """A predicate: the host has set the word, in the lanes that ask, of which ``asks`` says which they are."""
-        stop = self._pred()
+        flag, stop = self._u32(), self._pred()
         self._say(
             f"ld.global.u64 {P}a, [{SYMBOL}];",
             f"setp.ne.and.u64 {asks}, {P}a, 0, {asks};",
@@ -268,12 +263,12 @@ class Emitter:
 
     def _stop(self, site: RecordedSite, statement: Statement, q: str) -> None:
         """After a try that failed: where the host has asked for the end, a record of that, and the end."""
-        flag, failed = self._u32(), self._pred()
+        failed = self._pred()
         self._say(
             f"not.pred {failed}, {statement.answer};",
             f"and.pred {failed}, {failed}, {self._executes(statement.guard)};" if statement.guard else "",
         )
-        stop = self._asked_to_stop(failed, flag)
+        stop = self._asked_to_stop(failed)
         both, now = self._pred(), self._u32()
         self._say(f"and.pred {both}, {stop}, {q};", f"mov.u32 {now}, %clock;")
         self._store(both, 0, f"{P}first", self._tag(site, Flag.TRIED, 0, statement.parity))

@@ -211,8 +211,8 @@ class Walk:
         """Whether the lane was ended at a barrier of this run, so that the cursor is still at the run's beginning."""
         run, index = self.kernel.run_of[site.number]
         read = sum(each.records for each in run.sites[:index]) + (stream.pending if self.kernel.full else 0)
-        bytes_of = 8 if self.kernel.full else 4
-        return site.blocks and self.kernel.options.stop_flag and stream.cursor == stream.at - read * bytes_of
+        begin = stream.at - read * (8 if self.kernel.full else 4)
+        return site.blocks and self.kernel.options.stop_flag and stream.cursor == begin
 
     def _forward(self, stream: LaneStream, site: RecordedSite, clock: int) -> None:
         """The clock of a lane does not run backwards. TraceFormatError if it would have to."""
