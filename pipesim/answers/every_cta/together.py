@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from pipesim.answers.every_cta.word_order import faithful
+from pipesim.answers.global_memory.writers import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
@@ -210,13 +211,19 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
 
 
 def _stays_stuck(kernel: Extraction, found: WordsOfRun, size: int) -> bool:
-    """Whether no fewer writes are missing with more CTAs."""
-    sizes = kernel.kernel.launch.sizes_together
+    """Whether no fewer writes are missing with more CTAs, and nothing else writes the word in the whole grid."""
+    launch = kernel.kernel.launch
+    sizes = launch.sizes_together
     other = size + 1 if size + 1 in sizes else size - 1
     beside = kernel.together(other, ()).words if other in sizes else None
     if beside is None or not beside.stuck or not beside.missing or not found.missing:
         return False
-    return (beside.missing >= found.missing) if other > size else (found.missing >= beside.missing)
+    if (beside.missing < found.missing) if other > size else (found.missing < beside.missing):
+        return False
+    small = replace(launch.with_setting("together", size), together=0)
+    mine = writers(replace(kernel.kernel, launch=small), found.stuck_at)
+    whole = writers(kernel.kernel, found.stuck_at)
+    return mine is not None and whole is not None and whole <= mine
 
 
 def _loops(kernel: Extraction, found: WordsOfRun) -> Iterator[str]:

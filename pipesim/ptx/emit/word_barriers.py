@@ -29,7 +29,7 @@ from pipesim.model.ops import (
 )
 from pipesim.model.tables import Tile
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
-from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
+from pipesim.ptx.emit.record import Place, Range, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords, WordAct, WordEvent
 from pipesim.ptx.emulate.stop import Status
@@ -95,8 +95,8 @@ class GlobalWord:
 
 @dataclass(frozen=True)
 class WordsOfRun:
-    """The words of one run. ``why_not``: why they are not judged, "" if they are; ``stuck``: an agent waits in the end,
-    for this many writes more (``missing``; 0 where that is not known).
+    """The words of one run. ``why_not``: why they are not judged, "" if they are; ``stuck_at``: words for which agents
+    wait in the end, for this many writes more (``missing``; 0 where that is not known).
     ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
     known; ``tiles``: names of the data.
 
@@ -109,7 +109,7 @@ class WordsOfRun:
 
     words: tuple[GlobalWord, ...] = ()
     why_not: str = ""
-    stuck: bool = False
+    stuck_at: tuple[Range, ...] = ()
     missing: int = 0
     open_data: int = -1
     tiles: tuple[Tile, ...] = ()
@@ -119,6 +119,11 @@ class WordsOfRun:
     loops: tuple[int, ...] = ()
     off_turn: bool = False
     alike: bool = False
+
+    @property
+    def stuck(self) -> bool:
+        """Whether an agent waits in the end."""
+        return bool(self.stuck_at)
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
@@ -149,7 +154,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     return WordsOfRun(
         found,
         why_not,
-        bool(words.waiting),
+        tuple((at, at + words.sizes[at]) for at in sorted({wait[1] for wait in words.waiting.values()})),
         max(made.missing, default=0) * all(made.missing),
         data.open,
         data.tiles,
