@@ -121,6 +121,9 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
     assert not [each for each in found.scope.not_judged if each.names]
     zeros = [each.what for each in found.scope.assuming if each.kind is Assumption.POLICIES]
     assert any(each.endswith("is 0 at the launch") for each in zeros)
+    loops = [each.what for each in found.scope.assuming if each.kind is Assumption.GLOBAL_LOOPS]
+    most = found.scope.together[-1]
+    assert loops == ([] if name == "last_block" else [f"loops end with 132 CTAs as they do with {most}"])
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -113,6 +113,10 @@ def _of_every_size(
         known.sizes.append(size)
     if known.sizes:
         yield from _residency(kernel, known, strictness)
+    grid = prod(kernel.kernel.launch.grid)
+    if known.loops and known.sizes and known.sizes[-1] < grid:
+        said = f"loops end with {grid:,} CTAs as they do with {known.sizes[-1]}"
+        known.assumed = (Assumed(Assumption.GLOBAL_LOOPS, said), *known.assumed)
 
 
 def _residency(
