@@ -70,7 +70,8 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
             for repair in [each for each in found if not each.also]:
                 if (block := _block(ways[repair.value], often, repair)) is not None:
                     found.setdefault(block, found[repair])
-        yield from ((rank, repair) for repair, rank in found.items())
+        late = sorted(found, key=lambda each: each.at.op in PARITY_WAITS and not each.value)  # a wait is before its use
+        yield from ((found[repair], repair) for repair in late)
 
 
 _Neighbours = dict[SourceInstruction, set[SourceInstruction]]
