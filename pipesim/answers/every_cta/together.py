@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 
 from pipesim.answers.every_cta.word_order import faithful
@@ -31,7 +31,6 @@ _MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics
 _MOST_TURNS = 18  #: digits of a setting
 
 
-@dataclass
 class Together:
     """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
 
@@ -40,12 +39,12 @@ class Together:
     ``assumed``: of the device.
     """
 
-    sizes: list[int] = field(default_factory=list)
-    words: dict[str, None] = field(default_factory=dict)
-    loops: set[str] = field(default_factory=set)
-    why_not: str = ""
-    open_data: str = ""
-    assumed: tuple[Assumed, ...] = ()
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.words: dict[str, None] = {}
+        self.loops: set[str] = set()
+        self.why_not = self.open_data = ""
+        self.assumed: tuple[Assumed, ...] = ()
 
     @property
     def not_judged(self) -> tuple[NotJudged, ...]:

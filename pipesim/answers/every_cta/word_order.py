@@ -56,7 +56,7 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
     return Faithful(all(each.sound for each in of_words), all(each.exact for each in of_words))
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Order:
     """What is known of one word. ``before``: what occurs before operations, without those that were never made."""
 
