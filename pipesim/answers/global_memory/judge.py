@@ -30,10 +30,23 @@ from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, kind_o
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.slice import ParameterPlaces
+from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import HANDED_OUT
-from pipesim.ptx.text.instruction import Float, Immediate, Instruction, Operand, TensorAddress, parts_of
+from pipesim.ptx.text.instruction import (
+    Address,
+    Float,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Sink,
+    Symbol,
+    TensorAddress,
+    Vector,
+    parts_of,
+)
 
 _MOST_KINDS = 24  #: of clusters that are followed
 _MOST_TIMES, _MOST_BESIDE = 8, 1 << 16  #: instructions of all of them: those of the first one, and as many more
@@ -46,7 +59,7 @@ class AccessRole(Enum):
     STRONG_WRITE = 1  #: atomics and stores with an order: any number of them may meet, and strong reads
     READ = 2
     STRONG_READ = 3
-    EQUAL = 4  #: stores of one constant: as many as there are of one instruction may meet
+    EQUAL = 4  #: stores of one value: as many as there are of one instruction may meet
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class MeetingInside:
 class GridMemory:
     """What is known of what the clusters of a launch do to global memory.
 
-    ``left_open``: by position, why it is not judged. ``equal``: stores of one constant by several clusters to the same
+    ``left_open``: by position, why it is not judged. ``equal``: stores of one value by several clusters to the same
     bytes. ``apart``: whether several memories are accessed, one of them written, which are taken to be different.
     ``inside``: what a schedule of one cluster has to order. ``cut``: why nothing is judged that is not in ``races``, ""
     if it is.
@@ -139,7 +152,7 @@ class _Judge:
         self._image = readings[0].image
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
-        uses = kernel.code.regions.uses
+        self._uses = uses = kernel.code.regions.uses
         read = {name for names in uses.reads for name in names}
         read |= {each.guard.register for each in self._body if each.guard is not None}
         looking = (each for each in self._body if each.opcode == "call" or read & {*uses.writes[each.position]})
@@ -266,7 +279,7 @@ class _Judge:
             while (met := self._meeting(memory, memory.accesses, equal)) is not None:
                 one, other, met = self._who(memory, met, equal)
                 at = one[1].position
-                if at != other[1].position or at in equal or not _is_constant(self._body[at], self._body):
+                if at != other[1].position or at in equal or not _is_uniform(at, self._body, self._uses):
                     break
                 equal.add(at)
             self._equal |= equal
@@ -406,15 +419,27 @@ def _looks_at_others(each: Instruction) -> bool:
 _ASKING = ("volatile", "relaxed", "acquire", "mmio")
 
 
-def _is_constant(each: Instruction, body: Sequence[Instruction]) -> bool:
-    """Whether a store has the same value whoever executes it."""
-    if each.opcode != "st":
-        return False
-    values = parts_of(each.operands[1]) or each.operands[1:2]
-    return all(isinstance(value, Immediate | Float) or _moved(body, value) for value in values)
+def _is_uniform(at: int, body: Sequence[Instruction], uses: Uses) -> bool:
+    """Whether a store writes the same whoever executes it: it is made of numbers and parameters alone."""
+    writers: dict[str, list[Instruction]] = defaultdict(list)
+    for each in body:
+        for name in uses.writes[each.position]:
+            writers[name].append(each)
+    operands: list[Operand] = [Sink()]
+    if body[at].opcode == "st":
+        operands = list(parts_of(body[at].operands[1]) or body[at].operands[1:2])
+    seen: set[Operand] = set()
+    while operands:
+        operand = operands.pop()
+        if operand in seen or isinstance(operand, Immediate | Float | Symbol):
+            continue
+        seen.add(operand)
+        made = writers[operand.name] if isinstance(operand, Register) else []
+        plain = len(made) == 1 and made[0].guard is None and (made[0].opcode in _PLAIN or made[0].has("param"))
+        if not plain and not isinstance(operand, Address | Vector):
+            return False
+        operands += made[0].operands[1:] if plain else parts_of(operand)
+    return True
 
 
-def _moved(body: Sequence[Instruction], value: Operand) -> bool:
-    """Whether one ``mov`` of a number is all that writes a register."""
-    writers = [each for each in body if value in each.operands[:1] and each.opcode not in ("st", "red")]
-    return len(writers) == 1 and writers[0].opcode == "mov" and isinstance(writers[0].operands[1], Immediate | Float)
+_PLAIN = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "and", "or", "xor", "shl", "shr", "prmt", "selp"})

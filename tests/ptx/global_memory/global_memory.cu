@@ -114,7 +114,7 @@ extern "C" __global__ void cleared_by_all(float* sum, const float* in) {
   atomicAdd(sum + threadIdx.x % 4, in[blockIdx.x * blockDim.x + threadIdx.x]);
 }
 // each CTA raises a flag: all store the same
-extern "C" __global__ void raised(int* flag, float* out) {
-  if (threadIdx.x == 0) flag[0] = 1;
+extern "C" __global__ void raised(int* flag, float* out, int value) {
+  if (threadIdx.x == 0) flag[0] = value + 1;
   out[blockIdx.x * blockDim.x + threadIdx.x] = 0.0f;
 }

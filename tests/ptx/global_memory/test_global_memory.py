@@ -48,7 +48,7 @@ RIGHT = (
     Case("summed", 2),
     Case("pitched", 1, 160, (5, 3)),
     Case("gathered", 3),
-    Case("raised", 2),
+    Case("raised", 2, 6),
 )
 WRONG = (
     Case(
