@@ -146,6 +146,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
+    contested = memory.contested if words.cluster.words is None else ()  # of CTAs together they are operations
     policies = sorted((notes.policies | memory.policies).items())
     apart = sorted(notes.apart | kernel.code.masks_of_active_lanes)
     loaded = dict.fromkeys(reader for p, reader in kernel.too_early if kernel.function.body[p].opcode != "wgmma")
@@ -168,7 +169,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),
         (
             Assumption.GLOBAL_WORDS,
-            (f"{word} is read by one warp before another one changes it" for word in memory.contested),
+            (f"{word} is read by one warp before another one changes it" for word in contested),
         ),
         (
             Assumption.EQUAL_STORES,
