@@ -124,7 +124,7 @@ def corrections_of(
         return ()  # of which nothing can be proved; whose barriers are words
     if kernel is None:
         return corrections(small, refuted, asked, unit, most)
-    from pipesim.answers.kernel_corrections import corrections_of_kernel  # reads PTX, which few commands need
+    from pipesim.answers.kernel.corrections import corrections_of_kernel  # reads PTX, which few commands need
 
     return corrections_of_kernel(kernel, asked, refuted, unit, led_past)
 
@@ -133,7 +133,7 @@ def hidden_in_hang(refuted: Refutation, asked: Program, unit: Unit, kernel: Edit
     """What the hang of a kernel hides, which was read up to it."""
     if kernel is None or refuted.deadlock is None:
         return None
-    from pipesim.answers.kernel_corrections import hidden_in_kernel  # reads PTX, which few commands need
+    from pipesim.answers.kernel.corrections import hidden_in_kernel  # reads PTX, which few commands need
 
     return hidden_in_kernel(kernel, asked, refuted, unit)
 
@@ -142,7 +142,7 @@ def computing_of(refuted: Refutation, kernel: EditableKernel | None) -> str:
     """Where a kernel computes the stage and parity of a wait that returns with an earlier phase, as a clause, or ""."""
     if kernel is None or refuted.fault is None or refuted.kind not in _BY_A_WAIT:
         return ""
-    from pipesim.answers.kernel_corrections import computed_at  # reads PTX, which few commands need
+    from pipesim.answers.kernel.corrections import computed_at  # reads PTX, which few commands need
 
     return computed_at(kernel, refuted.fault)
 
@@ -155,7 +155,7 @@ def led_past_of(
         return ()
     if any(b.lapped_by or b.missed >= 0 for b in _with_causes(program, refuted, refuted.deadlock, None).blocked):
         return ()
-    from pipesim.answers.led_past import led_past_by  # reads PTX, which few commands need
+    from pipesim.answers.kernel.led_past import led_past_by  # reads PTX, which few commands need
 
     return led_past_by(kernel, program, refuted)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.kernel_slips import LIKELY, Slips
+from pipesim.answers.kernel.slips import LIKELY, Slips
 from pipesim.model.coverage import LENIENT
 from pipesim.prove.check import check
 from pipesim.ptx.kernel import EditableKernel

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.answers.kernel_lines import KernelLines
+from pipesim.answers.kernel.lines import KernelLines
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.prove.repair.added_line import AddedLine, beside
 from pipesim.prove.repair.correction import ChangedToken, Correction

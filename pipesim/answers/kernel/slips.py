@@ -1,7 +1,7 @@
 """Slips at single instructions of a kernel's PTX that a finding could come from, the likeliest first.
 
 From the instructions at which the finding shows it goes back to what computes their operands, guards and branches.
-What each of them may have been meant to be is in :mod:`pipesim.answers.slip_texts`.
+What each of them may have been meant to be is in :mod:`pipesim.answers.kernel.slip_texts`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from pipesim.answers.slip_texts import LineTexts, SlipContext, on_mbarrier
+from pipesim.answers.kernel.slip_texts import LineTexts, SlipContext, on_mbarrier
 from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.prove.refutation import Refutation

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from pipesim.answers.kernel_lines import KernelLines
-from pipesim.answers.kernel_slips import Slip
+from pipesim.answers.kernel.lines import KernelLines
+from pipesim.answers.kernel.slips import Slip
 from pipesim.explain.sync_changes import SyncChange, SyncChangeKind, sync_changes
 from pipesim.model.groups import COMMITS, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand

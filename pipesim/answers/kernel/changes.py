@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from pipesim.answers.kernel_lines import LAST_OPERAND, KernelLines, LineChange
+from pipesim.answers.kernel.lines import LAST_OPERAND, KernelLines, LineChange
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Engine, Op, operand, operands
 from pipesim.model.program import Program
