@@ -91,10 +91,10 @@ def measured_quantities(trace: Trace) -> Quantities:
     )
 
 
-def simulated_quantities(program: Program, profile: Profile, trace: Trace, *, traced: bool = True) -> Quantities:
+def simulated_quantities(program: Program, profile: Profile, trace: Trace) -> Quantities:
     """The same numbers of simulations of ``program`` (:func:`launched` as ``trace``); those alone that the trace has.
 
-    ``traced``: also simulate with records, for waits and segments. Without numbers if a simulation did not finish.
+    Without numbers if a simulation did not finish.
     """
     plain = simulate(program, profile)
     if plain.outcome is not Ending.FINISHED:
@@ -103,7 +103,7 @@ def simulated_quantities(program: Program, profile: Profile, trace: Trace, *, tr
     pair = period_pair(program, profile, plain.trace, traced=False) if has[QuantityKind.PERIOD] else None
     period = pair.simulated / 1000 if pair is not None and pair.simulated is not None else None
     waits: Mapping[QuantityName, CycleStatistics] = {}
-    if traced and has[QuantityKind.SEGMENT]:
+    if has[QuantityKind.SEGMENT]:
         recorded = like(simulate(program, profile, traced=True, also=optional_of(trace.meta)).trace, trace)
         waits = cycles_by_site(recorded)
     return Quantities(period, float(plain.cycles) if has[QuantityKind.RUN] else None, waits)

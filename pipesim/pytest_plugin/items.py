@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pipesim.answers.budget import Budget, states_of
-from pipesim.answers.check_question import CheckQuestion
-from pipesim.answers.checking import SteppedCheck
+from pipesim.answers.check import check
 from pipesim.answers.project_settings import policy_of, read_settings
 from pipesim.answers.triage import Triage
 from pipesim.answers.views.check import CheckReport
@@ -117,17 +116,16 @@ class CheckItem(pytest.Item):
                 watch.start(seconds)
                 target = self._target().with_strictness(case.strictness)
                 program = target.build(case.params, grid=case.ctas)
-                asked = CheckQuestion(
-                    target, case.params, program, case.ctas, states_of(case.max_states, program), most_ranges=0
-                )
-                checking = SteppedCheck(asked, Budget(seconds))
-                checking.verdict()
-                checking.details()
+                most = states_of(case.max_states, program)
+                report = check(
+                    target, case.params, max_states=most, ctas=case.ctas, most_ranges=0, program=program,
+                    budget=Budget(seconds),
+                )  # fmt: skip
                 watch.stop()
             except LimitReachedError as reached:
                 raise limit_error(reached) from None
         with lines_read_from(target.sources):
-            return triage.of(checking.report(), program.sources)
+            return triage.of(report, program.sources)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The finding, its verdict first; an error of pipesim's in its four parts; anything else with its traceback."""

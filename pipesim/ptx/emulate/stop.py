@@ -9,7 +9,7 @@ from typing import assert_never
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.exchanges import ExchangeOrder
 from pipesim.ptx.emulate.unread import UnreadAccess
-from pipesim.ptx.emulate.values import Leaf, PerLane, Value, leaf_of, same
+from pipesim.ptx.emulate.values import Leaf
 from pipesim.ptx.text.instruction import Instruction
 
 
@@ -46,17 +46,6 @@ class IllegalOperand(EmulationStop):
     def __init__(self, what: str, correction: str) -> None:
         super().__init__(what)
         self.correction = correction
-
-
-def known_integer(value: Value, what: str) -> int:
-    """An integer that all lanes agree on. EmulationStop if it is not known, or differs."""
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, PerLane):
-        first = value.each[0]
-        if isinstance(first, int) and all(same(first, v) for v in value.each):
-            return int(first)
-    raise EmulationStop(f"{what} is not known", leaf_of(value) or Leaf(f"{what} differs between lanes", 0))
 
 
 #: How a missing operand, or one of another kind, is noticed.

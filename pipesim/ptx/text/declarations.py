@@ -128,9 +128,9 @@ def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     return bytes(found), tuple(addresses)
 
 
-def laid_out(items: list[Declaration], first: int = 0) -> list[Param]:
+def laid_out(items: list[Declaration]) -> list[Param]:
     """Parameters in order, each at the next offset of its alignment (PTX ISA, "Kernel Function Parameters")."""
-    found, offset = [], first
+    found, offset = [], 0
     for each in items:
         offset = -(-offset // each.align) * each.align
         found.append(Param(each.name, each.type, each.size, each.align, offset, each.pointer))

@@ -218,8 +218,8 @@ class SourceText:
             correction=correction,
         )
 
-    def error_at(self, line: int, fact: str, *, cause: str = "", correction: str = "") -> PtxError:
+    def error_at(self, line: int, fact: str) -> PtxError:
         """What is wrong in a line."""
         begin = self._starts[min(line, len(self._starts)) - 1]
         first = len(self.text[begin:]) - len(self.text[begin:].lstrip())
-        return self.error(begin + first, fact, cause=cause, correction=correction)
+        return self.error(begin + first, fact)
