@@ -32,7 +32,7 @@ CASES = {
     "invalidated": "producer omits its arrive on full",
     "inval_pending": "initialise full with a count of 1 instead of 2",
     "init_count": "",
-    "arrive_count": "producer omits its arrive on full",
+    "arrive_count": "producer omits the arrive on full",
     "no_complete": "producer omits the arrive_no_complete on full",
     "stale_state": "producer omits its second arrive on full",
     "stale_wait": "consumer carries stage and phase of full on instead of beginning again (parity 0 in the first lap)",
