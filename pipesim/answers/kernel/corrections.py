@@ -39,6 +39,7 @@ _MOST_TRIED = 160_000  #: operations of all programs that are tried for one find
 _MOST_PLACED = 60_000  #: the same, of single instructions of the PTX
 _MOST_SLIPS = 160_000  #: instructions and operations of all kernels that are read with a slip put right
 _MOST_UNLIKELY = 60_000  #: the same, of those that are tried last
+_MOST_OF_SLIPS = 80  #: that are tried at once, also of a small kernel
 _LEAST_SLIPS = 8  #: that are tried of a large kernel
 _INSTRUCTION = 2  #: operations that it costs as much to read
 _LONGER = 3  #: times as many instructions may be executed with a change
@@ -110,7 +111,7 @@ class _Trial:
         found: dict[object, tuple[float, Correction]] = {}
         known: set[int] = set()  # lines
         accessing = _accessing(self._reading)
-        for slip in ranked[: max(most, _LEAST_SLIPS)]:
+        for slip in ranked[: min(max(most, _LEAST_SLIPS), _MOST_OF_SLIPS)]:
             if found and slip.cost > next(iter(found.values()))[0] + _MORE_COST:
                 break
             if not known.isdisjoint(line for line, _ in slip.lines):
