@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, broken, completed, covered, holds
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.emit.names import source_of
-from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
@@ -23,6 +22,9 @@ from pipesim.ptx.launch.values import HANDED_OUT, Launch, Shape
 
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
+
+    from pipesim.answers.global_memory.reading import GlobalReading
+    from pipesim.ptx.extract import Extraction
 
 MOST_KINDS = 64
 MOST_TILES_KINDS = 24  #: more of them for other tiles that are handed out
@@ -50,26 +52,7 @@ class CtaKind:
     settings: Mapping[str, int] = field(default_factory=dict)
 
 
-class Followed(Protocol):
-    """What one cluster does, as far as it was followed."""
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel, with its launch."""
-
-    @property
-    def inputs(self) -> FreeInputs:
-        """Under which conditions others do the same."""
-
-    @property
-    def instructions(self) -> int:
-        """That were followed."""
-
-    def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> Self:
-        """What the cluster of another CTA does, with these contents of free arrays."""
-
-
-Run = TypeVar("Run", bound=Followed)
+Run = TypeVar("Run", "Extraction", "GlobalReading")  #: what one cluster does, as far as it was followed
 
 
 class EveryCta(Generic[Run]):
@@ -97,7 +80,7 @@ class EveryCta(Generic[Run]):
         self.clusters = self._start + 1 if alone else x * y * z
         self.looked_at = 0
         self.undecided = ""
-        self._first = first
+        self._first: Run = first
         self._open: dict[int, OpenContents] = {}
         self.kinds = [CtaKind(launch.cta or 0, first.inputs, first.instructions)]
         self.arrays = dict(first.inputs.arrays)  #: free arrays of which elements were read

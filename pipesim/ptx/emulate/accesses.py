@@ -52,10 +52,6 @@ class RecordingCluster(Protocol):
     barriers: dict[Place, BarrierState]
     stored_by: dict[object, int]
 
-    @property
-    def operations(self) -> Sequence[Range]:
-        """Bytes of global memory, sorted, whose accesses are operations of the program."""
-
     def item(self, value: object = None) -> int:
         """A number for what a range of bytes holds."""
 
@@ -216,16 +212,17 @@ def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, whe
 
 
 def access_global(
-    cluster: RecordingCluster, warp: AccessingWarp, each: Instruction, address: Value, size: int
+    cluster: RecordingCluster, warp: AccessingWarp, each: Instruction, address: Value, size: int,
+    operations: Sequence[Range],
 ) -> None:  # fmt: skip
-    """An access of global memory as an operation, as far as it is one of the bytes that are operations.
+    """An access of global memory as an operation, as far as it is one of the bytes, in order, that are ``operations``.
 
     What a bulk copy writes is complete when its group is; that it waits for its source alone is no operation then.
     """
     starts = sorted({int.__int__(one) for one in lanes_of_address(address, warp.mask)})
     where, kind = (Space.GLOBAL, 0), kind_of(each.opcode, each.modifiers)
     whole = [(start, start + size) for start in starts]
-    ranges = list(_inside(whole if kind is AccessKind.ATOMIC else merge_ranges(whole), cluster.operations))
+    ranges = list(_inside(whole if kind is AccessKind.ATOMIC else merge_ranges(whole), operations))
     if not ranges:
         return
     if warp.pending.position != each.position or kind not in (AccessKind.LOAD, AccessKind.STORE):

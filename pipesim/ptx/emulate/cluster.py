@@ -7,7 +7,7 @@ recorded; whether it does the same in every schedule is the proof's question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Protocol
@@ -18,7 +18,7 @@ from pipesim.model.barrier import BarrierState
 from pipesim.model.finding import FaultKind
 from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, PARITY_TRIES
 from pipesim.model.ops import Op, Space, operand
-from pipesim.ptx.emit.record import FirstParities, Place, Range, StreamRecorder, WaysDiffer
+from pipesim.ptx.emit.record import FirstParities, Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import access_global, flush, read, write
 from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
@@ -435,13 +435,8 @@ class Cluster:
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             if self.launch_events is not None:
                 self.launch_events.access(warp, each, address, sure=sure)
-            if self.operations:
-                access_global(self, warp, each, address, size)
-
-    @property
-    def operations(self) -> Sequence[Range]:
-        """Bytes of global memory, sorted, whose accesses are operations of the program."""
-        return self.code.global_operations
+            if self.code.global_operations:
+                access_global(self, warp, each, address, size, self.code.global_operations)
 
     def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
         """It is not known whether and how often a warp accesses global memory at these positions."""

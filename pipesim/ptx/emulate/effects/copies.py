@@ -47,7 +47,7 @@ def copy_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
             _commit(cluster, warp, step, engine)
         if not bulk:
             warp.exchanges.copied(warp.mask, groups, warp.way)
-        if each.has("read") and cluster.operations:
+        if each.has("read") and cluster.code.global_operations:
             return  # which leaves what they write incomplete
         if warp.groups[engine].wait(warp.mask, groups):
             record(cluster, warp, each.position, Op.WAIT_GROUP, engine, groups)
@@ -125,7 +125,7 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         if size:
             if cluster.global_accesses is not None:
                 cluster.on_global(warp, each, of_lane(step.get(0, warp), lane), size)
-            if not cluster.operations:
+            if not cluster.code.global_operations:
                 _read_shared(cluster, warp, step, 1, lane, size)
             else:
                 warp.groups[Engine.BULK].issue(1 << lane)
