@@ -16,8 +16,10 @@ from typing import NamedTuple
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.snapshot import Clock
 from pipesim.prove.memory_order.order import MemoryOrder
+from pipesim.prove.refutation import Why
 from pipesim.ptx.emit.word_barriers import GlobalWord, WordsOfRun, WordWait
 from pipesim.ptx.emulate.global_words import WordAct
 
@@ -51,9 +53,12 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
     """Whether the schedules of a program are those of the kernel that it was read from."""
     places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
     clocks = _Clocks(program, places)
-    CanonicalRun(program, [clocks]).to_end()
+    certificate = Certificate(program)
+    CanonicalRun(program, [certificate, clocks]).to_end()
+    certificate.close()
+    alike = all(doubt.why is Why.RACE for doubt in certificate.doubts)  # every schedule has the order of this run
     of_words = [_Order(word, clocks.before).faithful() for word in found.words]
-    return Faithful(all(each.sound for each in of_words), all(each.exact for each in of_words))
+    return Faithful(alike and all(each.sound for each in of_words), alike and all(each.exact for each in of_words))
 
 
 @dataclass(frozen=True)
