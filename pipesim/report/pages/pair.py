@@ -8,7 +8,7 @@ from pipesim.answers.views.trace import PairReport, PairSide
 from pipesim.conform.pair.result import Behaviour, Difference, Ledger, PairFigure, PairTiming, Segment, Setting
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
-from pipesim.report.pages.hardware import conformance_words
+from pipesim.report.pages.verify import conformance_words
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.report.sentences.pair import cycles_a_tile, not_compared_words, pair_sentence, permille_of
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
