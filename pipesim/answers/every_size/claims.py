@@ -146,19 +146,29 @@ class WordClaim:
         self, found: EveryValue, numbers: range, most: int, program: Callable[[SizeClass], Program | None],
         looked: Family,
     ) -> bool:  # fmt: skip
-        """Whether the code shows it of one or several laps, from each of the classes with these numbers on."""
+        """Whether the code shows it of one or several laps, from each of the classes with these numbers on.
+
+        One lap further each is as the proof has it.
+        """
         if self.classes[numbers[-1]] is None:
             return False
         known = self.classes.known
         lap = len(numbers) // found.lap * (known[found.first + found.lap].value - known[found.first].value)
         if known[numbers[-1]].last + self.classes.free.step - known[numbers[0]].value != lap:
             return False
-        for number in numbers:
-            one = known[number]
-            there = program(one)
-            ours = one.complete and {kind.cta for kind, _ in one.kinds} <= set(self._ctas)
-            if not ours or there is None or not looked.covers(found, number, there):
+        for number in range(numbers.start, numbers.stop + len(numbers)):
+            one = self.classes[number]
+            if one is None and self.classes.complete:
+                break
+            there = None if one is None else program(one)
+            if one is None or there is None or not looked.covers(found, number, there):
                 return False
+            if not one.complete or not {kind.cta for kind, _ in one.kinds} <= set(self._ctas):
+                return False
+            if number not in numbers:  # what the code adds is what the proof does, in the same place
+                if one.value - known[number - len(numbers)].value != lap:
+                    return False
+                continue
             asked = one.value, lap, most
             if asked not in self._repeats_at:
                 self._repeats_at[asked] = one.value + lap > most or self.classes.repeats(one, lap, most)
