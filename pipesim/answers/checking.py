@@ -25,7 +25,7 @@ from pipesim.answers.every_size.words import words_that_decide
 from pipesim.answers.failures import Failures, FindingsOfCtas, Keyed
 from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
 from pipesim.answers.global_memory.judge import INSIDE, GridMemory, MeetingInside, judge
-from pipesim.answers.global_memory.words import ON_GLOBAL, with_global_memory
+from pipesim.answers.global_memory.words import with_global_memory
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
@@ -38,7 +38,7 @@ from pipesim.answers.views.check import (
 )
 from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
-from pipesim.model.coverage import Assumed, Assumption
+from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption
 from pipesim.model.finding import Advisory, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError

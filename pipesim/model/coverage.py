@@ -156,6 +156,9 @@ class NotJudgedKind(Enum):
         return _ONE_NOT_JUDGED[self]
 
 
+#: What a kernel does to global memory, where it is not judged.
+ON_GLOBAL = (NotJudgedKind.GLOBAL_STORES, NotJudgedKind.GLOBAL_LOADS, NotJudgedKind.GLOBAL_ATOMICS)
+
 _ONE_NOT_JUDGED = {
     NotJudgedKind.DESCRIPTION: NotJudgedKind.DESCRIPTION.value,
     NotJudgedKind.GLOBAL_STORES: "store to global memory",

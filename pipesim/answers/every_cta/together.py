@@ -114,7 +114,7 @@ def _of_every_size(
         yield from _residency(kernel, known, strictness)
     grid = prod(kernel.kernel.launch.grid)
     if known.loops and known.sizes and known.sizes[-1] < grid:
-        said = f"loops end with {grid:,} CTAs as they do with {known.sizes[-1]}"
+        said = f"{grid:,} CTAs wait for each other, and order what they access, as {known.sizes[-1]} do"
         known.assumed = (Assumed(Assumption.GLOBAL_LOOPS, said), *known.assumed)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from pipesim.answers.global_memory.judge import GlobalRace, GridMemory
-from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind
+from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -14,9 +14,6 @@ from pipesim.ptx.coverage import kind_on_global, place_in
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.opcodes import may_touch_global
-
-#: What no verdict was about before, and is now.
-ON_GLOBAL = (NotJudgedKind.GLOBAL_STORES, NotJudgedKind.GLOBAL_LOADS, NotJudgedKind.GLOBAL_ATOMICS)
 
 
 def with_global_memory(program: Program, kernel: Kernel, found: GridMemory) -> Program:
@@ -56,8 +53,7 @@ def _coverage(coverage: Coverage, kernel: Kernel, found: GridMemory) -> Coverage
 
 def _said(found: GridMemory) -> str:
     """``disjoint across 4,096 CTAs``."""
-    across = f"disjoint across {found.ctas:,} CTAs" if found.ctas > 1 else "one CTA alone uses it"
-    return f"{across} but for what is not judged" if found.left_open else across
+    return f"disjoint across {found.ctas:,} CTAs" if found.ctas > 1 else "one CTA alone uses it"
 
 
 def _forbidden(kernel: Kernel, race: GlobalRace) -> Forbidden:

@@ -21,7 +21,7 @@ from pipesim.answers.views.conclusion import AssumptionCount, Conclusion, Verdic
 from pipesim.answers.views.redundant import CutStep
 from pipesim.explain.anatomy.parts import CtaKindParts
 from pipesim.findings.assumptions import ASSUMPTIONS
-from pipesim.model.coverage import Assumed, Assumption, NotJudged
+from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption, NotJudged
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.prove.check import How
@@ -219,10 +219,17 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
             *_policies(report.scope),
             *_together(report.scope),
         ],
-        **({"global memory": list(report.scope.on_global)} if report.scope.on_global else {}),
+        **({"global memory": _on_global(report.scope)} if report.scope.on_global else {}),
         "assuming": _assuming(report.scope) or ["nothing"],
         "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
     }
+
+
+def _on_global(scope: VerdictScope) -> list[str]:
+    """``disjoint across 4,096 CTAs or ordered by these words, but for what is not judged``."""
+    ordered = " or ordered by these words" if scope.words else ""
+    rest = ", but for what is not judged" if any(each.kind in ON_GLOBAL for each in scope.not_judged) else ""
+    return [f"{each}{ordered}{rest}" for each in scope.on_global]
 
 
 def _contents(scope: VerdictScope) -> list[str]:
