@@ -73,11 +73,9 @@ class _Order:
         made = [write for write in word.writes if (write.agent, write.last) in self.before]
         if len(made) < len(word.writes):  # it hangs: nothing is proved of it
             return Faithful(sound=True, exact=False)
-        if word.chained or word.alternates:
+        if word.chained:
             if not self._in_order():
                 return Faithful(sound=False, exact=False)
-            if word.alternates:
-                return Faithful(sound=True, exact=True)
         elif not self._stores_in_order():
             return Faithful(sound=False, exact=False)
         each = [self._wait(wait) for wait in word.waits]

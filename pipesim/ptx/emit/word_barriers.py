@@ -1,7 +1,6 @@
 """What CTAs say to each other by words of global memory, as operations on mbarriers: the words become barriers.
 
 A wait for a word is one for the writes that had made its value; these arrive at a barrier that has only this phase.
-A word that only changes between two kinds of values (full and empty) is one barrier, whose phases are its changes.
 Atomics whose answer is used come in the order of this run: each waits for those before it.
 
 Whether every schedule of the program is one of the kernel, and the program has all of them, is checked with what occurs
@@ -72,14 +71,13 @@ class WordWait:
 class GlobalWord:
     """A word by which CTAs talk. ``writes``: in the order of the run; ``first``: its value before them.
 
-    ``chained``: the program has them in this order; ``alternates``: it is a barrier whose phases are its changes.
+    ``chained``: the program has them in this order.
     """
 
     name: str
     first: int
     size: int
     chained: bool
-    alternates: bool
     writes: list[WordWrite] = field(default_factory=list)
     waits: list[WordWait] = field(default_factory=list)
 
@@ -252,41 +250,12 @@ class _WordBarriers:
         size = self._words.sizes[address]
         stuck = [(agent, *wait) for agent, wait in self._words.waiting.items() if wait[1] == address]
         chained = any(e.observed for e in writes)
-        asks = [e.passes for e in events if e.act is WordAct.WAIT] + [passes for _, _, _, passes, _ in stuck]
-        kinds = {tuple(bool(ask and ask(value)) for value in values) for ask in asks}
-        turns = [tuple((n + odd) % 2 == 1 for n in range(len(values))) for odd in (0, 1)]
-        stores = all(e.act is WordAct.STORE for e in writes)
-        alternates = stores and len(writes) > 1 and not chained and kinds <= set(turns)
-        alternates = alternates and (bool(stuck) or not _handed_over(events))
         name = word_name(self._cluster, address, size)
-        word = GlobalWord(name, values[0], size, chained, alternates)
+        word = GlobalWord(name, values[0], size, chained)
         for e in writes:
             word.writes.append(WordWrite(e.agent, -1, -1, e.act, e.after - e.before, e.after))
-        if alternates:
-            self._alternating(word, events, stuck)
-        else:
-            self._by_segments(word, events, values, stuck)
+        self._by_segments(word, events, values, stuck)
         return word
-
-    def _alternating(self, word: GlobalWord, events: list[WordEvent], stuck: list[_Stuck]) -> None:
-        """One barrier, each write a phase: odd numbers of writes end the waits for parity 0."""
-        barrier, count = self.new_barrier(word.name, 1), 0
-
-        def wait(passes: Passes | None, written: int) -> Operation:
-            parity = int(bool(passes and passes(word.first)))
-            return int(Op.WAIT), barrier, parity, _acquired(written)
-
-        for e in events:
-            if e.act in _WRITES:
-                self._instead[e.number] = [_arrival(barrier, e.written)]
-                self._entries.append((word, e, count))
-                count += 1
-            elif e.act is WordAct.WAIT:
-                self._instead[e.number] = [wait(e.passes, e.written)]
-                self._entries.append((word, e, count))
-        for agent, position, _, passes, written in stuck:
-            self._at_end[agent] = [wait(passes, written)], position
-            self.missing.append(1)
 
     def _by_segments(self, word: GlobalWord, events: list[WordEvent], values: list[int], stuck: list[_Stuck]) -> None:
         """A barrier for the writes between each two that some wait tells apart, all of one phase."""
@@ -419,19 +388,6 @@ class _Segments:
         if segment not in self._barriers:
             self._barriers[segment] = self._maker.new_barrier(self._word.name, segment[1] - segment[0])
         return self._barriers[segment]
-
-
-def _handed_over(events: list[WordEvent]) -> bool:
-    """Whether each wait is that of the agent which changes the word next."""
-    waits: set[int] = set()
-    for e in events:
-        if e.act is WordAct.WAIT:
-            waits.add(e.agent)
-        elif e.act in _WRITES:
-            if waits - {e.agent}:
-                return False
-            waits = set()
-    return True
 
 
 def _missing(word: GlobalWord, passes: Passes) -> int:
