@@ -32,7 +32,7 @@ def judged(kernel: GlobalKernel) -> str:
 
 
 def main() -> int:
-    """Judge what the command line names."""
+    """Compare what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")

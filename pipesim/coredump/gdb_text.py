@@ -229,7 +229,7 @@ def _word(text: str, at: int) -> Word:
 
 
 def open_dump_or_text(path: Path, cubin: Path | None = None) -> CoreDump:
-    """A core dump, or the text of cuda-gdb in its place, with machine code beside it. CoreDumpError if neither."""
+    """A core dump, or instead the text of cuda-gdb, with machine code beside it. CoreDumpError if neither."""
     with DUMP.open(path) as file:
         start = file.read(8)
     if start.startswith(_BINARY):

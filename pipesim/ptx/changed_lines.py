@@ -22,7 +22,7 @@ _FLOW = frozenset({"bra", "brx", "call", "ret", "exit", "trap"})
 def with_changed_lines(kernel: Kernel, text: list[str], lines: Mapping[int, str]) -> Kernel | None:
     """The kernel with these lines, by number, in its file's ``text``; None where the file has to be read again.
 
-    So it is unless each of them is one instruction of the kernel itself, before and after, that is no branch, and names
+    So it is unless each of them is one instruction of the kernel itself, before and after, and not a branch, and names
     only what it named before or registers with numbers.
     """
     entry, own = kernel.entry, kernel.entry is kernel.function  # nothing is called

@@ -93,7 +93,7 @@ def spin_of(
 
 
 def _is_left(code: WarpCode, at: int, start: LaneState, given: tuple[int, int], asked: list[int]) -> bool | None:
-    """Whether the loop ends if its load gives a value of so many bytes; ``asked`` gets what it is compared with."""
+    """Whether the loop ends if its load gives a value of this size; ``asked`` gets what it is compared with."""
     lanes, (value, size) = start.with_lanes(start.mask, at + 1), given
     for n in range(1 + size // 8):
         lanes.registers[code.words[at].rd + n] = value >> 32 * n & WORD

@@ -1,7 +1,7 @@
 """A kernel whose CTAs wait for each other by words of global memory: what 2, 3 and 4 of them do together.
 
-Where atomics come in another order and their answers are used, another program runs: each order is one
-(:mod:`pipesim.ptx.emit.word_barriers`). Orders are found from those that were seen: of two CTAs that come to the same
+Where atomics occur in another order and their answers are used, another program runs: each order is one
+(:mod:`pipesim.ptx.emit.word_barriers`). Orders are found from those that were seen: of two CTAs that access the same
 word one after the other, the later one comes first.
 """
 
@@ -34,7 +34,7 @@ _MOST_TURNS = 18  #: digits of a setting
 class Together:
     """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
 
-    ``words``: names of the words; ``loops``: sentences on loops that are judged, as of the kernel's assumptions;
+    ``words``: names of the words; ``loops``: sentences on loops that are followed, as of the kernel's assumptions;
     ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not;
     ``assumed``: of the device.
     """
@@ -121,7 +121,7 @@ def _of_every_size(
 def _residency(
     kernel: Extraction, known: Together, strictness: Strictness
 ) -> Iterator[tuple[dict[str, int], Extraction]]:  # fmt: skip
-    """The kernel where one CTA fewer than are followed is on the device at once, if that hangs and not all fit."""
+    """The kernel where one CTA fewer than are followed is on the device at a time, if that hangs and not all fit."""
     launch = kernel.kernel.launch
     sizes = [size for size in launch.sizes_together[-2:] if size > 1 and known.words]
     made = [kernel.together(size, resident=size - 1) for size in sizes]
@@ -183,7 +183,7 @@ def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | N
 
 
 def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:
-    """Orders in which a CTA comes to a word before one that came before it: alone, or with all but that one."""
+    """Orders in which a CTA accesses a word before one that accessed it first: alone, or with all but that one."""
     sequence, ctas = found.sequence, [cta for cta, _ in found.sequence]
     for k, (cta, word) in enumerate(sequence):
         for other in dict.fromkeys(ctas[k + 1 :]) if word in found.observed else ():

@@ -98,9 +98,9 @@ class MeetingInside:
 class GridMemory:
     """What is known of what the clusters of a launch do to global memory.
 
-    ``left_open``: by position, why it is not judged. ``equal``: stores of one value by several clusters to the same
+    ``left_open``: by position, why it is open. ``equal``: stores of one value by several clusters to the same
     bytes. ``apart``: whether several memories are accessed, one of them written, which are taken to be different.
-    ``inside``: what a schedule of one cluster has to order. ``cut``: why nothing is judged that is not in ``races``, ""
+    ``inside``: what a schedule of one cluster has to order. ``cut``: why nothing is known that is not in ``races``, ""
     if it is.
     """
 
@@ -113,7 +113,7 @@ class GridMemory:
     cut: str = ""
 
     def with_left_open(self, positions: Iterable[int], why: str) -> GridMemory:
-        """With more that is not judged."""
+        """With more that is open."""
         return replace(self, left_open={**dict.fromkeys(positions, why), **self.left_open})
 
 
@@ -200,7 +200,7 @@ class _Judge:
     def _kind_of_tiles(self, kind: int, forms: Iterable[Form]) -> int:
         """The clusters whose work a cluster of this kind may be handed out, each by its number; -1 if there is more.
 
-        A tile is handed out once, so that it stands for the cluster which does not run. Nothing else decides about the
+        A tile is handed out once: it is the work of the cluster which does not run. Nothing else decides about the
         access, and every tile is like the one of this run.
         """
         import numpy as np

@@ -1,4 +1,4 @@
-"""The memories that a kernel accesses: bytes behind a pointer of the launch, and the tensor of a tensor map.
+"""The memories that a kernel accesses: bytes at a pointer of the launch, and the tensor of a tensor map.
 
 Both are lines of numbers here. Of a tensor, boxes of a map that begin at multiples of their size are cells, which have
 numbers; in one dimension they may begin anywhere.
@@ -31,7 +31,7 @@ class Kinds:
     evaluations: list[Evaluation]
 
     def values(self, kind: int, form: Form, only: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Clusters of a kind with the value of an expression in each: two that stand for all where it is constant."""
+        """Clusters of a kind with the value of an expression in each: two for all where it is constant."""
         import numpy as np
 
         clusters, found = self.clusters[kind], self.evaluations[kind].sum(form)
@@ -71,7 +71,7 @@ class Memory:
 
 
 class PointedMemory(Memory):
-    """Bytes behind a pointer, from address ``base`` on."""
+    """Bytes at a pointer, from address ``base`` on."""
 
     def __init__(self, name: str, base: int) -> None:
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""What is known of global memory as part of a program's coverage: findings, what is judged, and what is not."""
+"""What is known of global memory as part of a program's coverage: findings, what is known, and what is left open."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _forbidden(kernel: Kernel, race: GlobalRace) -> Forbidden:
 
 
 def _not_judged(coverage: Coverage, kernel: Kernel, found: GridMemory) -> tuple[NotJudged, ...]:
-    """What is not judged of global memory, with its places and why."""
+    """What is left open of global memory, with its places and why."""
     if found.cut:
         return tuple(
             replace(each, names=(found.cut,)) if each.kind in ON_GLOBAL else each for each in coverage.not_judged

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from pipesim.answers.launch_sequence.file import SequencedLaunch, StreamAct, read_sequence
 from pipesim.answers.launch_sequence.kernel_uses import FAR, KernelUses, PlacedUse, kernel_uses
-from pipesim.answers.launch_sequence.stream_order import launch_moments
+from pipesim.answers.launch_sequence.stream_order import LaunchMoments, launch_moments
 from pipesim.answers.views.sequence import LaunchPair, Promise, SequenceReport, SharedBytes
 from pipesim.findings.kind import Basis
 
@@ -56,7 +57,7 @@ class _Meeting(NamedTuple):
     two: PlacedUse
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Sequence:
     """The launches and what their kernels do."""
 
@@ -64,8 +65,10 @@ class _Sequence:
     launches: Sequence[SequencedLaunch]
     kernels: Sequence[KernelUses]
 
-    def __post_init__(self) -> None:
-        self.moments = launch_moments(self.steps, self.kernels)
+    @cached_property
+    def moments(self) -> Sequence[LaunchMoments]:
+        """When each launch begins and is complete."""
+        return launch_moments(self.steps, self.kernels)
 
     def meetings(self, later: int) -> Iterator[_Meeting]:
         """Those of a launch with the ones before it."""

@@ -8,7 +8,6 @@ its memory is visible. Nothing is promised of kernels before that one, unless it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipesim.answers.launch_sequence.file import SequencedLaunch, StreamAct
@@ -26,15 +25,15 @@ class LaunchMoments(NamedTuple):
     before: int = -1
 
 
-@dataclass
 class _Streams:
     """What is known as launches are asked for, one after the other."""
 
-    last: dict[str, int] = field(default_factory=dict)
-    launched: dict[str, list[int]] = field(default_factory=dict)
-    awaited: dict[str, Complete] = field(default_factory=dict)  #: by events for which a stream waits
-    events: dict[str, Complete] = field(default_factory=dict)
-    host: Complete = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.last: dict[str, int] = {}
+        self.launched: dict[str, list[int]] = {}
+        self.awaited: dict[str, Complete] = {}  #: by events for which a stream waits
+        self.events: dict[str, Complete] = {}
+        self.host: Complete = {}
 
     def all_of(self, stream: str) -> Complete:
         """What is complete when everything in a stream is."""

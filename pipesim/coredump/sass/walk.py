@@ -151,7 +151,7 @@ class Walk:
         self.forked: set[tuple[int, int]] = set()
         self._whole = sum(start.mask for start in starts)  #: the lanes that have not ended
         self.ends: list[WalkEnd] = []
-        self.turned: list[int] = []  #: the branches with a condition that it came to
+        self.turned: list[int] = []  #: the branches with a condition that it executed
         self.steps = 0
 
     def events(self) -> Iterator[SyncEvent]:

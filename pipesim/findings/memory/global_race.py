@@ -16,7 +16,7 @@ GLOBAL_RACE = FindingKind(
     ptx="Memory Consistency Model, Conflict and Data-races",
     shows=(
         "The result depends on which CTA runs first: wrong values in some launches, at the rows or columns where tiles "
-        "meet, often only where a size is no multiple of the tile."
+        "meet, often only where a size is not a multiple of the tile."
     ),
     corrected=(
         "Let each CTA write bytes of its own: check the stride and the offset by the number of the CTA, and the guard "

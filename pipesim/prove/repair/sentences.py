@@ -306,7 +306,7 @@ def _stages(r: Repair) -> str:
     if r.at.op in ON_NAMED_BARRIER:
         return f"{r.role} uses {_meeting_words(r.group)} in turn at {_with_line(r.at)}"
     if r.at.op and not r.at.line:
-        return f"every warp of {r.role} goes on to the next slot of {r.group} after each use of one"
+        return f"every warp of {r.role} takes the next slot of {r.group} after each use of one"
     if r.at.op:
         one = "slot" if r.is_on_slot else "stage"
         if r.value:

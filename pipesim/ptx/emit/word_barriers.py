@@ -100,7 +100,7 @@ class WordsOfRun:
 
     ``sequence``: CTA and word of each write, in order; ``observed``: words with atomics whose answer is used, of which
     the order of the writes is that of the program; ``zeros``: names of words taken to
-    be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order could not be had;
+    be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
     ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
     good as another.
     """
@@ -125,7 +125,7 @@ class WordsOfRun:
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
-    """``flags[2]``: the pointer's name and the number of the word behind it.
+    """``flags[2]``: the pointer's name and the number of the word at it.
 
     What no pointer of the launch leads to is the workspace of cooperative groups, or a variable of the module.
     """
@@ -292,7 +292,7 @@ class _WordBarriers:
         return number
 
     def count_more(self, barrier: int, more: int) -> None:
-        """It completes with so many arrivals more."""
+        """It completes with this number of arrivals more."""
         self._counts[barrier] += more
 
     def _rooms(self) -> dict[int, int]:
@@ -351,7 +351,7 @@ def _needed(events: list[WordEvent], values: list[int]) -> dict[int, int]:
 
 
 class _Segments:
-    """The writes of a word between those that waits tell apart: a barrier for each such segment that is waited for."""
+    """The writes of a word between those that waits distinguish: a barrier for each such segment that is waited for."""
 
     def __init__(self, word: GlobalWord, waits: set[int], maker: _WordBarriers) -> None:
         self._word, self._waits, self._maker = word, waits, maker

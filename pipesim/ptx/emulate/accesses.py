@@ -217,7 +217,7 @@ def access_global(
 ) -> None:  # fmt: skip
     """An access of global memory as an operation, as far as it is one of the bytes, in order, that are ``operations``.
 
-    What a bulk copy writes is complete when its group is; that it waits for its source alone is no operation then.
+    What a bulk copy writes is complete when its group is; that it waits for its source alone is not an operation then.
     """
     starts = sorted({int.__int__(one) for one in lanes_of_address(address, warp.mask)})
     where, kind = (Space.GLOBAL, 0), kind_of(each.opcode, each.modifiers)

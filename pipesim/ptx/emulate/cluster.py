@@ -104,7 +104,7 @@ class RoundWatcher(Protocol):
 class Cluster:
     """The CTAs of one cluster and their warps. ``ctas``: how many; ``code``: what every warp runs.
 
-    ``together``: the places in the grid of CTAs that are followed at once, each a cluster of its own, () for one
+    ``together``: the places in the grid of CTAs that are followed together, each a cluster of its own, () for one
     cluster; ``words``: those of global memory by which they talk.
     """
 

@@ -50,7 +50,7 @@ _LOADS = (AccessKind.LOAD, AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD)
 
 
 class Strength(NamedTuple):
-    """How strong an access is as written: ``order`` DEFAULT is a weak one. ``nc``: a load of what nobody writes."""
+    """How strong an access is as written: ``order`` DEFAULT is a weak one. ``nc``: a load of constant data."""
 
     order: Order
     scope: Scope

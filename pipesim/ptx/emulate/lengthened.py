@@ -41,7 +41,7 @@ class _LapMoment(NamedTuple):
 
 class _Lap(NamedTuple):
     """The lap that is gone through for all others: where it begins, with which values and known bytes; ``t`` laps were
-    before it, ``u`` are to come. The cluster stands there again ``times`` times until it is over.
+    before it, ``u`` are to come. The cluster is there again ``times`` times until it is over.
     """
 
     stands: object
@@ -183,7 +183,7 @@ class LengthenedLoop:
 
 _MOST_LOOPS = 64  #: that are gone through one after the other
 _MOST_LEFTS = 2  #: laps, until one leaves the values that it is to leave
-_MOST_TIMES = 16  #: that the cluster stands where it stood before in one lap, as in a loop in the loop
+_MOST_TIMES = 16  #: that the cluster is where it was before in one lap, as in a loop in the loop
 
 Slot = tuple[Any, Any]  #: what holds a value, and its key there
 

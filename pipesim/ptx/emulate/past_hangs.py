@@ -25,7 +25,7 @@ def most_overdue(
     """The warp that waits for it, None if none waits: for an mbarrier before a named barrier or the cluster.
 
     Of equal phases that of the barrier for which the warp has waited least often, as of a stage that is filled; of
-    named barriers that of the fewest threads: all come to a meeting of the whole CTA last.
+    named barriers that of the fewest threads: a meeting of the whole CTA is last for all.
     """
     places = list(recorder.barriers)
 

@@ -333,7 +333,7 @@ class EmulatedWarp(DividedWarp):
                 guard = segment.guard if segment.after is RunEnd.BRANCH else -1
                 taken = {of_lane(mine[guard], lane) for lane in mask} if guard >= 0 else {1 - segment.negated}
                 said = {bool(p) if isinstance(p, int) else None for p in taken}
-                if len(said) > 1 or None in said:  # where some lanes are to go on, the warp waits for the others
+                if len(said) > 1 or None in said:  # where some lanes are to continue, the warp waits for the others
                     return None if None in said else False
                 jumps = segment.after is RunEnd.BRANCH and (guard < 0 or said == {not segment.negated})
                 pc = segment.target if jumps else segment.next

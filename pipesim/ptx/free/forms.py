@@ -142,7 +142,7 @@ class Forms:
             return Form(whole.constant + low, whole.terms)
         near = Form(rest.constant, tuple((a, n) for a, f in rest.terms if (n := _nearest(f, divisor))))
         least, most = (bound // divisor for bound in bounds(near))
-        if least == most:  # as of a product that stands for a division, 6 * 2863311531 >> 33
+        if least == most:  # as of a product in place of a division, 6 * 2863311531 >> 33
             multiples = of.plus(near, -1).terms
             return Form(whole.constant + least, tuple((a, f // divisor) for a, f in multiples))
         part = self.apply("quotient", operator.floordiv, (rest, constant(divisor)), low, high)

@@ -15,7 +15,7 @@ _RESERVED = 1 << 10  #: bytes of shared memory that the system uses for each CTA
 
 
 def ctas_that_fit(launch: Launch, shared_bytes: int, architecture: int) -> tuple[int, int]:
-    """The most CTAs that are on the device at once, as far as the launch says what they need; and the SMs of it.
+    """The most CTAs that are on the device at a time, as far as the launch says what they need; and the SMs of it.
 
     ``shared_bytes``: of a CTA, dynamic ones included. Registers count where the launch file has them.
     """

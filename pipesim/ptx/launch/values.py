@@ -13,9 +13,9 @@ from pipesim.model.dependent_launch import EarlierUse
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
-MOST_TOGETHER = 8  #: CTAs that are followed at once
+MOST_TOGETHER = 8  #: CTAs that are followed together
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
-TURNS = "turns"  #: the setting that is the order in which CTAs come to atomics, each digit a CTA, from 1 on
+TURNS = "turns"  #: the setting that is the order in which CTAs execute atomics, each digit a CTA, from 1 on
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
@@ -243,9 +243,9 @@ class Launch:
     it the first one is, and a check is about all (:mod:`pipesim.answers.every_cta.kinds`). ``contents``: what elements
     of free arrays hold instead of what the arrays say, by the array's name and the index. ``left``: how many tiles
     other CTAs leave of those of a counter, its first answer without others, and its first one after all tiles.
-    ``together``: how many CTAs are followed at once, which talk by words of global memory; 0: one cluster.
+    ``together``: how many CTAs are followed together, which talk by words of global memory; 0: one cluster.
     ``resident``: of these the first ones are there from the start, each other one when one has ended; 0: all.
-    ``turns``: the order in which these come to atomics whose answer they use, as far as it is given, from 0 on.
+    ``turns``: the order in which these execute atomics whose answer they use, as far as it is given, from 0 on.
     ``in_sequence``: what it does to global memory is compared with other launches.
     """
 
@@ -297,8 +297,8 @@ class Launch:
 
     @property
     def sizes_together(self) -> tuple[int, ...]:
-        """How many CTAs can be followed at once: all of a small grid; else 2, 3 and 4, of a grid that is as long, if it
-        has one axis; else those along its last short axis, all others at 0; () without one.
+        """How many CTAs can be followed together: all of a small grid; else 2, 3 and 4, of a grid that is as long, if
+        it has one axis; else those along its last short axis, all others at 0; () without one.
         """
         long = [n for n in self.grid if n > 1]
         if prod(self.grid) <= SIZES_TOGETHER[-1]:
@@ -306,12 +306,12 @@ class Launch:
         return SIZES_TOGETHER if len(long) == 1 else tuple(n for n in long if n <= MOST_TOGETHER)[-1:]
 
     def _with_together(self, ctas: int) -> Launch:
-        """The launch of which this many CTAs are followed at once; of a grid with one axis it has no more."""
+        """The launch of which this many CTAs are followed together; of a grid with one axis it has no more."""
         long = [axis for axis in range(3) if self.grid[axis] > 1]
         if not 0 <= ctas <= MOST_TOGETHER or (len(long) > 1 and ctas not in (0, 1, prod(self.grid), *self.grid)):
             sizes = ", ".join(map(str, self.sizes_together)) or "none"
             raise ParameterError(
-                f"--set together={ctas}: so many CTAs are not followed at once", cause=f"here: {sizes}"
+                f"--set together={ctas}: this number of CTAs is not followed together", cause=f"here: {sizes}"
             )
         if len(long) > 1:
             return replace(self, together=ctas)
@@ -320,7 +320,7 @@ class Launch:
 
     @property
     def followed_together(self) -> tuple[Shape, ...]:
-        """The places in the grid of the CTAs that are followed at once, () where it is one cluster."""
+        """The places in the grid of the CTAs that are followed together, () where it is one cluster."""
         x, y, z = self.grid
         if self.together in (0, x * y * z):
             return tuple((n % x, n // x % y, n // (x * y)) for n in range(self.together))

@@ -32,7 +32,7 @@ def brief_of(report: CheckReport) -> Brief:
 
 
 def shortened(make: Callable[[int], Brief]) -> Brief:
-    """The longest brief that is not too large; ``make``: one with sentences of at most so many cells."""
+    """The longest brief that is not too large; ``make``: one with sentences of at most this number of cells."""
     return next((each for most in _MOST_CELLS if _fits(each := make(most))), make(_MOST_CELLS[-1]))
 
 

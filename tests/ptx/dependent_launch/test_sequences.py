@@ -15,6 +15,7 @@ from pipesim.answers.views.sequence import Promise, SequenceReport
 from pipesim.errors import LaunchFileError
 from pipesim.findings.kind import Basis
 from tests.cli.conftest import Call, call  # noqa: F401  # a fixture
+from tests.support.documents import faults
 
 pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).parent / "kernels.cu"
@@ -116,4 +117,5 @@ def test_the_command_prints_a_block_for_each_pair(folder: Path, call: Call) -> N
     assert answer.code == 1
     assert "1 primary → 2 without_wait" in answer.out
     assert "✗ refuted: 1 pair of accesses is not ordered" in answer.out
-    assert call("check", "--sequence", str(folder / "launches.json"), "--json").json["exit_code"] == 1
+    document = call("check", "--sequence", str(folder / "launches.json"), "--json").json
+    assert (document["exit_code"], faults("check-sequence", document)) == (1, [])

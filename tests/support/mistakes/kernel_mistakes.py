@@ -407,7 +407,7 @@ _KERNELS = [
     ),
     _in(
         small.stores, "two_in_a_row", "RACE", {"out[i % slots]": "out[i // 2 % slots]"},
-        "every warp of epilogue goes on to the next slot of out after each use of one",
+        "every warp of epilogue takes the next slot of out after each use of one",
         base={"slots: int = 1, tiles: int = 2": "slots: int = 2, tiles: int = 6"},
     ),
     _in(
