@@ -34,19 +34,19 @@ class Budget:
 
 BUDGETS = (
     Budget(
-        "pipesim", ".py", 110_300
-    ),  # the aim is 78,000; what verdicts cover added 15,000, core dumps 4,800, slips 1,500, global memory 3,500
+        "pipesim", ".py", 112_750
+    ),  # the aim is 78,000; what verdicts cover added 15,000, core dumps 5,900, slips 1,900, global memory 4,500
     Budget("hwkernels", ".py", 7_900),
-    Budget("tests", ".py", 69_700),  # the aim is 62,000
-    Budget("tools", ".py", 9_000),
-    Budget("docs", "", 12_350),  # the aim is 12,000
+    Budget("tests", ".py", 69_900),  # the aim is 62,000
+    Budget("tools", ".py", 9_080),
+    Budget("docs", "", 12_600),  # the aim is 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
     ("run producer_consumer", 72),
     ("verify producer_consumer", 137),
-    ("check docs/examples/row_max.ptx", 167),
+    ("check docs/examples/row_max.ptx", 170),
 )
 
 
