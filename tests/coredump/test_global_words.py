@@ -22,7 +22,7 @@ HOLDS, SKIPPED, WOULD, MAY, NOT_BEGUN = (
 #: By dump: each word with its value, what is wanted by whom, and who could store it.
 WORDS = {
     "lock_kept": [("param_1", "5", {"0": [1, 2, 3, 5, 6, 7, 8, 11, 12, 13]}, [(HOLDS, (4,), "")])],
-    "lock_kept_bare": [("param_1", "2", {"0": [0, 2, 3, 5, 6, 8, 9, 11, 13, 15]}, [(HOLDS, (1,), "")])],
+    "lock_kept_bare": [("param_1", "16", {"0": [0, 2, 3, 6, 7, 8, 11, 12, 13, 14]}, [(HOLDS, (15,), "")])],
     "triton_lock_kept": [
         ("param_1", "1", {"another value than 1": [1, 2, 3, 5, 7]}, [(WriterState.MAY_HOLD, (0, 4, 6), "")])
     ],

@@ -73,7 +73,7 @@ def test_a_brief_of_2_kb_and_a_page(name: str, tmp_path: Path, capsys: pytest.Ca
     kernel = name.partition(".")[0].removesuffix("_bare")
     assert len(json.dumps(brief)) < 2000
     assert brief["said"].startswith("hangs: ")
-    assert brief["claim"].startswith("warp/0 ")
+    assert brief["claim"].startswith("warp/0")
     text = page.read_text(encoding="utf-8")
     assert text.count("<figure><svg ") == brief["findings"]
     assert kernel in text or kernel == "two_kernels"
