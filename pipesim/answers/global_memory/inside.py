@@ -12,7 +12,6 @@ from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Tile
 from pipesim.prove.refutation import Refutation
-from pipesim.ptx.emulate.accesses import GLOBAL_BASE
 from pipesim.ptx.emulation import Kernel, emulate, on_global_memory
 from pipesim.ptx.extract import Extraction, emit
 
@@ -20,11 +19,11 @@ from pipesim.ptx.extract import Extraction, emit
 def with_accesses(kernel: Kernel, met: MeetingInside) -> Extraction:
     """The kernel in that CTA, as a program that has the accesses to those bytes of global memory as operations."""
     made = on_global_memory(kernel)
-    made.code.global_operations = met.ranges
+    made.code.global_operations, made.code.global_base = met.ranges, met.base
     made = replace(made, launch=replace(made.launch, cta=met.cta)) if met.cta else made
     found = emit(made, emulate(made))
     name = re.sub(r"\W", "_", met.name.rpartition("(")[2].rstrip(")"))
-    tile = Tile(name, Space.GLOBAL, 0, met.base - GLOBAL_BASE, met.ranges[-1][1] - met.base, 1)
+    tile = Tile(name, Space.GLOBAL, 0, 0, met.ranges[-1][1] - met.base, 1)
     return replace(found, program=replace(found.program, tiles=(*found.program.tiles, tile)))
 
 

@@ -213,16 +213,17 @@ def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, whe
 
 def access_global(
     cluster: RecordingCluster, warp: AccessingWarp, each: Instruction, address: Value, size: int,
-    operations: Sequence[Range],
+    operations: Sequence[Range], base: int,
 ) -> None:  # fmt: skip
     """An access of global memory as an operation, as far as it is one of the bytes, in order, that are ``operations``.
 
     What a bulk copy writes is complete when its group is; that it waits for its source alone is not an operation then.
+    Offsets of operations are from ``base`` on, where the memory begins: an address may be above what a program has.
     """
     starts = sorted({int.__int__(one) for one in lanes_of_address(address, warp.mask)})
     where, kind = (Space.GLOBAL, 0), kind_of(each.opcode, each.modifiers)
     whole = [(start, start + size) for start in starts]
-    ranges = list(_inside(whole if kind is AccessKind.ATOMIC else merge_ranges(whole), operations))
+    ranges = list(_inside(whole if kind is AccessKind.ATOMIC else merge_ranges(whole), operations, base))
     if not ranges:
         return
     if warp.pending.position != each.position or kind not in (AccessKind.LOAD, AccessKind.STORE):
@@ -241,17 +242,14 @@ def access_global(
         cluster.recorder.add(warp.agent, each.position, Op.TRANSFER_WRITE, Engine.BULK, access, end - first, item)
 
 
-def _inside(ranges: Iterable[Range], operations: Sequence[Range]) -> Iterator[Range]:
-    """The parts of ranges that are operations, as offsets in global memory."""
+def _inside(ranges: Iterable[Range], operations: Sequence[Range], base: int) -> Iterator[Range]:
+    """The parts of ranges that are operations, as offsets from ``base`` on."""
     for first, end in ranges:
         for low, high in operations[max(bisect_left(operations, (first + 1,)) - 1, 0) :]:
             if low >= end:
                 break
             if first < high:
-                yield max(first, low) - GLOBAL_BASE, min(end, high) - GLOBAL_BASE
-
-
-GLOBAL_BASE = 1 << 40  #: of global memory as a space of the program
+                yield max(first, low) - base, min(end, high) - base
 
 
 def _is_barrier(cluster: RecordingCluster, cta: int, first: int, end: int) -> bool:

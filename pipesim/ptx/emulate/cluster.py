@@ -436,7 +436,7 @@ class Cluster:
             if self.launch_events is not None:
                 self.launch_events.access(warp, each, address, sure=sure)
             if self.code.global_operations:
-                access_global(self, warp, each, address, size, self.code.global_operations)
+                access_global(self, warp, each, address, size, self.code.global_operations, self.code.global_base)
 
     def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
         """It is not known whether and how often a warp accesses global memory at these positions."""

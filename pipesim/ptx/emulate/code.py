@@ -158,6 +158,7 @@ class Code:
         self.global_operations: tuple[
             tuple[int, int], ...
         ] = ()  #: bytes of global memory whose accesses are operations
+        self.global_base = 0  #: where the memory begins that they are in
         self.wanted = part.wanted
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
         self._writes = regions.uses.writes

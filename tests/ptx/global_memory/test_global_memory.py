@@ -22,7 +22,7 @@ from pipesim.targets import target_of
 from tests.support.random_global_kernels import random_kernel
 from tools.judge_global import judged
 
-SOURCE = Path(__file__).with_name("global_memory.cu")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("global_memory.cu", "meetings.cu"))
 
 
 class Case(NamedTuple):
@@ -49,6 +49,8 @@ RIGHT = (
     Case("pitched", 1, 160, (5, 3)),
     Case("gathered", 3),
     Case("raised", 2, 6),
+    Case("fifth_pointer", 5, block=64),
+    Case("module_variable", 2, grid=(1, 1), block=64),
 )
 WRONG = (
     Case(
@@ -73,20 +75,27 @@ WRONG = (
     Case("summed_and_read", 3, wrong="global_race", at="atomicAdd", said="which CTA"),
     Case("cleared_by_all", 2, wrong="global_race", at="sum[threadIdx.x] = 0", said="both write bytes 0 to"),
     Case("pitched", 1, 96, (5, 3), wrong="global_race", at="float(x)", said="both write"),
+    Case("fifth_pointer_early", 5, block=64, wrong="race", at="work[t] = a[t]"),
 )
 
 
 @cache
-def module() -> Module:
-    return read_module(SOURCE.with_suffix(".ptx").read_text(), "global_memory.ptx")
+def modules() -> tuple[Module, ...]:
+    made = (each.with_suffix(".ptx") for each in SOURCES)
+    return tuple(read_module(each.read_text(), each.name) for each in made)
 
 
 def checked(case: Case, strict: Strictness = LENIENT) -> CheckReport:
     given: list[Content] = [Pointer()] * case.pointers
     given += [] if case.word is None else [Number("s32", case.word)]
     parameters = tuple(Parameter(f"p{n}", each) for n, each in enumerate(given))
-    made = extract(module(), Launch(case.entry, (*case.grid, 1), (case.block, 1, 1), parameters=parameters))
+    module = next(each for each in modules() if each.function(case.entry))
+    made = extract(module, Launch(case.entry, (*case.grid, 1), (case.block, 1, 1), parameters=parameters))
     return check(replace(target_of(made.program), kernel=made).with_strictness(strict), {})
+
+
+def said(ctas: int) -> str:
+    return f"disjoint across {ctas} CTAs" if ctas > 1 else "one CTA alone uses it"
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.entry)
@@ -94,7 +103,7 @@ def test_what_cannot_meet_or_is_ordered_is_proved_and_said(case: Case) -> None:
     report = checked(case)
     assert (report.verdict, report.findings) == (Verdict.PROVED, ())
     parts = scope_parts(report)
-    assert parts["global memory"] == f"disjoint across {case.grid[0] * case.grid[1]} CTAs"
+    assert parts["global memory"] == said(case.grid[0] * case.grid[1])
     assert parts["not judged"] == "nothing"
 
 
@@ -104,7 +113,9 @@ def test_what_meets_in_any_order_is_a_finding_at_its_line(case: Case) -> None:
     (found,) = report.findings
     assert not isinstance(found, Deadlock)
     assert (report.verdict, found.kind.name.lower()) == (Verdict.REFUTED, case.wrong)
-    line = SOURCE.read_text().splitlines()[int(found.line.rpartition(":")[2]) - 1]
+    name, _, number = found.line.rpartition(":")
+    source = next(each for each in SOURCES if each.name == name)
+    line = source.read_text().splitlines()[int(number) - 1]
     assert case.at in line
     assert case.said in found.claim
 
