@@ -51,6 +51,7 @@ RIGHT = (
     Case("raised", 2, 6),
     Case("fifth_pointer", 5, block=64),
     Case("module_variable", 2, grid=(1, 1), block=64),
+    Case("red_of_four", 2, grid=(2, 1), block=1),
 )
 WRONG = (
     Case(
@@ -75,6 +76,15 @@ WRONG = (
     Case("summed_and_read", 3, wrong="global_race", at="atomicAdd", said="which CTA"),
     Case("cleared_by_all", 2, wrong="global_race", at="sum[threadIdx.x] = 0", said="both write bytes 0 to"),
     Case("pitched", 1, 96, (5, 3), wrong="global_race", at="float(x)", said="both write"),
+    Case(
+        "red_of_four_meets",
+        2,
+        grid=(2, 1),
+        block=1,
+        wrong="global_race",
+        at="out[3] = v",
+        said="both write bytes 12 to 15 at",
+    ),
     Case("fifth_pointer_early", 5, block=64, wrong="race", at="work[t] = a[t]"),
 )
 

@@ -440,7 +440,8 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     operands = [step.get(i, warp) for i in range(at + 1, len(step.getters)) if step.getters[i] is not None]
     if isinstance(address, PerLane) and warp.mask.bit_count() == 1:
         address = of_lane(address, lanes_in(warp.mask)[0])
-    cluster.on_global(warp, each, address, _size(each))
+    parts = next((int(m[1:]) for m in each.modifiers if m in _VECTORS), 1)
+    cluster.on_global(warp, each, address, _size(each) * parts)
     if cluster.words is not None and space in _OF_ALL and cluster.words.atomic(cluster, warp, step, address, operands):
         return
     if space == "global" and each.position in cluster.code.untracked:
@@ -450,6 +451,9 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         _change(cluster, warp, each, address, space)
     value = cluster.atomic(warp, each, address, operands)
     warp.write_results(step, value)
+
+
+_VECTORS = ("v2", "v4", "v8")
 
 
 def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, space: str) -> None:
