@@ -24,9 +24,9 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
-from pipesim.model.ops import Order
+from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emulate.addresses import MODULE_VARIABLES
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
+from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, Strength, kind_of, strength_of
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.slice import ParameterPlaces
@@ -56,7 +56,9 @@ class AccessRole(Enum):
     """What an access is to those of other clusters."""
 
     WRITE = 0
-    STRONG_WRITE = 1  #: atomics and stores with an order: any number of them may meet, and strong reads
+    STRONG_WRITE = (
+        1  #: atomics and stores with an order, of gpu or sys scope: any number of them may meet, and strong reads
+    )
     READ = 2
     STRONG_READ = 3
     EQUAL = 4  #: stores of one value: as many as there are of one instruction may meet
@@ -121,6 +123,7 @@ DATA = "data decides where"
 ORDER = "other CTAs may access the same bytes, and what orders it is not followed"
 MAYBE = "it may not happen"
 MANY = "too many places"
+SCOPE = "its scope is a CTA, and other CTAs of the cluster access the same bytes"
 INSIDE = "other warps access the same bytes, and what orders it is not followed"
 
 
@@ -318,6 +321,13 @@ class _Judge:
             except TooManyError:
                 self._leave_open((access.position for _, access in mine), MANY)
                 continue
+            try:
+                narrow = self._meets_narrow(memory, mine, kind, only)
+            except TooManyError:
+                narrow = True
+            if narrow:
+                self._leave_open((access.position for _, access in mine), SCOPE)
+                continue
             if not met:
                 continue
             cluster = int(met.owner[0])
@@ -339,13 +349,26 @@ class _Judge:
 
     def _of_agent(self, memory: Memory, chosen: list[Chosen], only: int | None) -> tuple[Spans, Spans, Spans]:
         writes = [each for each in chosen if each[1].kind.writes]
-        weak = [each for each in chosen if self._role(each[1], ()) not in _STRONG]
+        weak = [each for each in chosen if not self._is_strong(each[1])]
         every, wrote, plain = (memory.spans(self._kinds, part, only) for part in (chosen, writes, weak))
         return every, wrote, plain
 
+    def _meets_narrow(self, memory: Memory, mine: list[Chosen], kind: int, only: int | None) -> bool:
+        """Whether strong accesses of CTA scope meet those of another CTA of the cluster, which it does not include."""
+        ranks = defaultdict(list)
+        for each in mine:
+            ranks[self._readings[kind].ranks[each[1].agent]].append(each)
+        parts = []
+        for chosen in ranks.values() if len(ranks) > 1 else ():
+            writes = [each for each in chosen if each[1].kind.writes]
+            narrow = [e for e in chosen if self._is_strong(e[1]) and self._strength(e[1]).scope is Scope.CTA]
+            every, wrote, alone = (memory.spans(self._kinds, part, only) for part in (chosen, writes, narrow))
+            parts.append((every, wrote, alone))
+        return any(narrow for _, _, narrow in parts) and bool(contested(parts))
+
     def _is_followed_not(self, access: GlobalAccess) -> bool:
         """Whether the order of an access is not that of an operation of a program."""
-        strong = self._role(access, ()) in _STRONG and not access.kind.is_atomic
+        strong = self._is_strong(access) and not access.kind.is_atomic
         return strong or access.kind in _WITHOUT_OPERATION
 
     def _meeting(self, memory: Memory, accesses: Sequence[Chosen], equal: Collection[int]) -> ContestedBytes | None:
@@ -386,9 +409,17 @@ class _Judge:
                     if start < high and end > low:
                         yield each, max(int(start), low), min(int(end), high)
 
+    def _strength(self, access: GlobalAccess) -> Strength:
+        return strength_of(self._body[access.position])
+
+    def _is_strong(self, access: GlobalAccess) -> bool:
+        """Whether an access is strong for threads that its scope includes."""
+        strength = self._strength(access)
+        return strength.volatile or strength.order is not Order.DEFAULT or access.kind.is_atomic
+
     def _role(self, access: GlobalAccess, equal: Collection[int]) -> AccessRole:
-        strength = strength_of(self._body[access.position])
-        strong = strength.volatile or strength.order is not Order.DEFAULT or access.kind.is_atomic
+        """To threads of other clusters, which a scope of a CTA or a cluster does not include."""
+        strong = self._is_strong(access) and not self._strength(access).is_narrow
         if access.kind.writes:
             plain = AccessRole.EQUAL if access.position in equal else AccessRole.WRITE
             return AccessRole.STRONG_WRITE if strong else plain

@@ -12,6 +12,7 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.ptx.coverage import kind_on_global, place_in
 from pipesim.ptx.emit.names import source_of
+from pipesim.ptx.emulate.global_accesses import strength_of
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.opcodes import may_touch_global
 
@@ -62,6 +63,9 @@ def _forbidden(kernel: Kernel, race: GlobalRace) -> Forbidden:
     who = f"CTA {race.cta:,} and CTA {race.other_cta:,}{there} both write {race.what}"
     if not race.both_write:
         who = f"CTA {race.cta:,} writes {race.what}, which CTA {race.other_cta:,} reads{there}"
+    both = [strength_of(kernel.function.body[at]) for at in (race.position, race.other)]
+    scope = next((one.scope for one in both if one.is_narrow and all(one.order for one in both)), None)
+    who += f", at {scope.name.lower()} scope, which does not include both" if scope is not None else ""
     return Forbidden(FaultKind.GLOBAL_RACE, place_in(kernel, race.position), each.mnemonic, who, agent=race.agent)
 
 

@@ -57,6 +57,11 @@ class Strength(NamedTuple):
     volatile: bool = False
     nc: bool = False
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether its scope includes no thread of another cluster (PTX ISA, "Scope")."""
+        return self.scope in (Scope.CTA, Scope.CLUSTER)
+
 
 _ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}

@@ -51,6 +51,8 @@ RIGHT = (
     Case("raised", 2, 6),
     Case("fifth_pointer", 5, block=64),
     Case("module_variable", 2, grid=(1, 1), block=64),
+    Case("added_by_all", 2, block=64),
+    Case("added_by_each_at_cta_scope", 2, block=64),
     Case("red_of_four", 2, grid=(2, 1), block=1),
 )
 WRONG = (
@@ -85,6 +87,15 @@ WRONG = (
         at="out[3] = v",
         said="both write bytes 12 to 15 at",
     ),
+    Case(
+        "added_by_all_at_cta_scope",
+        2,
+        block=64,
+        wrong="global_race",
+        at="atomicAdd_block",
+        said="at cta scope, which does not include both",
+    ),
+    Case("stored_by_all_at_cta_scope", 1, block=64, wrong="global_race", at="st.relaxed.cta"),
     Case("fifth_pointer_early", 5, block=64, wrong="race", at="work[t] = a[t]"),
 )
 
