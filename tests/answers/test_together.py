@@ -190,6 +190,56 @@ def test_who_sets_a_word_may_be_a_cta_that_is_not_followed(sets: str, *, wrong: 
     assert bool(found.scope.together) == (sets == "1")
 
 
+def kernel(body: str, grid: int = 3) -> Target:
+    """One thread of each CTA executes this: ``%r1`` is the CTA, ``%rd1`` words, ``%rd2`` data, ``%rd3`` its own."""
+    whole = f""".version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry small(.param .u64 flags, .param .u64 x, .param .u64 y)
+{{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .f32 %f<9>;
+mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 ret; mov.u32 %r1, %ctaid.x;
+ld.param.u64 %rd1, [flags]; ld.param.u64 %rd2, [x]; ld.param.u64 %rd4, [y]; mad.wide.u32 %rd3, %r1, 4, %rd4;
+{body}
+ret; }}
+"""
+    return read("small", whole, grid)
+
+
+#: A barrier of 3 CTAs, twice, with nothing else in the outer loop that synchronises.
+TWICE = """mov.u32 %r9, 0;
+again: membar.gl; red.global.add.u32 [%rd1], 1; mad.lo.u32 %r2, %r9, 3, 3;
+spin: ld.volatile.global.u32 %r8, [%rd1]; setp.lt.u32 %p2, %r8, %r2; @%p2 bra spin;
+membar.gl; st.global.u32 [%rd3], %r9; add.u32 %r9, %r9, 1; setp.lt.u32 %p3, %r9, 2; @%p3 bra again;"""
+
+
+def test_a_wait_ends_where_its_loop_does_not_where_the_loop_around_it_does() -> None:
+    assert check(kernel(TWICE), {}, quick=True).verdict is Verdict.PROVED
+
+
+#: CTA 1 waits for CTA 0, or takes a lock: as long as ``MORE`` says.
+TRIES = {
+    "load": """setp.ne.u32 %p1, %r1, 0; @%p1 bra wait;
+st.global.u32 [%rd2], 1; st.release.gpu.global.u32 [%rd1], 1; ret;
+wait: setp.ne.u32 %p1, %r1, 1; @%p1 ret; mov.u32 %r9, 0;
+spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; add.u32 %r9, %r9, 1; setp.eq.u32 %p2, %r8, 0; MORE @%p2 bra spin;
+ld.global.u32 %r7, [%rd2]; st.global.u32 [%rd3], %r7;""",
+    "lock": """mov.u32 %r9, 0;
+spin: atom.acquire.gpu.global.cas.b32 %r8, [%rd1], 0, 1;
+add.u32 %r9, %r9, 1; setp.ne.u32 %p2, %r8, 0; MORE @%p2 bra spin;
+ld.global.u32 %r7, [%rd2]; st.global.u32 [%rd2], %r7; st.release.gpu.global.u32 [%rd1], 0;""",
+}
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("what", TRIES)
+def test_a_loop_of_a_limited_number_of_tries_is_no_wait(what: str, *, limited: bool) -> None:
+    more = "setp.lt.u32 %p3, %r9, 100; and.pred %p2, %p2, %p3;" if limited else ""
+    found = check(kernel(TRIES[what].replace("MORE", more)), {}, quick=True)
+    assert found.verdict is Verdict.PROVED
+    assert bool(found.scope.together) is not limited
+    assert any(each.kind is NotJudgedKind.WORDS for each in found.scope.not_judged) is limited
+
+
 @pytest.mark.slow
 def test_grid_sync_of_cooperative_groups_is_a_barrier_of_the_grid() -> None:
     whole = (FOLDER / "grid_sync.ptx").read_text()

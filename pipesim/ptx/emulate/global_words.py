@@ -24,6 +24,7 @@ from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
+_TAKES = ("cas", "exch", "or", "and", "max", "min")  #: atomics that fail while another CTA holds the word
 _SIZES = (4, 8)
 _ORDERS = {"acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQ_REL}
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CTA, "gpu": Scope.GPU, "sys": Scope.SYS}  # CTAs of several clusters
@@ -228,6 +229,8 @@ class GlobalWords:
                     continue
                 if len(lanes) == 1 and not self._is_in_turn(warp.cta, 1):
                     return False
+                if ends is not None and each.has_any(*_TAKES) and ends(after) is None:
+                    self.doubts[each.position] = "when the loop ends depends on more than this word"
                 self._change(cluster, warp, each, at, act, after, observed=step.valued)
             warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
             return True

@@ -280,6 +280,16 @@ class Regions:
         """The positions of a loop that synchronises nothing and keeps the operands of this instruction; else none."""
         return self._loop(position, self._kept_operands(position))
 
+    def innermost_loop_around(self, position: int) -> frozenset[int]:
+        """As much of :meth:`loop_around` as lies in the innermost natural loop with this instruction."""
+        block = self.graph.block_of[position]
+        loops = [each.blocks for each in self.graph.loops if block in each.blocks]
+        found = self.loop_around(position)
+        if loops:
+            inner = min(loops, key=len)
+            found = frozenset(p for p in found if self.graph.block_of[p] in inner)
+        return found
+
     def ends_otherwise(self, position: int) -> bool:
         """Whether the loop around a try may end by more than its answer, as one that asks a few times does."""
         if position in self.waits:

@@ -10,7 +10,8 @@ from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.synchronisation import counts_each_thread
-from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of, of_lane
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
+from pipesim.ptx.emulate.waits_for_words import end_of_wait
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
 
@@ -309,37 +310,7 @@ class EmulatedWarp(DividedWarp):
 
         None where that depends on more than the result, or on the lane.
         """
-        code, here, mask = self.code, step.instruction.position, lanes_in(self.mask)
-        loop = code.regions.loop_around(here)
-
-        def ends(value: Value) -> bool | None:
-            mine, pc = list(registers), here + 1
-            for register in step.results:
-                mine[register] = value
-            for _ in range(_MOST_RUNS_OF_A_SPIN):
-                segment = code.segments.get(pc) or code.segment(pc)
-                if pc not in loop or (segment.position not in loop and pc != segment.position):
-                    return True
-                if segment.run is not None:
-                    segment.run(mine, self.K, self)
-                if segment.position == here:
-                    return False
-                effect = segment.step
-                if segment.after is RunEnd.EXIT:
-                    return True
-                if effect is not None:
-                    for register in effect.results:
-                        mine[register] = code.unknown_value(None)
-                guard = segment.guard if segment.after is RunEnd.BRANCH else -1
-                taken = {of_lane(mine[guard], lane) for lane in mask} if guard >= 0 else {1 - segment.negated}
-                said = {bool(p) if isinstance(p, int) else None for p in taken}
-                if len(said) > 1 or None in said:  # where some lanes are to continue, the warp waits for the others
-                    return None if None in said else False
-                jumps = segment.after is RunEnd.BRANCH and (guard < 0 or said == {not segment.negated})
-                pc = segment.target if jumps else segment.next
-            return None
-
-        return ends
+        return end_of_wait(self.code, step, registers, self.mask, self)
 
     def _ways_of_a_spin(self, step: DecodedStep, answer: int, tries: frozenset[int]) -> list[tuple[int, list[Value]]]:
         """Where a loop continues after this result of a try, and its registers, for all answers of the other tries."""

@@ -1,0 +1,112 @@
+"""Which values of a word of global memory end the loop that loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pipesim.ptx.emulate.code import Code, DecodedStep, RunEnd, StraightRun
+from pipesim.ptx.emulate.values import Value, are_known, lanes_in, of_lane, same
+
+_MOST_RUNS = 400  #: of straight code, on all ways through a loop
+_WRITES = ("st", "red", "atom", "cp")
+
+
+class LoopingWarp(Protocol):
+    """What straight code needs of a warp."""
+
+    K: list[Value]
+
+
+def end_of_wait(
+    code: Code, step: DecodedStep, registers: list[Value], lanes: int, warp: LoopingWarp
+) -> Callable[[Value], bool | None]:
+    """Whether the loop around a load or an atomic is left with this result, from these registers on.
+
+    That is the innermost loop. None where it depends on more than the result: on the lane, on what an iteration leaves
+    to the next one, as the number of tries is, or where the loop writes memory before it loads again.
+    """
+    here = step.instruction.position
+    loop = code.regions.innermost_loop_around(here)
+    first = _of_every_iteration(code, step, registers, loop, warp)
+    mask = lanes_in(lanes)
+
+    def ends(value: Value) -> bool | None:
+        mine, pc, writes = list(first), here + 1, False
+        for register in step.results:
+            mine[register] = value
+        for _ in range(_MOST_RUNS):
+            segment = code.segments.get(pc) or code.segment(pc)
+            if pc not in loop or (segment.position not in loop and pc != segment.position):
+                return True
+            if segment.run is not None:
+                segment.run(mine, warp.K, warp)
+            if segment.position == here:
+                return None if writes else False
+            if segment.after is RunEnd.EXIT:
+                return True
+            writes |= _does(segment, mine, code)
+            guard = segment.guard if segment.after is RunEnd.BRANCH else -1
+            taken = {of_lane(mine[guard], lane) for lane in mask} if guard >= 0 else {1 - segment.negated}
+            said = {bool(p) if isinstance(p, int) else None for p in taken}
+            if len(said) > 1 or None in said:  # where some lanes are to continue, the warp waits for the others
+                return None if None in said else False
+            jumps = segment.after is RunEnd.BRANCH and (guard < 0 or said == {not segment.negated})
+            pc = segment.target if jumps else segment.next
+        return None
+
+    return ends
+
+
+def _of_every_iteration(
+    code: Code, step: DecodedStep, registers: list[Value], loop: frozenset[int], warp: LoopingWarp
+) -> list[Value]:
+    """The registers before the load, as far as each iteration of the loop leaves them the same; others are not known.
+
+    What an iteration computes is run from registers of which nothing is known that the loop writes, on all ways: what
+    is known after that holds of every iteration but the first.
+    """
+    here, writes = step.instruction.position, code.regions.uses.writes
+    changed = {code.register(name) for p in loop for name in writes[p]}
+    unknown = list(registers)
+    for register in changed:
+        unknown[register] = code.unknown_value(None)
+    kept, open_ = set(changed), [(here + 1, list(unknown))]
+    for _ in range(_MOST_RUNS):
+        if not open_ or not kept:
+            break
+        pc, mine = open_.pop()
+        segment = code.segments.get(pc) or code.segment(pc)
+        if pc not in loop or (segment.position not in loop and pc != segment.position):
+            continue
+        if segment.run is not None:
+            segment.run(mine, warp.K, warp)
+        if segment.position == here:
+            kept = {r for r in kept if are_known([mine[r]]) and same(mine[r], registers[r])}
+            continue
+        if segment.after is RunEnd.EXIT:
+            continue
+        _does(segment, mine, code)
+        if segment.after is RunEnd.BRANCH:
+            p: Value = not segment.negated if segment.guard < 0 else mine[segment.guard]
+            jumps = bool(p) is not segment.negated if isinstance(p, int) else None
+            if jumps is not False:
+                open_.append((segment.target, list(mine)))
+            if jumps is not True:
+                open_.append((segment.next, mine))
+        else:
+            open_.append((segment.next, mine))
+    if open_ and kept:
+        return unknown
+    return [unknown[r] if r in changed - kept else value for r, value in enumerate(registers)]
+
+
+def _does(segment: StraightRun, registers: list[Value], code: Code) -> bool:
+    """Whether what ends a straight run writes memory; what it loads is not known."""
+    effect = segment.step
+    if effect is None:
+        return False
+    for register in effect.results:
+        registers[register] = code.unknown_value(None)
+    p = True if effect.guard < 0 else registers[effect.guard]
+    return effect.instruction.opcode in _WRITES and not (isinstance(p, int) and bool(p) is effect.negated)
