@@ -20,6 +20,7 @@ from pipesim.answers.global_memory.spans import (
     Spans,
     TooManyError,
     contested,
+    joined,
     met_by_any,
     met_by_each_other,
     met_by_others,
@@ -123,6 +124,7 @@ DATA = "data decides where"
 ORDER = "other CTAs may access the same bytes, and what orders it is not followed"
 MAYBE = "it may not happen"
 MANY = "too many places"
+CONSTANT = "a load of constant data, of bytes that this launch writes"
 SCOPE = "its scope is a CTA, and other CTAs of the cluster access the same bytes"
 INSIDE = "other warps access the same bytes, and what orders it is not followed"
 
@@ -178,6 +180,7 @@ class _Judge:
         for key in written:
             self._compare(self._memories[key])
             self._look_inside(self._memories[key])
+            self._look_at_constant_loads(self._memories[key])
         x, y, z = self._launch.cluster
         made = GridMemory(self._every.clusters * x * y * z, tuple(self._races), self._left_open, apart=apart, cut=cut)
         return replace(made, equal=frozenset(self._equal), inside=tuple(self._inside))
@@ -340,6 +343,21 @@ class _Judge:
             cta = self._every.first_cta_of(cluster)
             self._inside.append(MeetingInside(cta, memory.name, memory.base, ranges, positions, alike))
 
+    def _look_at_constant_loads(self, memory: Memory) -> None:
+        """Loads of constant data (``ld.global.nc``) whose bytes the grid writes: no order makes these right.
+
+        PTX ISA, "ld.global.nc": the data is read-only while the kernel runs.
+        """
+        loads = [each for each in memory.accesses if not each[1].kind.writes and self._strength(each[1]).nc]
+        writes = [each for each in memory.accesses if each[1].kind.writes]
+        try:
+            written = _by_one(memory.spans(self._kinds, writes if loads else ()), 1)
+            for each in loads:
+                if met_by_others(written, _by_one(memory.spans(self._kinds, [each]), 0)):
+                    self._leave_open((each[1].position,), CONSTANT)
+        except TooManyError:
+            self._leave_open((access.position for _, access in loads), MANY)
+
     def _move_together(self, kind: int, terms: Collection[Terms]) -> bool:
         """Whether addresses of these terms are equally far from each other in all clusters of a kind."""
         import numpy as np
@@ -430,6 +448,13 @@ class _Judge:
         rank, (x, y, _) = self._readings[kind].ranks[access.agent], self._launch.cluster
         gx, gy, _ = self._launch.grid
         return self._every.first_cta_of(cluster) + rank % x + gx * (rank // x % y + gy * (rank // (x * y)))
+
+
+def _by_one(spans: Spans, owner: int) -> Spans:
+    """The ranges as those of one cluster."""
+    import numpy as np
+
+    return joined([Spans(spans.start, spans.end, np.full_like(spans.owner, owner))])
 
 
 _WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE, AccessRole.EQUAL)

@@ -53,6 +53,7 @@ RIGHT = (
     Case("module_variable", 2, grid=(1, 1), block=64),
     Case("added_by_all", 2, block=64),
     Case("added_by_each_at_cta_scope", 2, block=64),
+    Case("constant_load", 3, block=64),
     Case("red_of_four", 2, grid=(2, 1), block=1),
 )
 WRONG = (
@@ -145,6 +146,16 @@ def test_where_data_decides_where_it_stores_is_not_judged() -> None:
     report = checked(Case("scattered", 3))
     assert report.verdict is Verdict.PROVED
     assert "1 store to global memory (global_memory.cu:103: data decides where)" in scope_parts(report)["not judged"]
+
+
+OPEN = ((Case("constant_load_of_written", 3, block=64), "meetings.cu:73: a load of constant data, of bytes that"),)
+
+
+@pytest.mark.parametrize(("case", "why"), OPEN, ids=lambda each: getattr(each, "entry", ""))
+def test_what_is_not_followed_inside_a_cta_is_not_judged(case: Case, why: str) -> None:
+    report = checked(case)
+    assert report.verdict is Verdict.PROVED
+    assert why in scope_parts(report)["not judged"]
 
 
 def test_that_pointers_lead_to_different_memory_is_an_assumption_with_a_switch() -> None:
