@@ -33,7 +33,8 @@ def test_what_is_found_in_a_beginning_is_found_in_the_whole(family: str, seed: i
         assert said.verdict is not Verdict.PROVED
         if said.refutations:
             whole = explore(program, 40_000)
-            gone = FaultKind.EXITED_CTA in whole.kinds  # of an agent that has nothing more to do, or in its rest
+            # of an agent that has nothing more to do, or in its rest: there the whole program ends before it hangs
+            gone = not whole.kinds.isdisjoint({FaultKind.EXITED_CTA, FaultKind.CLUSTER_ARRIVE})
             assert {each.kind for each in said.refutations} <= whole.kinds or gone or not whole.complete
             found += 1
     assert found
