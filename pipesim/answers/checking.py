@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from typing import assert_never
 
 from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
@@ -24,7 +25,7 @@ from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
 from pipesim.answers.failures import Failures, FindingsOfCtas, Keyed
 from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
-from pipesim.answers.global_memory.judge import INSIDE, GridMemory, MeetingInside, judge
+from pipesim.answers.global_memory.judge import INSIDE, ORDER, GridMemory, MeetingInside, judge
 from pipesim.answers.global_memory.words import with_global_memory
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
@@ -38,7 +39,7 @@ from pipesim.answers.views.check import (
 )
 from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
-from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption
+from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption, NotJudged, NotJudgedKind
 from pipesim.model.finding import Advisory, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
@@ -184,8 +185,14 @@ class SteppedCheck:
                 self.take(found)
                 return found
             self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
-        self._ranges, self._together = list(every.ranges), every.together
+        if not self._talk:
+            self._ranges, self._together = list(every.ranges), every.together
         return proved
+
+    @property
+    def _talk(self) -> bool:
+        """Whether CTAs wait for each other by words of global memory, which is looked at for the given values alone."""
+        return bool(self._others.together.words or self._others.together.why_not)
 
     def _in_other_launches(self, first: Check) -> Check:
         """The verdict on the same kernel in all CTAs, and where other CTAs leave it fewer tiles.
@@ -365,6 +372,13 @@ class SteppedCheck:
             cut=self._cut,
         )
 
+    def _is_left_open(self, each: NotJudged) -> bool:
+        """Whether it is also not judged where all CTAs of the grid are followed together."""
+        talk, kernel = self._others.together, self._asked.target.kernel
+        followed = talk.sizes[-1] if talk.sizes and not talk.not_judged else 0
+        whole = kernel is not None and followed >= prod(kernel.kernel.launch.grid)
+        return not (whole and each.kind in ON_GLOBAL and all(name.endswith(ORDER) for name in each.names))
+
     @property
     def _some_values(self) -> bool:
         """Whether every value of a word was asked for, and only some are proved."""
@@ -513,17 +527,20 @@ class SteppedCheck:
         if not proved:
             return scope
         talk = self._others.together
-        scope = replace(scope, contents=self._others.contents, any_tiles=self._others.any_tiles)
         judged = talk.loops if talk.sizes and not talk.why_not else set()
-        sizes = " at the size of the launch file" if self._ranges and self._asked.target.kernel is not None else ""
-        together = ON_GLOBAL if talk.sizes and not talk.not_judged else ()  # of as many CTAs as were looked at
+        others = self._ranges or self._others.contents or self._asked.any_words
+        more = self._asked.target.kernel is not None and bool(others)
+        sizes = " at the size of the launch file" if more else ""
+        open_sizes = [NotJudged(NotJudgedKind.OTHER_SIZES, 0)] if more and (scope.on_global or self._talk) else []
         return replace(
             scope,
+            contents={} if self._talk else self._others.contents,
+            any_tiles=self._others.any_tiles,
             together=tuple(talk.sizes),
             words=tuple(talk.words),
             on_global=tuple(f"{each}{sizes}" for each in scope.on_global),
             assuming=(*(each for each in scope.assuming if each.what not in judged), *talk.assumed),
-            not_judged=(*(each for each in scope.not_judged if each.kind not in together), *talk.not_judged),
+            not_judged=(*filter(self._is_left_open, scope.not_judged), *talk.not_judged, *open_sizes),
         )
 
 

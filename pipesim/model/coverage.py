@@ -146,6 +146,7 @@ class NotJudgedKind(Enum):
     DEPENDENT_LAUNCH = "instructions of programmatic dependent launch"
     WORDS = "how CTAs wait for each other by words of global memory"
     SHARED_DATA = "data that CTAs share, where it is not known what they access"
+    OTHER_SIZES = "global memory at other values than those of the launch file"
     LEFT_OUT = "accesses and instructions that were left out"
     INFERRED_BYTES = "byte counts inferred"
     NEVER_WRAPPED = "barriers that complete too few phases to use a stage again"
@@ -168,6 +169,7 @@ _ONE_NOT_JUDGED = {
     NotJudgedKind.DEPENDENT_LAUNCH: "instruction of programmatic dependent launch",
     NotJudgedKind.WORDS: NotJudgedKind.WORDS.value,
     NotJudgedKind.SHARED_DATA: NotJudgedKind.SHARED_DATA.value,
+    NotJudgedKind.OTHER_SIZES: NotJudgedKind.OTHER_SIZES.value,
     NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
     NotJudgedKind.INFERRED_BYTES: "byte count inferred",
     NotJudgedKind.NEVER_WRAPPED: "barrier that completes too few phases to use a stage again",

@@ -15,13 +15,14 @@ from pipesim.answers.every_size.classes import AnyWord, SizeClasses
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.errors import ParameterError
+from pipesim.model.coverage import NotJudged, NotJudgedKind
 from pipesim.model.finding import Verdict
 from pipesim.prove.any_size.family import Stop
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import FreeRange, Launch, Number, Parameter
+from pipesim.ptx.launch.values import FreeRange, Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.check import check_lines
 from pipesim.report.sentences.check import ctas_words, sizes_words
@@ -146,6 +147,36 @@ def test_what_no_copy_aligns_differently_is_one_class(tmp_path: Path, nbytes: in
     copy = f" mul.wide.u32 %rd5, %r22, {nbytes};\n add.u64 %rd5, %rd5, %rd1;\n setp.gt.u32 %p9, %r20, 9;\n @%p9 "
     copy += "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd5], 128, [%r3];\n"
     assert SizeClasses.of(ring(tmp_path, copy), AnyWord("n")).at(1).last == last
+
+
+#: CTA 0 sets a flag where n is at most 100, and CTA 1 waits for it.
+UP_TO_100 = """ ld.param.u64 %rd1, [flag];
+ ld.param.u32 %r22, [n];
+ mov.u32 %r20, %ctaid.x;
+ setp.ne.u32 %p1, %r20, 0;
+ @%p1 bra wait;
+ setp.gt.u32 %p2, %r22, 100;
+ @%p2 bra done;
+ mov.u32 %r23, 1;
+ st.release.gpu.global.u32 [%rd1], %r23;
+ bra done;
+wait:
+ ld.acquire.gpu.global.u32 %r24, [%rd1];
+ setp.eq.u32 %p3, %r24, 0;
+ @%p3 bra wait;
+done:
+"""
+
+
+def test_what_ctas_tell_each_other_is_not_claimed_of_other_values(tmp_path: Path) -> None:
+    file = tmp_path / "talk.ptx"
+    file.write_text(text_of(UP_TO_100, ".param .u64 flag, .param .u32 n"))
+    words = Parameter("flag", Pointer()), Parameter("n", Number("u32", 8))
+    file.with_suffix(".json").write_text(launch_json(Launch("kernel", (2, 1, 1), (1, 1, 1), parameters=words)))
+    found = checked(find(str(file)), "n")
+    assert (found.verdict, found.ranges, found.conclusion) == (Verdict.PROVED, (), Conclusion.UNKNOWN)
+    assert NotJudged(NotJudgedKind.OTHER_SIZES, 0) in found.scope.not_judged
+    assert check(find(str(file)).with_setting("n", 101), {}, quick=True).verdict is Verdict.REFUTED
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
-from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind, Strictness
+from pipesim.model.coverage import LENIENT, ON_GLOBAL, Assumption, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check as prove
@@ -118,7 +118,7 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
     assert found.verdict is Verdict.PROVED
     assert found.scope.together[0] == 2
     assert found.scope.words[0] == ("flags[1]" if name in ("fix_up", "two_flags") else "flags[0]")
-    assert not [each for each in found.scope.not_judged if each.names]
+    assert {each.kind for each in found.scope.not_judged if each.names} <= {*ON_GLOBAL}  # of the 128 other CTAs
     zeros = [each.what for each in found.scope.assuming if each.kind is Assumption.POLICIES]
     assert any(each.endswith("is 0 at the launch") for each in zeros)
     loops = [each.what for each in found.scope.assuming if each.kind is Assumption.GLOBAL_LOOPS]
