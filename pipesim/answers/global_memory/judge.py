@@ -126,7 +126,7 @@ MAYBE = "it may not happen"
 MANY = "too many places"
 CONSTANT = "a load of constant data, of bytes that this launch writes"
 SCOPE = "its scope is a CTA, and other CTAs of the cluster access the same bytes"
-INSIDE = "other warps access the same bytes, and what orders it is not followed"
+INSIDE = "other warps, or copies under way, access the same bytes, and what orders it is not followed"
 
 
 def judge(kernel: Kernel) -> GridMemory:
@@ -310,9 +310,7 @@ class _Judge:
         """What warps of one cluster access alike in one memory."""
         for kind in range(len(self._kinds.clusters)):
             mine = [each for each in memory.accesses if each[0] == kind]
-            agents = defaultdict(list)
-            for each in mine:
-                agents[each[1].agent].append(each)
+            agents = _by_agent(mine)
             if len(agents) < 2:
                 continue
             alike = isinstance(memory, PointedMemory) and self._move_together(
@@ -450,6 +448,24 @@ class _Judge:
         return self._every.first_cta_of(cluster) + rank % x + gx * (rank // x % y + gy * (rank // (x * y)))
 
 
+def _by_agent(accesses: Iterable[Chosen]) -> dict[tuple[int, ...], list[Chosen]]:
+    """The accesses of each agent; what an engine performs for it is apart, each instruction by itself.
+
+    An agent's own accesses are in its order. What it issues is not, until it has waited for it.
+    """
+    issued: dict[tuple[int, ...], list[Chosen]] = defaultdict(list)
+    agents: dict[tuple[int, ...], list[Chosen]] = defaultdict(list)
+    for each in accesses:
+        _, access = each
+        if access.kind in _ISSUED:
+            issued[access.agent, access.position, access.index].append(each)
+        else:
+            agents[access.agent,].append(each)
+    for (agent, position, index), found in issued.items():
+        agents[(agent, position, index) if len(issued) <= _MOST_APART else (agent, position)] += found
+    return agents
+
+
 def _by_one(spans: Spans, owner: int) -> Spans:
     """The ranges as those of one cluster."""
     import numpy as np
@@ -460,6 +476,9 @@ def _by_one(spans: Spans, owner: int) -> Spans:
 _WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE, AccessRole.EQUAL)
 _STRONG = {AccessRole.STRONG_WRITE, AccessRole.STRONG_READ}
 
+
+_ISSUED = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_STORE, AccessKind.BULK_REDUCTION)
+_MOST_APART = 256  #: of these that are compared with each other, not just those of different instructions
 
 #: Accesses whose end, or whose parts, no operation of a program on global memory says.
 _WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_REDUCTION)

@@ -93,11 +93,11 @@ extern "C" __global__ void bulk_store_and_store(float* out) {
   }
 }
 extern "C" __global__ void bulk_stores_meet(float* out) {
-  __shared__ alignas(128) float tile[128];
+  __shared__ alignas(128) float tile[64];
   tile_of(tile);
   if (threadIdx.x == 0) {
     store(out + blockIdx.x * 64, tile, 256);
-    store(out + blockIdx.x * 64, tile + 64, 256);
+    store(out + blockIdx.x * 64, tile, 256);
     stored();
   }
 }
@@ -109,4 +109,24 @@ extern "C" __global__ void bulk_stores_apart(float* out) {
     store(out + blockIdx.x * 64 + 32, tile + 32, 128);
     stored();
   }
+}
+// in place: what one warp has loaded, its thread stores as a whole; and an asynchronous load of what is stored later
+extern "C" __global__ void bulk_in_place(float* out) {
+  __shared__ alignas(128) float tile[64];
+  tile[threadIdx.x] = out[blockIdx.x * 64 + threadIdx.x] + 1.0f;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    store(out + blockIdx.x * 64, tile, 256);
+    stored();
+    out[blockIdx.x * 64 + 1] = out[blockIdx.x * 64] + 1.0f;
+  }
+}
+extern "C" __global__ void copied_and_stored(float* work, float* out) {
+  __shared__ alignas(128) float tile[32];
+  float* mine = work + blockIdx.x * 32 + threadIdx.x;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared(tile + threadIdx.x)), "l"(mine) : "memory");
+  *mine = 3;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  out[blockIdx.x * 32 + threadIdx.x] = tile[threadIdx.x];
 }

@@ -54,6 +54,9 @@ RIGHT = (
     Case("added_by_all", 2, block=64),
     Case("added_by_each_at_cta_scope", 2, block=64),
     Case("constant_load", 3, block=64),
+    Case("bulk_store_then_store", 1, block=64),
+    Case("bulk_stores_apart", 1, block=64),
+    Case("bulk_in_place", 1, block=64),
     Case("red_of_four", 2, grid=(2, 1), block=1),
 )
 WRONG = (
@@ -97,6 +100,8 @@ WRONG = (
         said="at cta scope, which does not include both",
     ),
     Case("stored_by_all_at_cta_scope", 1, block=64, wrong="global_race", at="st.relaxed.cta"),
+    Case("bulk_store_and_store", 1, block=64, wrong="race", at="] = 7", said="while its own transfer writes"),
+    Case("bulk_stores_meet", 1, block=64, wrong="race", at="store(out", said="while its own transfer writes"),
     Case("fifth_pointer_early", 5, block=64, wrong="race", at="work[t] = a[t]"),
 )
 
@@ -148,7 +153,10 @@ def test_where_data_decides_where_it_stores_is_not_judged() -> None:
     assert "1 store to global memory (global_memory.cu:103: data decides where)" in scope_parts(report)["not judged"]
 
 
-OPEN = ((Case("constant_load_of_written", 3, block=64), "meetings.cu:73: a load of constant data, of bytes that"),)
+OPEN = (
+    (Case("constant_load_of_written", 3, block=64), "meetings.cu:73: a load of constant data, of bytes that"),
+    (Case("copied_and_stored", 2, block=32), "meetings.cu:129: other warps, or copies under way, access the same"),
+)
 
 
 @pytest.mark.parametrize(("case", "why"), OPEN, ids=lambda each: getattr(each, "entry", ""))
