@@ -240,6 +240,39 @@ def test_a_loop_of_a_limited_number_of_tries_is_no_wait(what: str, *, limited: b
     assert any(each.kind is NotJudgedKind.WORDS for each in found.scope.not_judged) is limited
 
 
+#: Each CTA adds to the same word of data and counts; the last one reads it. How, and what comes before.
+ADDED = """BEFORE
+red.global.add.f32 [%rd2], 0f3F800000; FENCE
+atom.global.add.u32 %r8, [%rd1], 1; setp.ne.u32 %p1, %r8, 2; @%p1 ret; FENCE
+READ"""
+ZEROED = "setp.ne.u32 %p1, %r1, 0; @!%p1 st.global.u32 [%rd2], 0;"
+WEAK_LOAD, VOLATILE = "ld.global.f32 %f1, [%rd2];", "ld.volatile.global.f32 %f1, [%rd2];"
+BY_ATOMIC = "atom.global.add.f32 %f1, [%rd2], 0f00000000; st.global.f32 [%rd3], %f1;"
+
+
+@pytest.mark.parametrize(
+    ("before", "fence", "how", "verdict", "known"),
+    [
+        ("", "membar.gl;", "", Verdict.PROVED, True),
+        ("", "membar.gl;", WEAK_LOAD, Verdict.PROVED, True),
+        ("", "", WEAK_LOAD, Verdict.REFUTED, True),
+        (ZEROED, "membar.gl;", "", Verdict.REFUTED, True),
+        (ZEROED.replace("st.", "st.volatile."), "", "", Verdict.PROVED, False),
+        ("", "", VOLATILE, Verdict.PROVED, False),
+        ("", "", BY_ATOMIC, Verdict.PROVED, False),
+    ],
+)
+def test_atomics_need_no_order_but_with_what_is_none(
+    before: str, fence: str, how: str, verdict: Verdict, *, known: bool
+) -> None:
+    body = ADDED.replace("BEFORE", before).replace("FENCE", fence).replace("READ", how)
+    found = check(kernel(body), {}, quick=True)
+    assert found.verdict is verdict
+    if verdict is Verdict.PROVED:
+        assert found.scope.together
+        assert any(each.kind is NotJudgedKind.SHARED_DATA for each in found.scope.not_judged) is not known
+
+
 @pytest.mark.slow
 def test_grid_sync_of_cooperative_groups_is_a_barrier_of_the_grid() -> None:
     whole = (FOLDER / "grid_sync.ptx").read_text()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 
 from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.tables import Tile
@@ -35,8 +36,12 @@ class GlobalData:
     open: int = -1
 
 
-def data_between_ctas(cluster: Cluster, words: GlobalWords) -> GlobalData:
-    """The accesses to bytes that CTAs share, but for the words by which they talk."""
+def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range]) -> GlobalData:
+    """The accesses to bytes that CTAs share, but for the words by which they talk (``talked``).
+
+    Where two strong accesses meet, they are no race without an order either, but what is read may depend on it, and
+    what a store leaves beside atomics: ``open``.
+    """
     # what a tensor map loads by which nothing is stored is other memory than what pointers lead to
     recorder, accesses, found = cluster.recorder, cluster.global_accesses, GlobalData()
     assert accesses is not None
@@ -46,14 +51,17 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords) -> GlobalData:
     unclear = {one.position for one in others if not one.ranges or one.terms or not one.sure}
     unclear |= accesses.left_open.keys()
     found.open = min(unclear, default=-1 if not accesses.limited else 0)
-    talked = merge_ranges([(at, at + words.sizes.get(at, 4)) for at in words.strong])
     followed, body = {e.position for e in words.events}, cluster.code.body
     for one in each:
         weak = one.kind is AccessKind.LOAD and not body[one.position].has_any(*STRONG)
         if weak and one.position not in followed and next(_clipped(one.ranges, talked), None) is not None:
             found.open = one.position  # a load of a word that is not meant to be shared
-    met = _met(cluster, [one for one in each if not one.terms])
-    met = list(_less(met, talked))
+    met, strong = _met(cluster, [one for one in each if not one.terms])
+    strong = list(_less(strong, talked))
+    met = list(_less(list(_less(met, talked)), strong))
+    for one in each if strong and found.open < 0 else ():
+        if not one.terms and next(_clipped(one.ranges, strong), None) is not None:
+            found.open = one.position
     if not met:
         return found
     base = {cluster.image.pointer_to(first): first for first, _ in met}
@@ -92,23 +100,30 @@ def _tiles(names: dict[str, int], met: list[Range], lowest: int) -> Iterator[Til
             yield Tile(name or "memory", Space.GLOBAL, 0, at - lowest, end - at, 1)
 
 
-def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> list[Range]:
-    """The bytes that a CTA writes and another one reads or writes; where both do so by atomics they need no order."""
-    streams = cluster.recorder.streams
-    kinds: list[dict[int, list[Range]]] = [{}, {}, {}]  # loads, stores, atomics by CTA
+def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], list[Range]]:
+    """The bytes that a CTA writes and another one reads or writes, and those where both do so by strong accesses.
+
+    Where both do so by stores that are strong, or by atomics, they need no order; an atomic whose answer is used is a
+    load as well.
+    """
+    streams, body, uses = cluster.recorder.streams, cluster.code.body, cluster.code.regions.uses
+    read = frozenset(name for names in uses.reads for name in names)
+    kinds: dict[tuple[AccessKind, bool], dict[int, list[Range]]] = {}  # by what it does, and whether it is strong
     for one in accesses:
-        which = 0 if not one.kind.writes else 2 if one.kind.is_atomic else 1
-        kinds[which].setdefault(streams[one.agent].cta, []).extend(one.ranges)
-    loads, stores, atomics = ({cta: merge_ranges(each) for cta, each in kind.items()} for kind in kinds)
-    found: list[Range] = []
-    for cta, mine in stores.items():
-        for others in (loads, stores, atomics):
-            for other, its in others.items():
-                found += in_both(mine, its) if other != cta else []
-    for cta, mine in atomics.items():
-        for other, its in loads.items():
-            found += in_both(mine, its) if other != cta else []
-    return merge_ranges(found)
+        does = AccessKind.LOAD if not one.kind.writes else AccessKind.STORE
+        does = AccessKind.ATOMIC if one.kind.is_atomic else does
+        strong = does is AccessKind.ATOMIC or body[one.position].has_any(*STRONG)
+        kinds.setdefault((does, strong), {}).setdefault(streams[one.agent].cta, []).extend(one.ranges)
+        if does is AccessKind.ATOMIC and not read.isdisjoint(uses.writes[one.position]):
+            kinds.setdefault((AccessKind.LOAD, True), {}).setdefault(streams[one.agent].cta, []).extend(one.ranges)
+    merged = {key: {cta: merge_ranges(each) for cta, each in kind.items()} for key, kind in kinds.items()}
+    found: tuple[list[Range], list[Range]] = [], []
+    for ((one_does, one_strong), ones), ((does, strong), others) in combinations_with_replacement(merged.items(), 2):
+        alike = one_does is does and one_strong and strong
+        if (one_does.writes or does.writes) and not alike:
+            pairs = ((mine, its) for cta, mine in ones.items() for other, its in others.items() if other != cta)
+            found[one_strong and strong].extend(each for mine, its in pairs for each in in_both(mine, its))
+    return merge_ranges(found[0]), merge_ranges(found[1])
 
 
 def in_both(one: list[Range], other: list[Range]) -> Iterator[Range]:

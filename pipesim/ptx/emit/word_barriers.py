@@ -140,7 +140,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     made = _WordBarriers(cluster, words, names)
     why_not = made.why_not()
     found = () if why_not else tuple(made.words())
-    data = data_between_ctas(cluster, words) if not why_not else GlobalData()
+    data = data_between_ctas(cluster, words, made.talked) if not why_not else GlobalData()
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
     alike = once and _alike(cluster, words, data)
@@ -214,12 +214,17 @@ class _WordBarriers:
             if event.address in self.events:
                 self.events[event.address].append(event)
 
+    @property
+    def talked(self) -> list[Range]:
+        """The bytes of the words."""
+        return [(at, at + self._words.sizes[at]) for at in self.events]
+
     def why_not(self) -> str:
         """Why nothing of it is understood, "" if it is."""
         if self._words.doubts:
             position, why = min(self._words.doubts.items())
             return f"{self._cluster.code.body[position].mnemonic}: {why}"
-        talked = [(at, at + self._words.sizes[at]) for at in self.events]
+        talked = self.talked
         followed = {e.position for e in self._words.events} | {wait[0] for wait in self._words.waiting.values()}
         for one in self._cluster.global_accesses or ():
             if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):

@@ -100,7 +100,6 @@ class GlobalWords:
         self._image, self._turns = image, turns
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
-        self.strong: set[int] = set()  #: words that some access is meant to share
         self.events: list[WordEvent] = []
         self.sequence: list[tuple[int, int]] = []  #: CTA and word of each write
         self.taken_for_zero: dict[int, None] = {}  #: words of which the launch does not say what they hold at first
@@ -127,7 +126,6 @@ class GlobalWords:
             return False
         if not strong and self.values.keys().isdisjoint(lanes.values()):
             return False
-        self.strong.update(lanes.values() if strong else ())
         if not self._begin(warp, each, lanes, size):
             return False
 
@@ -172,7 +170,6 @@ class GlobalWords:
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
         known = len(values) == 1 and size in _SIZES and are_known(each_lane)
         lanes = self._lanes(warp, address)
-        self.strong.update(lanes.values() if each.has_any(*STRONG) else ())
         if known and len(lanes) < len(each_lane):
             known = all(same(each_lane[0], one) for one in each_lane)
         if not lanes:
@@ -200,7 +197,6 @@ class GlobalWords:
         given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
         if not lanes or size not in _SIZES:
             return False
-        self.strong.update(lanes.values())
         if not all(map(are_known, given.values())) or each.has_any("f32", "f64", "f16x2", "bf16x2"):
             self._leave_open(each, lanes, size)
             return False
