@@ -200,7 +200,8 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
     if made.limited or made.program.coverage.stopped:
         return "a warp is not followed to its end"
     whole = size == prod(kernel.kernel.launch.grid)
-    hangs = found.stuck and (whole or _stays_stuck(kernel, found, size))
+    outside = found.stuck and _is_set_outside(kernel, found)
+    hangs = found.stuck and not outside and (whole or _stays_stuck(kernel, found, size))
     true = faithful(made.program, found)
     if true.exact and not found.stuck:
         return ""
@@ -208,9 +209,16 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
     deadlocks = [each.kind is Ending.DEADLOCK for each in shown.refutations]
     if shown.verdict is Verdict.REFUTED and (hangs or not any(deadlocks)) and (true.sound or all(deadlocks)):
         return ""
+    if outside:
+        return "nothing in the grid writes the word that a CTA waits for"
     if found.stuck and not hangs:
         return "more CTAs than are followed together may end the wait"
     return "what a wait sees depends on the schedule"
+
+
+def _is_set_outside(kernel: Extraction, found: WordsOfRun) -> bool:
+    """Whether a host, another device or an earlier kernel is to set a word for which a CTA waits: the grid does not."""
+    return any(writers(kernel.kernel, [memory]) == frozenset() for memory in found.set_within)
 
 
 def _stays_stuck(kernel: Extraction, found: WordsOfRun, size: int) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER
 from pipesim.model.ops import (
     OPERANDS,
@@ -94,7 +95,9 @@ class GlobalWord:
 @dataclass(frozen=True)
 class WordsOfRun:
     """The words of one run. ``why_not``: why they are not judged, "" if they are; ``stuck_at``: words for which agents
-    wait in the end, for this many writes more (``missing``; 0 where that is not known).
+    wait in the end, for this many writes more (``missing``; 0 where that is not known). ``set_within``: for each of
+    these the memory of which the grid has to write something if nothing else than the grid is to end the wait: the word
+    where it is read at system scope, by which a host or a peer may set it, else all memory of its pointer.
     ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
     known; ``tiles``: names of the data.
 
@@ -117,6 +120,7 @@ class WordsOfRun:
     loops: tuple[int, ...] = ()
     off_turn: bool = False
     alike: bool = False
+    set_within: tuple[Range, ...] = ()
 
     @property
     def stuck(self) -> bool:
@@ -162,7 +166,15 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         tuple(sorted(loops)),
         words.off_turn,
         alike,
+        tuple(sorted({_set_within(cluster, position, at) for position, at, *_ in words.waiting.values()})),
     )
+
+
+def _set_within(cluster: Cluster, position: int, address: int) -> Range:
+    if cluster.code.body[position].has_any("sys", "volatile", "mmio"):
+        return address, address + 1
+    start = address - cluster.image.pointer_to(address)[1]
+    return start, start + MAX_POINTED_BYTES
 
 
 def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData) -> bool:
