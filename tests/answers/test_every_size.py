@@ -176,7 +176,8 @@ def test_what_ctas_tell_each_other_is_not_claimed_of_other_values(tmp_path: Path
     found = checked(find(str(file)), "n")
     assert (found.verdict, found.ranges, found.conclusion) == (Verdict.PROVED, (), Conclusion.UNKNOWN)
     assert NotJudged(NotJudgedKind.OTHER_SIZES, 0) in found.scope.not_judged
-    assert check(find(str(file)).with_setting("n", 101), {}, quick=True).verdict is Verdict.REFUTED
+    other = check(find(str(file)).with_setting("n", 101), {}, quick=True)  # nothing in the grid writes the word
+    assert NotJudgedKind.WORDS in {each.kind for each in other.scope.not_judged}
 
 
 @pytest.mark.slow
