@@ -37,7 +37,7 @@ BUDGETS = (
         "pipesim", ".py", 112_750
     ),  # the aim is 78,000; what verdicts cover added 15,000, core dumps 5,900, slips 1,900, global memory 4,500
     Budget("hwkernels", ".py", 7_900),
-    Budget("tests", ".py", 69_900),  # the aim is 62,000
+    Budget("tests", ".py", 70_100),  # the aim is 62,000
     Budget("tools", ".py", 9_080),
     Budget("docs", "", 12_600),  # the aim is 12,000
 )

@@ -115,7 +115,7 @@ def _inside(access: Access, ranges: dict[int, list[tuple[int, int]]]) -> bool:
 def with_bytes(program: Program, repair: Repair) -> Program:
     """The program with the bytes in its table of accesses to which an OTHER_PLACE moves what is written."""
     moved = (replace_at(each, repair.value) for each in _written_at(program, repair.role, repair.at, repair.was))
-    known = dict.fromkeys((*program.accesses, *moved))
+    known = dict.fromkeys((*program.accesses, *(each for each in moved if each.offset >= 0)))  # in a smaller program
     return replace(program, accesses=tuple(known))
 
 
@@ -126,7 +126,8 @@ def elsewhere(program: Program, agent: int, repair: Repair) -> Listing:
         for pc, site in enumerate(program.instructions[agent]):
             if site == repair.at and site.op in TOUCHES_MEMORY:
                 there = replace_at(program.accesses[operand(before.code[pc], "access")], repair.value)
-                found[pc] = with_operand(before.code[pc], "access", program.accesses.index(there))
+                if there in program.accesses:
+                    found[pc] = with_operand(before.code[pc], "access", program.accesses.index(there))
     return replace_operations(before, found)
 
 
