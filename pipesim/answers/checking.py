@@ -24,8 +24,9 @@ from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
 from pipesim.answers.failures import Failures, FindingsOfCtas, Keyed
+from pipesim.answers.global_memory.grid_memory import INSIDE, ORDER, GridMemory, MeetingInside
 from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
-from pipesim.answers.global_memory.judge import INSIDE, ORDER, GridMemory, MeetingInside, judge
+from pipesim.answers.global_memory.judge import judge
 from pipesim.answers.global_memory.words import with_global_memory
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (

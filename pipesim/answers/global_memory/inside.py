@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from pipesim.answers.global_memory.judge import MeetingInside
+from pipesim.answers.global_memory.grid_memory import MeetingInside
 from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Space

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from pipesim.answers.global_memory.judge import GlobalRace, GridMemory
+from pipesim.answers.global_memory.grid_memory import GlobalRace, GridMemory
 from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op

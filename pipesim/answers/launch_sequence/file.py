@@ -10,7 +10,7 @@ from pipesim.answers.views.launches import INDEX_FORMAT, INDEX_VERSION
 from pipesim.bounds import MAX_LAUNCH_BYTES
 from pipesim.errors import LaunchFileError
 from pipesim.inputs import InputKind
-from pipesim.ptx.launch.values import Members
+from pipesim.ptx.launch.members import Members
 
 _PAGE = "see docs/launches.md, Sequences"
 _FILE = InputKind("file of launches", MAX_LAUNCH_BYTES, LaunchFileError, _PAGE)

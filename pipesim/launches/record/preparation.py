@@ -12,7 +12,8 @@ from pipesim.errors import LaunchFileError, PipesimError
 from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.record.options import RecordOptions
 from pipesim.launches.records.read import LAUNCH_MEMBERS, launch_record
-from pipesim.ptx.launch.values import Launch, Members
+from pipesim.ptx.launch.members import Members
+from pipesim.ptx.launch.values import Launch
 
 if TYPE_CHECKING:
     from hwkernels.rewriter import AssembledCubin, RewriteOptions

@@ -30,7 +30,7 @@ from pipesim.launches.records.record import (
     StepRecord,
 )
 from pipesim.ptx.launch import file as launch_file
-from pipesim.ptx.launch.values import Members
+from pipesim.ptx.launch.members import Members
 
 CORRECTION = "run the program again; other programs must not write into the folder"
 _MAP_BYTES = 128

@@ -13,13 +13,13 @@ from pipesim.errors import LaunchFileError
 from pipesim.inputs import InputKind
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.ptx.launch.image import checked_number
+from pipesim.ptx.launch.members import PAGE, Members
 from pipesim.ptx.launch.values import (
     ELEMENTS,
     FORMAT,
     INTERLEAVES,
     LAUNCH_VERSION,
     NO_SHAPE,
-    PAGE,
     SWIZZLES,
     TYPES,
     Array,
@@ -28,7 +28,6 @@ from pipesim.ptx.launch.values import (
     Free,
     GivenNames,
     Launch,
-    Members,
     NamedBarriers,
     NamedRole,
     NamedTile,
