@@ -109,7 +109,8 @@ class SteppedCheck:
                 self.take(found)
                 if asked.target.kernel is not None and self._cut is None:
                     found = self._in_other_launches(found)
-        if found.verdict is not Verdict.REFUTED and self._asked.target.kernel is not None and self._cut is None:
+        whole = self._cut is None and not self._in_every_cta  # the kernel itself was followed to its end
+        if found.verdict is not Verdict.REFUTED and asked.target.kernel is not None and whole:
             found = self._on_global_memory(found)
         if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
             found = self._at_any_trips(found)

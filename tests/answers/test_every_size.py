@@ -193,6 +193,8 @@ def test_a_run_beyond_the_limit_is_proved_by_smaller_ones(tmp_path: Path, monkey
     report = check(ring(tmp_path).with_setting("n", 100_000), {})
     assert (report.verdict, ctas_words(report.scope)) == (Verdict.PROVED, "every CTA")
     assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
+    open_ = {each.kind for each in report.scope.not_judged}  # it was not read at this size
+    assert (report.scope.on_global, NotJudgedKind.GLOBAL_LOADS in open_) == ((), True)
     more = " setp.gt.u32 %p4, %r22, 16;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;"
     wrong = ring(tmp_path, more, other=31)
     report = check(wrong.with_setting("n", 100_000), {}, quick=True)
