@@ -46,7 +46,7 @@ BUDGETS = (
 ENTERED = (
     ("run producer_consumer", 72),
     ("verify producer_consumer", 137),
-    ("check docs/examples/row_max.ptx", 170),
+    ("check docs/examples/row_max.ptx", 172),
 )
 
 
