@@ -9,10 +9,11 @@ from pipesim.findings.kind import Owner
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.model.words import WordsOfRun
 from pipesim.ptx.coverage import coverage_of
 from pipesim.ptx.emit.names import names_by_line, program_of
 from pipesim.ptx.emit.record import Place, Stream
-from pipesim.ptx.emit.word_barriers import WordsOfRun, with_word_barriers
+from pipesim.ptx.emit.word_barriers import with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare

@@ -7,28 +7,25 @@ word one after the other, the later one comes first.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import prod
 
-from pipesim.answers.every_cta.word_order import faithful
 from pipesim.answers.global_memory.writers import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
+from pipesim.model.words import WordsOfRun
 from pipesim.prove.check import check as prove
+from pipesim.prove.word_order import MOST_ORDERS, digits, faithful, orders
 from pipesim.ptx.coverage import loop_ends, place_in
-from pipesim.ptx.emit.word_barriers import WordsOfRun
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.residency import ctas_that_fit
 from pipesim.ptx.launch.values import TURNS
-
-_MOST_ORDERS = {2: 24, 3: 16, 4: 32}  #: by the number of CTAs: in which atomics are looked at
-_MOST_TURNS = 18  #: digits of a setting
 
 
 class Together:
@@ -89,7 +86,7 @@ def _of_every_size(
 ) -> Iterator[tuple[dict[str, int], Extraction]]:
     for size in kernel.kernel.launch.sizes_together:
         left_out = False
-        for made in _orders(kernel, size, _MOST_ORDERS.get(size, 1)):
+        for made in orders(partial(kernel.together, size), MOST_ORDERS.get(size, 1), MOST_TOGETHER):
             if made is None:
                 left_out = True
                 break
@@ -100,7 +97,9 @@ def _of_every_size(
             known.why_not = _why_not(kernel, made, found, size, strictness)
             if known.why_not:
                 return
-            settings = {"together": size} | ({TURNS: _digits(made)} if made.kernel.launch.turns else {})
+            settings = {"together": size} | (
+                {TURNS: digits(made.kernel.launch.turns)} if made.kernel.launch.turns else {}
+            )
             yield settings, made
             known.words |= dict.fromkeys(word.name for word in found.words)
             known.loops |= set(_loops(kernel, found))
@@ -139,58 +138,6 @@ def _residency(
         known.why_not = "they have to be on the device at the same time"
     else:
         known.assumed = (said,)
-
-
-def _digits(made: Extraction) -> int:
-    return int("".join(str(cta + 1) for cta in made.kernel.launch.turns))
-
-
-def _orders(kernel: Extraction, size: int, most: int) -> Iterator[Extraction | None]:
-    """The kernel with each order of the atomics whose answers are used; None at the end if there are too many."""
-    open_: deque[tuple[int, ...]] = deque([()])
-    asked: set[tuple[int, ...]] = {()}
-    seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
-    runs = spent = 0
-    while open_:
-        if runs == most or spent > MOST_TOGETHER:
-            yield None
-            return
-        turns = open_.popleft()
-        if len(turns) > _MOST_TURNS:
-            yield None
-            return
-        made = kernel.together(size, turns)
-        runs, spent = runs + 1, spent + made.instructions
-        found = made.words
-        assert found is not None
-        if found.off_turn:
-            continue  # nothing comes in this order
-        by_word: dict[int, list[int]] = {}
-        for cta, word in found.sequence:
-            if word in found.observed:
-                by_word.setdefault(word, []).append(cta)
-        order = tuple(sorted((word, tuple(ctas)) for word, ctas in by_word.items()))
-        if order in seen:
-            continue
-        seen.add(order)
-        yield made
-        if found.alike:
-            return
-        for other in _earlier(found):
-            if other not in asked:
-                asked.add(other)
-                open_.append(other)
-
-
-def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:
-    """Orders in which a CTA accesses a word before one that accessed it first: alone, or with all but that one."""
-    sequence, ctas = found.sequence, [cta for cta, _ in found.sequence]
-    for k, (cta, word) in enumerate(sequence):
-        for other in dict.fromkeys(ctas[k + 1 :]) if word in found.observed else ():
-            to = next((n for n in range(k + 1, len(sequence)) if sequence[n] == (other, word)), None)
-            if other != cta and to is not None:
-                yield (*ctas[:k], *(other for n in range(k, to + 1) if ctas[n] == other))
-                yield (*ctas[:k], *(ctas[n] for n in range(k, to + 1) if ctas[n] != cta))
 
 
 def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int, strictness: Strictness) -> str:

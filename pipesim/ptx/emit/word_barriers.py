@@ -1,17 +1,11 @@
-"""What CTAs say to each other by words of global memory, as operations on mbarriers: the words become barriers.
+"""What CTAs of a kernel say to each other by words of global memory, as operations on mbarriers in its streams.
 
-A wait for a word is one for the writes that had made its value; these arrive at a barrier that has only this phase.
-Atomics whose answer is used come in the order of this run: each waits for those before it.
-
-Whether every schedule of the program is one of the kernel, and the program has all of them, is checked with what occurs
-before what in it (:mod:`pipesim.answers.every_cta.word_order`); of atomics in another order there is another program.
+Which operations these are is said in :mod:`pipesim.model.word_barriers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterator
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER
@@ -19,113 +13,17 @@ from pipesim.model.ops import (
     OPERANDS,
     Op,
     Operation,
-    Order,
-    Scope,
     operand,
-    order_of,
-    scope_of,
-    semantics,
-    with_operand,
 )
-from pipesim.model.tables import Tile
+from pipesim.model.word_barriers import WordBarriers, of_several_clusters
+from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
-from pipesim.ptx.emit.record import Place, Range, Stream, StreamRecorder
+from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_words import STRONG, GlobalWords, WordAct, WordEvent
+from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.stop import Status
 
-_WRITES = (WordAct.STORE, WordAct.ADD, WordAct.CHANGE)
 _MOST_WRITES = 256  #: of one word
-_MOST_MISSING = 4_096  #: writes more with which a wait might end
-Passes = Callable[[int], "bool | None"]
-_Stuck = tuple[int, int, int, Passes, int]  #: agent, position, word, what it waits for, and order and scope
-
-
-@dataclass(frozen=True)
-class WordWrite:
-    """A write: its first operation in the program and its last, what is added, and the value after it."""
-
-    agent: int
-    pc: int
-    last: int
-    act: WordAct
-    added: int
-    after: int
-
-
-@dataclass(frozen=True)
-class WordWait:
-    """A wait for a word, or a read that waits for nothing: its first operation and its last, the next one without any.
-
-    ``writes``: how many of the writes have made the value; ``position``: of the instruction.
-    """
-
-    agent: int
-    pc: int
-    last: int
-    writes: int
-    position: int
-    passes: Passes | None
-
-
-@dataclass
-class GlobalWord:
-    """A word by which CTAs talk. ``writes``: in the order of the run; ``first``: its value before them.
-
-    ``chained``: the program has them in this order.
-    """
-
-    name: str
-    first: int
-    size: int
-    chained: bool
-    writes: list[WordWrite] = field(default_factory=list)
-    waits: list[WordWait] = field(default_factory=list)
-
-    @property
-    def acts(self) -> list[WordWrite | WordWait]:
-        """All that is done to it."""
-        return [*self.writes, *self.waits]
-
-    def since(self, writes: int) -> int:
-        """Of the first ``writes`` writes the last store, after which only atomics came; 0 without one."""
-        return next((k for k in range(writes - 1, -1, -1) if self.writes[k].act is WordAct.STORE), 0)
-
-
-@dataclass(frozen=True)
-class WordsOfRun:
-    """The words of one run. ``why_not``: why they are not judged, "" if they are; ``stuck_at``: words for which agents
-    wait in the end, for this many writes more (``missing``; 0 where that is not known). ``set_within``: for each of
-    these the memory of which the grid has to write something if nothing else than the grid is to end the wait: the word
-    where it is read at system scope, by which a host or a peer may set it, else all memory of its pointer.
-    ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
-    known; ``tiles``: names of the data.
-
-    ``sequence``: CTA and word of each write, in order; ``observed``: words with atomics whose answer is used, of which
-    the order of the writes is that of the program; ``zeros``: names of words taken to
-    be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
-    ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
-    good as another.
-    """
-
-    words: tuple[GlobalWord, ...] = ()
-    why_not: str = ""
-    stuck_at: tuple[Range, ...] = ()
-    missing: int = 0
-    open_data: int = -1
-    tiles: tuple[Tile, ...] = ()
-    sequence: tuple[tuple[int, int], ...] = ()
-    observed: frozenset[int] = frozenset()
-    zeros: tuple[str, ...] = ()
-    loops: tuple[int, ...] = ()
-    off_turn: bool = False
-    alike: bool = False
-    set_within: tuple[Range, ...] = ()
-
-    @property
-    def stuck(self) -> bool:
-        """Whether an agent waits in the end."""
-        return bool(self.stuck_at)
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
@@ -157,7 +55,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         found,
         why_not,
         tuple((at, at + words.sizes[at]) for at in sorted({wait[1] for wait in words.waiting.values()})),
-        max(made.missing, default=0) * all(made.missing),
+        max(made.barriers.missing, default=0) * all(made.barriers.missing),
         data.open,
         data.tiles,
         tuple(words.sequence),
@@ -214,11 +112,7 @@ class _WordBarriers:
     def __init__(self, cluster: Cluster, words: GlobalWords, names: dict[Place, tuple[str, int]]) -> None:
         self._cluster, self._words, self._names = cluster, words, names
         self._streams = cluster.recorder.streams
-        self._counts: dict[int, int] = {}  #: of each barrier
-        self._instead: dict[int, list[Operation]] = {}  #: by the number of an event
-        self._at_end: dict[int, tuple[list[Operation], int]] = {}  #: by agent: of those that wait in the end, and where
-        self.missing: list[int] = []
-        self._entries: list[tuple[GlobalWord, WordEvent, int]] = []
+        self.barriers = WordBarriers(self._enter_barrier)
         asked = {event.address for event in words.events if event.act is WordAct.WAIT or event.observed}
         asked |= {wait[1] for wait in words.waiting.values()}
         self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(asked)}
@@ -252,167 +146,34 @@ class _WordBarriers:
             apart = any(pc not in frame.joins for frame in warp.frames for pc, _ in frame.pending)
             if warp.agent in self._words.waiting and apart:
                 return "some lanes of a warp wait before others run"
-        if any(sum(e.act in _WRITES for e in events) > _MOST_WRITES for events in self.events.values()):
+        if any(sum(e.act.writes for e in events) > _MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
         return ""
 
     def words(self) -> Iterator[GlobalWord]:
         """The words, with what is done to each."""
         for address, events in self.events.items():
-            yield self._word(address, events)
+            size, first = self._words.sizes[address], events[0].before if events else self._words.values[address]
+            waiting = self._words.waiting.items()
+            stuck = ((agent, where, ends, how) for agent, (where, at, ends, how) in waiting if at == address)
+            yield self.barriers.add(word_name(self._cluster, address, size), size, first, events, stuck)
 
-    def _word(self, address: int, events: list[WordEvent]) -> GlobalWord:
-        writes = [e for e in events if e.act in _WRITES]
-        values = [events[0].before if events else self._words.values[address], *(e.after for e in writes)]
-        size = self._words.sizes[address]
-        stuck = [(agent, *wait) for agent, wait in self._words.waiting.items() if wait[1] == address]
-        chained = any(e.observed for e in writes)
-        name = word_name(self._cluster, address, size)
-        word = GlobalWord(name, values[0], size, chained)
-        for e in writes:
-            word.writes.append(WordWrite(e.agent, -1, -1, e.act, e.after - e.before, e.after))
-        self._by_segments(word, events, values, stuck)
-        return word
-
-    def _by_segments(self, word: GlobalWord, events: list[WordEvent], values: list[int], stuck: list[_Stuck]) -> None:
-        """A barrier for the writes between each two that some wait tells apart, all of one phase."""
-        needed = _needed(events, values)
-        waits = {needed[e.number] for e in events if e.act is WordAct.WAIT}
-        segments = _Segments(word, waits, self)
-        for e in events:
-            if e.act is WordAct.WAIT or (e.act in _WRITES and word.chained):
-                reads = e.act is WordAct.WAIT or e.observed
-                written = e.written if reads else semantics(Order.RELAXED, Scope.CTA)  # which orders no data
-                self._instead[e.number] = segments.waits_for(needed[e.number], written)
-            elif e.act in _WRITES:
-                self._instead[e.number] = []
-        for agent, position, _, passes, written in stuck:
-            missing = _missing(word, passes)
-            self._at_end[agent] = segments.waits_for_more(max(missing, 1), written), position
-            self.missing.append(missing)
-        count = 0
-        for e in events:
-            if e.act in _WRITES:
-                at = segments.barrier_of(count)
-                does = (int(Op.WORK), 0) if at < 0 else _arrival(at, e.written)
-                self._instead[e.number].append(does)
-            self._entries.append((word, e, count if e.act in _WRITES else needed.get(e.number, count)))
-            count += e.act in _WRITES
-
-    def new_barrier(self, name: str, count: int) -> int:
-        """A new barrier, which is in no CTA's shared memory."""
+    def _enter_barrier(self, name: str) -> int:
         recorder = self._cluster.recorder
-        place = self._cluster.ctas, len(self._counts)
+        place = self._cluster.ctas, len(self.barriers.counts)
         self._names[place] = name, sum(each == name for each, _ in self._names.values())
-        number = recorder.barriers.setdefault(place, len(recorder.barriers))
-        self._counts[number] = count
-        return number
-
-    def count_more(self, barrier: int, more: int) -> None:
-        """It completes with this number of arrivals more."""
-        self._counts[barrier] += more
-
-    def _rooms(self) -> dict[int, int]:
-        """For each CTA that begins when others have ended the barrier at which these arrive."""
-        first, ctas = self._cluster.launch.resident, [stream.cta for stream in self._streams]
-        return {
-            cta: self.new_barrier("room on the device", sum(each <= cta - first for each in ctas))
-            for cta in (range(first, self._cluster.ctas) if first else ())
-        }
+        return recorder.barriers.setdefault(place, len(recorder.barriers))
 
     def finish(self, data: GlobalData) -> None:
         """Put the operations where the events were, the accesses to data, and first of all the start of the launch."""
-        writes: dict[int, int] = {}
         places: dict[int, tuple[int, int]] = {}
-        rooms, recorder = self._rooms(), self._cluster.recorder
+        made, recorder = self.barriers, self._cluster.recorder
+        made.make_room([stream.cta for stream in self._streams], self._cluster.launch.resident)
         for agent, stream in enumerate(self._streams):
-            start: list[Operation] = []
-            if self._counts or data.first:
-                inits = [(int(Op.INIT), bar, count) for bar, count in self._counts.items()]
-                start = [*inits, *data.first] if not agent else []
-                start += [(int(Op.CLUSTER_ARRIVE), 0), (int(Op.CLUSTER_WAIT), 0)]
-            start += [(int(Op.WAIT), barrier, 0, 0) for cta, barrier in rooms.items() if cta == stream.cta]
-            end = self._at_end.get(agent, ([], 0))
-            if self._cluster.warps[agent].status is Status.ENDED:
-                end = [(int(Op.ARRIVE), barrier, 1, 0, -1, 0) for cta, barrier in rooms.items() if cta > stream.cta], 0
-            _rebuild(recorder, stream, start, self._instead, end, places, data.before.get(agent, {}))
-        for word, e, count in self._entries:
-            pc, last = places[e.number]
-            if e.act in _WRITES:
-                n = writes.setdefault(id(word), 0)
-                word.writes[n] = WordWrite(e.agent, pc, last, e.act, e.after - e.before, e.after)
-                writes[id(word)] += 1
-            if e.act not in _WRITES:
-                passes = e.passes if e.act is WordAct.WAIT else None
-                word.waits.append(WordWait(e.agent, pc, last, count, e.position, passes))
-
-
-def _needed(events: list[WordEvent], values: list[int]) -> dict[int, int]:
-    """For each wait how many writes it is for: the first number with which it would end, of those that its agent had
-    not seen. For each write how many came before it.
-    """
-    needed: dict[int, int] = {}
-    known: dict[int, int] = {}  # by agent
-    count = 0
-    for e in events:
-        if e.act is WordAct.WAIT and e.passes is not None:
-            first = count
-            while first > known.get(e.agent, 0) and e.passes(values[first - 1]):
-                first -= 1
-            known[e.agent] = needed[e.number] = first
-        elif e.act in _WRITES:
-            needed[e.number] = count
-            count += 1
-            known[e.agent] = count
-    return needed
-
-
-class _Segments:
-    """The writes of a word between those that waits distinguish: a barrier for each such segment that is waited for."""
-
-    def __init__(self, word: GlobalWord, waits: set[int], maker: _WordBarriers) -> None:
-        self._word, self._waits, self._maker = word, waits, maker
-        count = len(word.writes)
-        stores = {n for n, each in enumerate(word.writes) if each.act is WordAct.STORE}
-        self._cuts = sorted({0, count, *waits, *stores} | (set(range(count)) if word.chained else set()))
-        self._barriers: dict[tuple[int, int], int] = {}
-        self._raised: set[int] = set()
-
-    def waits_for(self, writes: int, written: int) -> list[Operation]:
-        """Waits for the first ``writes`` writes, as far as the last of them is read through them."""
-        first = self._word.since(writes)
-        wanted = [(a, b) for a, b in pairwise(self._cuts) if first <= a and b <= writes]
-        return [(int(Op.WAIT), self._barrier(each), 0, _acquired(written)) for each in wanted]
-
-    def waits_for_more(self, missing: int, written: int) -> list[Operation]:
-        """Waits for all writes and ``missing`` ones, which never come: of the last segment, if no wait ends with it."""
-        count = len(self._word.writes)
-        last = (count, count)
-        if count and count not in self._waits:
-            last = self._cuts[-2], count
-        before, barrier = self.waits_for(count, written), self._barrier(last)
-        if barrier not in self._raised:
-            self._raised.add(barrier)
-            self._maker.count_more(barrier, missing)
-        extra: list[Operation] = [(int(Op.WAIT), barrier, 0, _acquired(written))] if last == (count, count) else []
-        return before + extra
-
-    def barrier_of(self, write: int) -> int:
-        """The barrier at which a write arrives, -1 if nothing waits for it."""
-        return next((barrier for (a, b), barrier in self._barriers.items() if a <= write < b), -1)
-
-    def _barrier(self, segment: tuple[int, int]) -> int:
-        if segment not in self._barriers:
-            self._barriers[segment] = self._maker.new_barrier(self._word.name, segment[1] - segment[0])
-        return self._barriers[segment]
-
-
-def _missing(word: GlobalWord, passes: Passes) -> int:
-    """How many writes more, each as the last one, would end a wait; 1 for a store, 0 if no number is found."""
-    if not word.writes or word.writes[-1].act is not WordAct.ADD:
-        return 1
-    last, full = word.writes[-1], (1 << 8 * word.size) - 1
-    return next((n for n in range(1, _MOST_MISSING) if passes(last.after + n * last.added & full)), 0)
+            start = made.start(agent, stream.cta, data.first)
+            end = made.end(agent, stream.cta, ended=self._cluster.warps[agent].status is Status.ENDED)
+            _rebuild(recorder, stream, start, made.instead, end, places, data.before.get(agent, {}))
+        made.place(places)
 
 
 def _rebuild(
@@ -437,7 +198,7 @@ def _rebuild(
 
     for at, op in enumerate(stream.code):
         put(before.get(at, []))
-        here = [_of_several_clusters(op)]
+        here = [of_several_clusters(op)]
         if op[0] == Op.WORK and operand(op, "cycles"):
             number = operand(op, "cycles") - 1
             here = instead.get(number, [])
@@ -455,20 +216,3 @@ def _rebuild(
     put([(op, end[1]) for op in end[0]])
     stream.code, stream.positions, stream.steps, stream.runs = code, positions, steps, runs
     stream.unsure, stream.parts = unsure, {}
-
-
-def _of_several_clusters(op: Operation) -> Operation:
-    """A fence with the scope of the cluster reaches no other one."""
-    if op[0] == Op.FENCE and scope_of(operand(op, "semantics")) is Scope.CLUSTER:
-        return with_operand(op, "semantics", semantics(order_of(operand(op, "semantics")), Scope.CTA))
-    return op
-
-
-def _acquired(written: int) -> int:
-    acquires = order_of(written) in (Order.ACQUIRE, Order.ACQ_REL)
-    return semantics(Order.ACQUIRE if acquires else Order.RELAXED, scope_of(written))
-
-
-def _arrival(barrier: int, written: int) -> Operation:
-    releases = order_of(written) in (Order.RELEASE, Order.ACQ_REL)
-    return int(Op.ARRIVE), barrier, 1, 0, -1, semantics(Order.RELEASE if releases else Order.RELAXED, scope_of(written))

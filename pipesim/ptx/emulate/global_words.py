@@ -8,11 +8,10 @@ an event: loops that wait for a value, stores, atomics. What these order in ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from pipesim.model.ops import Op, Order, Scope, semantics
+from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
 from pipesim.ptx.emulate.code import Code, DecodedStep
@@ -61,36 +60,6 @@ class TalkingWarp(AccessingWarp, Protocol):
 
     def end_of_wait(self, step: DecodedStep, registers: list[Value]) -> Callable[[Value], bool | None]:
         """Whether the loop around a load or an atomic is left with a result."""
-
-
-class WordAct(Enum):
-    """What an event does to its word."""
-
-    WAIT = 0  #: a loop that ends with a value
-    READ = 1  #: a load, or an atomic that changes nothing
-    STORE = 2
-    ADD = 3  #: an atomic that adds a known number
-    CHANGE = 4  #: any other atomic
-
-
-@dataclass(frozen=True)
-class WordEvent:
-    """One access to a word. ``before`` and ``after``: its values here.
-
-    ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
-    more. The operation ``WORK`` of ``number + 1`` cycles holds its place in the agent's stream.
-    """
-
-    number: int
-    agent: int
-    position: int
-    address: int
-    act: WordAct
-    before: int
-    after: int
-    written: int  #: order and scope
-    observed: bool = False
-    passes: Callable[[int], bool | None] | None = None
 
 
 class GlobalWords:

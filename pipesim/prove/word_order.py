@@ -1,6 +1,6 @@
 """Whether a program in which words of global memory are barriers has the schedules of its kernel, and no others.
 
-A wait for a word is taken to be one for certain writes (:mod:`pipesim.ptx.emit.word_barriers`). That is what the kernel
+A wait for a word is taken to be one for certain writes (:mod:`pipesim.model.word_barriers`). That is what the kernel
 does if the word has no value with which the wait ends before all of these are done, and has only such values after that
 until the wait is over. Which writes can come when is what occurs before what in the one run that represents every
 schedule: what holds of it holds of them. The argument is by the first wait of a schedule that ends otherwise: up to
@@ -9,20 +9,23 @@ there the schedule is one of the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
+from pipesim.model.words import GlobalWord, WordAct, WordsOfRun, WordWait
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.snapshot import Clock
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Why
-from pipesim.ptx.emit.word_barriers import GlobalWord, WordsOfRun, WordWait
-from pipesim.ptx.emulate.global_words import WordAct
 
+#: By the number of CTAs: orders in which atomics are looked at.
+MOST_ORDERS = {2: 24, 3: 16, 4: 32}
+_MOST_TURNS = 18  #: digits of a setting
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
 
@@ -175,3 +178,75 @@ def _sums(added: list[int]) -> set[int] | None:
         if len(found) > _MOST_VALUES:
             return None
     return found
+
+
+class MadeTogether(Protocol):
+    """A program in which CTAs talk, with what is known of its words, and how long it is."""
+
+    @property
+    def words(self) -> WordsOfRun | None:
+        """By which the CTAs talk."""
+
+    @property
+    def instructions(self) -> int:
+        """That were carried out."""
+
+
+_Made = TypeVar("_Made", bound=MadeTogether)
+
+
+def digits(turns: tuple[int, ...]) -> int:
+    """An order of CTAs as the number that a setting is: each CTA a digit, from 1 on; 0 for none."""
+    return int("".join(str(cta + 1) for cta in turns) or "0")
+
+
+def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instructions: int) -> Iterator[_Made | None]:
+    """The program with each order of the atomics whose answers are used; None at the end if there are too many.
+
+    They are found from those that were seen: of two CTAs that access the same word one after the other, the later one
+    comes first. ``make``: makes the program in which CTAs come to write words in this order, as far as it goes.
+    """
+    open_: deque[tuple[int, ...]] = deque([()])
+    asked: set[tuple[int, ...]] = {()}
+    seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
+    runs = spent = 0
+    while open_:
+        if runs == most or spent > most_instructions:
+            yield None
+            return
+        turns = open_.popleft()
+        if len(turns) > _MOST_TURNS:
+            yield None
+            return
+        made = make(turns)
+        runs, spent = runs + 1, spent + made.instructions
+        found = made.words
+        assert found is not None
+        if found.off_turn:
+            continue  # nothing comes in this order
+        by_word: dict[int, list[int]] = {}
+        for cta, word in found.sequence:
+            if word in found.observed:
+                by_word.setdefault(word, []).append(cta)
+        order = tuple(sorted((word, tuple(ctas)) for word, ctas in by_word.items()))
+        if order in seen:
+            continue
+        seen.add(order)
+        yield made
+        if found.alike:
+            return
+        for other in _earlier(found):
+            if other not in asked:
+                asked.add(other)
+                open_.append(other)
+
+
+def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:
+    """Orders in which a CTA accesses a word before one that accessed it first: alone, or with all but that one."""
+    sequence, ctas = found.sequence, [cta for cta, _ in found.sequence]
+    for k, (cta, word) in enumerate(sequence):
+        for other in dict.fromkeys(ctas[k + 1 :]) if word in found.observed else ():
+            to = next((n for n in range(k + 1, len(sequence)) if sequence[n] == (other, word)), None)
+            if other != cta and to is not None:
+                yield (*ctas[:k], *(other for n in range(k, to + 1) if ctas[n] == other))
+                yield (*ctas[:k], *(ctas[n] for n in range(k, to + 1) if ctas[n] != cta))

@@ -1,0 +1,134 @@
+"""Words of global memory by which CTAs talk: what was done to each in one run, and what is known of them then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pipesim.model.tables import Tile
+
+Passes = Callable[[int], "bool | None"]  #: whether a wait ends with a value of its word, None if that depends on more
+Range = tuple[int, int]  #: first byte, the one after the last
+
+
+class WordAct(Enum):
+    """What an event does to its word."""
+
+    WAIT = 0  #: a loop that ends with a value
+    READ = 1  #: a load, or an atomic that changes nothing
+    STORE = 2
+    ADD = 3  #: an atomic that adds a known number
+    CHANGE = 4  #: any other atomic
+
+    @property
+    def writes(self) -> bool:
+        """Whether the word may have another value after it."""
+        return self not in (WordAct.WAIT, WordAct.READ)
+
+
+@dataclass(frozen=True)
+class WordEvent:
+    """One access to a word. ``before`` and ``after``: its values here.
+
+    ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
+    more. A placeholder is where it is in the agent's operations.
+    """
+
+    number: int
+    agent: int
+    position: int
+    address: int
+    act: WordAct
+    before: int
+    after: int
+    written: int  #: order and scope
+    observed: bool = False
+    passes: Passes | None = None
+
+
+@dataclass(frozen=True)
+class WordWrite:
+    """A write: its first operation in the program and its last, what is added, and the value after it."""
+
+    agent: int
+    pc: int
+    last: int
+    act: WordAct
+    added: int
+    after: int
+
+
+@dataclass(frozen=True)
+class WordWait:
+    """A wait for a word, or a read that waits for nothing: its first operation and its last, the next one without any.
+
+    ``writes``: how many of the writes have made the value; ``position``: of the instruction.
+    """
+
+    agent: int
+    pc: int
+    last: int
+    writes: int
+    position: int
+    passes: Passes | None
+
+
+@dataclass
+class GlobalWord:
+    """A word by which CTAs talk. ``writes``: in the order of the run; ``first``: its value before them.
+
+    ``chained``: the program has them in this order.
+    """
+
+    name: str
+    first: int
+    size: int
+    chained: bool
+    writes: list[WordWrite] = field(default_factory=list)
+    waits: list[WordWait] = field(default_factory=list)
+
+    @property
+    def acts(self) -> list[WordWrite | WordWait]:
+        """All that is done to it."""
+        return [*self.writes, *self.waits]
+
+    def since(self, writes: int) -> int:
+        """Of the first ``writes`` writes the last store, after which only atomics came; 0 without one."""
+        return next((k for k in range(writes - 1, -1, -1) if self.writes[k].act is WordAct.STORE), 0)
+
+
+@dataclass(frozen=True)
+class WordsOfRun:
+    """The words of one run. ``why_not``: why they are not judged, "" if they are; ``stuck_at``: words for which agents
+    wait in the end, for this many writes more (``missing``; 0 where that is not known). ``set_within``: for each of
+    these the memory of which the grid has to write something if nothing else than the grid is to end the wait: the word
+    where it is read at system scope, by which a host or a peer may set it, else all memory of its pointer.
+    ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
+    known; ``tiles``: names of the data.
+
+    ``sequence``: CTA and word of each write, in order; ``observed``: words with atomics whose answer is used, of which
+    the order of the writes is that of the program; ``zeros``: names of words taken to
+    be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
+    ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
+    good as another.
+    """
+
+    words: tuple[GlobalWord, ...] = ()
+    why_not: str = ""
+    stuck_at: tuple[Range, ...] = ()
+    missing: int = 0
+    open_data: int = -1
+    tiles: tuple[Tile, ...] = ()
+    sequence: tuple[tuple[int, int], ...] = ()
+    observed: frozenset[int] = frozenset()
+    zeros: tuple[str, ...] = ()
+    loops: tuple[int, ...] = ()
+    off_turn: bool = False
+    alike: bool = False
+    set_within: tuple[Range, ...] = ()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether an agent waits in the end."""
+        return bool(self.stuck_at)
