@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import BarrierState
@@ -204,11 +205,38 @@ def _blocked_on_mbarrier(
         count=word.expected,
         bytes_missing=word.tx,
         line=program.line(agent, pc),
-        suppliers=tuple(_supplier(program, state, a, waiting, needs) for a in able),
+        suppliers=_led_past(program, state, barrier, waiting, needs)
+        or tuple(_supplier(program, state, a, waiting, needs) for a in able),
         bytes_in_flight=min(flying, max(word.tx, 0)),
     )
     ahead = [a for a in able if any(_next(program, state, a, wanted) >= 0 for wanted in needs.values())]
     return found, [a for a in ahead if a in waiting]
+
+
+def _led_past(
+    program: Program, state: State, barrier: int, waiting: dict[int, int], needs: Mapping[str, Wanted]
+) -> tuple[Supplier, ...]:
+    """Agents that arrive at other barriers of the group and never at this one, where only arrivals are missing and
+    whoever arrives at this one has done so in this phase, and will not again.
+    """
+    agents = range(len(program.agents))
+    if set(needs) != {"arrival"}:
+        return ()
+    here = [[pc for pc, op in enumerate(code) if needs["arrival"](op)] for code in program.code]
+    done = state.barriers[barrier].done
+    if not any(here) or not all(pcs[-1] < state.pcs[a] and len(pcs) > done for a, pcs in enumerate(here) if pcs):
+        return ()
+    group = program.barriers[barrier].name
+    others = [b for b, one in enumerate(program.barriers) if one.name == group and b != barrier]
+    tests = {b: contributes(program, b, "arrival") for b in others}
+    found = []
+    for agent in agents:
+        before = program.code[agent][: state.pcs[agent]]
+        last = next((b for op in reversed(before) for b, test in tests.items() if test(op)), -1)
+        if last >= 0 and not here[agent]:
+            supplier = _supplier(program, state, agent, waiting, {"arrival": tests[last]})
+            found.append(replace(supplier, next_line="", last_barrier=program.barrier_name(last)))
+    return tuple(found)
 
 
 def contributes(program: Program, barrier: int, part: str) -> Wanted:

@@ -104,3 +104,35 @@ def test_a_warp_that_leaves_its_warp_group_alone_with_a_wgmma() -> None:
         suppliers=(Supplier("mma/2", "arrival", "", closes, 0, ""),),
     )  # fmt: skip
     assert (found.finished, found.cycle) == (("mma/2",), ())
+
+
+def last_slot(slots: dict[str, tuple[int, ...]]) -> tuple[Supplier, ...]:
+    """Who could free slot 1 for ``load``, which waits for slots 0 and 1; each role arrives at its own."""
+    p = Protocol("slots")
+    bars = p.mbarriers("empty", 2, count=2)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        for slot in range(2):
+            bars[slot].wait(0)
+
+    for role, arrives in slots.items():
+
+        def body(w: Warp, arrives: tuple[int, ...] = arrives) -> None:
+            with w.elect_one():
+                for slot in arrives:
+                    bars[slot].arrive()
+
+        p.role(role)(body)
+    (blocked,) = stuck(p).blocked
+    assert blocked.barrier == "empty[1]"
+    return blocked.suppliers
+
+
+def test_whoever_was_led_past_this_slot_is_named_rather_than_who_has_arrived() -> None:
+    (supplier,) = last_slot({"a": (0, 1), "b": (0,)})
+    assert (supplier.agent, supplier.last_barrier, supplier.next_line) == ("b", "empty[0]", "")
+
+
+def test_a_slot_at_which_nobody_arrives_has_no_supplier() -> None:
+    assert last_slot({"a": (0,), "b": (0,)}) == ()

@@ -331,7 +331,8 @@ def _supplier(supplier: Supplier, blocked: BlockedAgent, who: str, agents: int, 
         return f"{who} never {'sends' if agents == 1 else 'send'} one to this barrier"
     whose = "its" if agents == 1 else "their"
     was = "were" if what == "bytes" else "was"
-    last = f"{whose} last {what} on {blocked.barrier} {was} {_which(supplier, blocked)} ({place(supplier.last_line)})"
+    where = supplier.last_barrier or blocked.barrier
+    last = f"{whose} last {what} on {where} {was} {_which(supplier, blocked)} ({place(supplier.last_line)})"
     if cut and supplier.waits_for:
         return f"{who} could send it, but {last}; what follows {whose} wait for {supplier.waits_for} was not read"
     return f"{who} could send it, but {last}; no further one follows"
