@@ -1,7 +1,7 @@
 // A flight recorder for any CUDA C++ kernel: time stamps of what its warps do with barriers, 8 bytes each. Works with NVRTC
 // and nvcc (C++14 or later), includes only its parts (recorder_*.cuh beside it), needs sm_70. A recording agent is one warp,
 // of which one lane records.
-// `pipesim capture --kernel` is its other side: docs/own-kernel.md shows a kernel before and after.
+// `pipesim capture --kernel` is its other side: docs/own-kernel.md shows a kernel with its lines.
 //
 // Switches, to be defined before this file is included (or with -D):
 //   PIPESIM_TRACE    0 (default): every macro below expands to nothing, and the machine code is that of a kernel without

@@ -13,26 +13,24 @@ from pipesim.errors import CompileError, UsageError
 from tests.support.lanes import long_after, slow_after
 from tests.support.paths import EXAMPLES
 
-ROWSUM, BEFORE = EXAMPLES / "rowsum.cu", EXAMPLES / "rowsum_before.cu"
+ROWSUM = EXAMPLES / "rowsum.cu"
+OURS = ("PIPESIM_", '"recorder.cuh"', '"table.cuh"')  #: what the lines of the recorder have
 BUILDS = [{}, {"PIPESIM_CLOCK": "1"}, {"PIPESIM_CLOCK": "2"}, {"PIPESIM_EAGER": "1"}, {"PIPESIM_CHECKED": "0"}]
 NVCC = shutil.which("nvcc")
 FAR = {"PIPESIM_TRACE": "1", "PIPESIM_CLOCK": "2", "PIPESIM_MEMORY": "0", "PIPESIM_CHECKED": "0"}
 
 
-def test_what_was_added_is_whole_lines():
-    """Without the lines that speak of the recorder, the kernel is what it was."""
-    ours = ("PIPESIM_", '"recorder.cuh"', '"table.cuh"')
-    lines = ROWSUM.read_text().splitlines()
-    kept = [line for line in lines if not any(word in line for word in ours)]
-    assert kept == BEFORE.read_text().splitlines()
-    assert len(lines) - len(kept) == 23  # as docs/own-kernel.md says
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("defines", [{}, {"STAGES": "2", "MATH_WARPS": "4"}])
-def test_switched_off_it_is_the_machine_code_of_before(defines):
+def test_switched_off_it_is_the_machine_code_of_before(tmp_path, defines):
+    """The recorder is whole lines: without them it is the kernel as it was before, and compiles to the same."""
+    lines = ROWSUM.read_text().splitlines(keepends=True)
+    without = [line for line in lines if not any(word in line for word in OURS)]
+    assert len(lines) - len(without) == 23  # as docs/own-kernel.md says
+    before = tmp_path / "rowsum.cu"
+    before.write_text("".join(without))
     off = compile_source(ROWSUM, defines | {"PIPESIM_TRACE": "0"})
-    assert off.cubin == compile_source(BEFORE, defines | {"PIPESIM_TRACE": "0"}).cubin
+    assert off.cubin == compile_source(before, defines | {"PIPESIM_TRACE": "0"}).cubin
     assert off.cubin != compile_source(ROWSUM, defines | {"PIPESIM_TRACE": "1"}).cubin
     assert off.entry == "_Z7rowSumsPKfPfi"
 
