@@ -10,7 +10,7 @@ _NAME = r"[A-Za-z_]\w*"
 _PATH = re.compile(rf"{_NAME}(?:\.{_NAME}|\[[^\[\]]*\])*\Z")
 _CAST = re.compile(r"\((?:const |volatile |unsigned )*[\w:]+(?: const| long| int)* ?[*&]+\) ?(?=[\w&*(])")
 _CALL = re.compile(r"[A-Za-z_][\w:.]*+\s*+(?:<[^()]*+)?(?<=[\w> ])(?=\()")
-_ELEMENT = re.compile(r"\.(?:at|index)\(([^()]*)\)")
+_ELEMENT = re.compile(r"\.(?:at|index)\(([^()]+)\)")
 _GETTER = re.compile(rf"\.{_NAME}\(\s*\)\Z")
 _QUALIFIER = re.compile(rf"\A(?:{_NAME}::)+(?={_NAME})")
 _OWN = re.compile(r"(?<=\])\.\w+\Z|\.barrier_\Z")  #: what an element of a class calls its only member
@@ -129,6 +129,10 @@ def short_names(paths: Mapping[str, str]) -> dict[str, str]:
     own = {name: group_of(_OWN.sub("", path))[0] for name, path in paths.items()}
     count = Counter(own.values())
     names = {name: own[name] if count[own[name]] == 1 else name for name in paths}
-    ends = {name: ".".join(each.split(".")[-_MOST_PARTS:]) for name, each in names.items()}
+    ends = {name: "+".join(map(_end, each.split("+"))) for name, each in names.items()}
     count = Counter(ends.values())
     return {name: ends[name] if count[ends[name]] == 1 else names[name] for name in paths}
+
+
+def _end(name: str) -> str:
+    return ".".join(name.split(".")[-_MOST_PARTS:])

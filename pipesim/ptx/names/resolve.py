@@ -25,8 +25,10 @@ _OPERATOR = re.compile(r"E(?:\d*_)?cl[EI]", re.ASCII)
 _CONSTRUCTOR = re.compile(r"C[1-3](?:E|I)")
 _COPIES = frozenset({"cp", "clusterlaunchcontrol"})  #: their destination is the first operand, the barrier the last
 _CUTE, _CUTE_COPY = ("_ZN4cute", "_ZNK4cute"), "_ZN4cute4copy"
-_VIEW = re.compile(r"([A-Za-z_]\w*)\s*(?:(\()|\Z)")  #: of a tensor, with coordinates
+#: Of a tensor, or of one in a tuple, with coordinates.
+_VIEW = re.compile(r"([A-Za-z_]\w*|(?:\w+::)*get<\d+>\(\w+\))\s*(?:(\()|\Z)")
 _PARTITION = re.compile(r"\.partition_[A-Z]\w*\(\s*(\w+)\s*\)\Z")
+_NEAR = 4000  #: characters of a function after a line
 _FEW = 4  #: objects of one kind that one statement names
 
 
@@ -57,7 +59,7 @@ class Resolver:
 
     def _tensor(self, frames: tuple[Frame, ...]) -> tuple[str, ...]:
         """The shared memory of the tensor that CuTe's ``copy`` writes: its call passes the tensor on in parts."""
-        for frame, inner in reversed(list(pairwise(frames))):
+        for n, (frame, inner) in reversed(list(enumerate(pairwise(frames)))):
             text = self._text(frame)
             if not inner.function.startswith(_CUTE_COPY) or frame.function.startswith(_CUTE):
                 continue
@@ -69,15 +71,18 @@ class Resolver:
             whole = view is not None and (not view[2] or matching(given, view.end() - 1) == len(given) - 1)
             if view is None or not whole or not isinstance(text, CppText):
                 return ()
-            path, head = view[1], text.head(at, _function_names(frame.function))
+            path, head = path_of(view[1]), text.head(at, _function_names(frame.function))
             for _ in range(_FEW):
                 meaning = text.meaning(path, head, at) if head is not None and path not in head.parameters else ""
                 part = _PARTITION.search(meaning)
                 path = (part[1] if part is not None else path_of(meaning)) or path
-            if head is None or path in head.parameters:
-                return ()
             index = [each for each in split_at_commas(coordinates) if each != "_"]
-            return (f"{path}[{index[-1]}]" if index else path,)
+            found = (f"{path}[{index[-1]}]" if index else path,)
+            if head is None or path not in head.parameters:
+                return found if head is not None else ()
+            span = (head.body, at + _NEAR)  # of a tuple of several tensors that are written no one has its name
+            views = {each.arguments[-1].partition(path)[0] for each in text.calls(span) if each.name == "copy"}
+            return self._resolved(frames[: n + 1], tile=True, found=found) if n and len(views) == 1 else ()
         return ()
 
     def value(self, each: Instruction) -> str:
@@ -126,9 +131,12 @@ class Resolver:
             self._texts[name] = made
         return self._texts[name]
 
-    def _resolved(self, frames: tuple[Frame, ...], *, copy: bool, tile: bool) -> tuple[str, ...]:
-        found: tuple[str, ...] = ()
-        for at in range(len(frames) - 1, -1, -1):
+    def _resolved(
+        self, frames: tuple[Frame, ...], *, copy: bool = True, tile: bool, found: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
+        """``found``: what the innermost function calls it, where that is known: one of its parameters."""
+        own = bool(found)  # a tensor is what a local variable has, not what that was made of
+        for at in range(len(frames) - 1 - own, -1, -1):
             text = self._text(frames[at])
             if text is None:
                 if found:
@@ -141,7 +149,7 @@ class Resolver:
                 passed: list[str] = []
                 for each in found:
                     final = each.startswith(_FINAL)
-                    passed += [each] if final else self._outward(text, frames[at], inner, each, outermost=not at)
+                    passed += [each] if final else self._outward(text, frames[at], inner, each, outermost=own or not at)
                 found = tuple(dict.fromkeys(passed))
             else:
                 found = self._first(text, frames[at], inner, copy=copy, tile=tile, outermost=not at)

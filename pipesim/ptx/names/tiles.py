@@ -48,7 +48,9 @@ def tiles_named_by_source(
         sites = [body[at] for at in positions & sure]
         of_lines = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
         said[place] = of_lines or {values[at]: f"{values[at]}[]" for at in positions if at in values}
-    said |= dict(_as_on_other_elements(said, copies, barriers))
+    rings = list(_rings(copies, barriers))
+    said |= dict(_shared(said, copies, rings, body, resolver))
+    said |= dict(_as_on_other_elements(said, rings))
     paths: dict[str, str] = {}
     arrays: dict[str, dict[int, int]] = defaultdict(dict)
     ctas: dict[str, set[int]] = defaultdict(set)
@@ -113,15 +115,11 @@ def _with_sure_places(positions: Collection[int], body: Sequence[Instruction]) -
     return found
 
 
-def _as_on_other_elements(
-    said: Mapping[Range, Mapping[str, str]],
-    copies: Mapping[Range, Collection[CopyInto]],
-    barriers: Mapping[int, tuple[str, int]],
-) -> Iterator[tuple[Range, Mapping[str, str]]]:
-    """The names of ranges of which no line is sure, as of a loop that nvcc unrolled.
-
-    They are those of the ranges whose copies, in the same order and of as many bytes, complete on another element of
-    the same array of barriers.
+def _rings(
+    copies: Mapping[Range, Collection[CopyInto]], barriers: Mapping[int, tuple[str, int]]
+) -> Iterator[list[list[Range]]]:
+    """The ranges whose copies complete on one element of an array of barriers, in the order of the code, element by
+    element of those that have as many bytes in each range.
     """
     on: dict[tuple[int, int], dict[int, Range]] = defaultdict(dict)
     for place, copied in copies.items():
@@ -132,7 +130,51 @@ def _as_on_other_elements(
         ranges = list(dict.fromkeys(at[position] for position in sorted(at)))
         if barrier in barriers:
             alike[cta, barriers[barrier][0], tuple(place[2] for place in ranges)].append(ranges)
-    for elements in alike.values():
+    yield from alike.values()
+
+
+def _shared(
+    said: Mapping[Range, Mapping[str, str]],
+    copies: Mapping[Range, Collection[CopyInto]],
+    rings: Iterable[Sequence[Sequence[Range]]],
+    body: Sequence[Instruction],
+    resolver: Resolver,
+) -> Iterator[tuple[Range, Mapping[str, str]]]:
+    """The names of rings of which a slot is written under several: ``k+v``, of stages that take turns.
+
+    Also by lines that are not sure, if one of the names is, and none is surely that of another ring's ranges.
+    """
+    lines = {
+        place: {
+            group_of(path)[0]: None
+            for at in sorted({each.position for each in copied})
+            for path in resolver.paths(body[at], tile=True) or ("",)
+        }
+        for place, copied in copies.items()
+    }
+    for ring in rings:
+        columns = list(zip(*ring, strict=True))
+        names = [{name: None for place in column for name in lines[place]} for column in columns]
+        apart = all(one == other or not one.keys() & other.keys() for one in names for other in names)
+        for column, found in zip(columns, names, strict=True):
+            mine = {place for each, of in zip(columns, names, strict=True) if of == found for place in each}
+            elsewhere = {name for place, known in said.items() if place not in mine for name in known}
+            sure = {name for place in mine for name in said[place]}
+            shared = any(len(lines[place]) > 1 for place in column)
+            if shared and apart and sure and sure <= found.keys() and not found.keys() & {"", *elsewhere}:
+                joined = "+".join(found)
+                yield from ((place, {joined: f"{joined}[]"}) for place in column)
+
+
+def _as_on_other_elements(
+    said: Mapping[Range, Mapping[str, str]], rings: Iterable[Sequence[Sequence[Range]]]
+) -> Iterator[tuple[Range, Mapping[str, str]]]:
+    """The names of ranges of which no line is sure, as of a loop that nvcc unrolled.
+
+    They are those of the ranges whose copies, in the same order and of as many bytes, complete on another element of
+    the same array of barriers.
+    """
+    for elements in rings:
         named = [[said[place] for place in ranges] for ranges in elements]
         whole = {tuple(map(tuple, known)): known for known in named if all(len(found) == 1 for found in known)}
         for model in whole.values() if len(whole) == 1 else ():

@@ -133,7 +133,25 @@ def cute(destination: str, *tiles: str) -> Story:
     )
 
 
+def in_tuple(name: str, other: str, *tiles: str) -> Story:
+    source = (
+        f"{HEAD}    init(s.full[i], 1);\n    step(state_a, i);\n}}\nvoid step(State const& state, int i) {{\n"
+        f"    copy(load, get<0>(state)(_, i), get<1>(state)(_, i));\n{other}}}"
+    )
+    into = [(19, 5, ""), (22, 5, "_Z4stepRK5Statei"), (3, 5, "_ZN4cute4copyIvEvv")]
+    inits = [(at, chain(18, 5, INIT)) for at in (0, 8)]
+    copies = [(0, 64, into), (8, 80, into)]
+    return Story(name, source, inits, {0: "s.full[0]", 8: "s.full[1]"}, copies=copies, tiles=tiles)
+
+
 STORIES = (
+    in_tuple("a tensor of the tuple that a function is given", "", "state_a 64 2"),
+    in_tuple(
+        "one of two that it writes",
+        "    copy(load, x, get<2>(state)(_, i));\n",
+        "tile from k.cu:19 64 1",
+        "tile from k.cu:19 (2) 80 1",
+    ),
     Story("one statement of two arrays", MANY, [(at, ONE) for at in (0, 16, 8, 24)], TWO),
     cute("tAsA(_, _, stage)", "s.smem_A 64 2"),
     cute("parts(tAsA)(_, stage)", "tile from k.cu:20 64 1", "tile from k.cu:20 (2) 80 1"),

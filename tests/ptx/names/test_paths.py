@@ -18,6 +18,7 @@ from pipesim.ptx.names.paths import group_of, path_of, put_in
         ("s->stages[k].empty", "s.stages[k].empty"),
         ("full.index(i % 2)", "full[i % 2]"),
         ("cute::cast_smem_ptr_to_uint(ptr)", "ptr"),
+        ("&response[state.index()]", "response[state.index()]"),
         ("a ? b : c", ""),
         ("8 * i", ""),
     ],

@@ -48,3 +48,29 @@ def test_copies_of_an_unrolled_loop(lines: list[tuple[int, bool]], array: str, t
     }
     found = tiles_named_by_source(places, body, resolver, {0: ("full", 0), 8: (array, 1)})
     assert ", ".join(f"{tile.name} {tile.slots}" for tile in found if tile.slots > 1) == tiles
+
+
+#: Lines of the copies that write each of three slots, the first of which is sure, and the tiles that they are.
+TURNS = (
+    ("k and v take turns", "12 21 2", "a+b 3"),
+    ("no slot is written under two names", "1 1 1", "a 3"),
+    ("one of the names is another tile's", "13 31 3", "a 3"),
+    ("a line says nothing", "10 1 1", "a 3"),
+)
+
+
+@pytest.mark.parametrize(("slots", "tiles"), [each[1:] for each in TURNS], ids=[each[0] for each in TURNS])
+def test_tiles_that_share_a_ring(slots: str, tiles: str) -> None:
+    """Of a ring of which a slot is written under two names the tile has both."""
+    copied = [(slot, int(line)) for slot, lines in enumerate(slots.split()) for line in lines]
+    body: Any = [SimpleNamespace(source=copied_at(3))]
+    body += [SimpleNamespace(source=copied_at(line, sure=at == 0)) for at, (_, line) in enumerate(copied)]
+    resolver: Any = SimpleNamespace(
+        paths=lambda each, **_: [*filter(None, [["", "a[s]", "b[s]", "c"][each.source.frames[0].line]])],
+        value=lambda _: "",
+    )
+    places: dict[Any, list[CopyInto]] = {(0, 65536, 64): [CopyInto(0, 80, 1)]}
+    for at, (slot, _) in enumerate(copied, 1):
+        places.setdefault((0, 4096 * slot, 4096), []).append(CopyInto(at, 8 * slot, at))
+    found = tiles_named_by_source(places, body, resolver, {8 * slot: ("full", slot) for slot in range(3)})
+    assert ", ".join(f"{tile.name} {tile.slots}" for tile in found if tile.slots > 1) == tiles
