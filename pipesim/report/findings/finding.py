@@ -23,8 +23,8 @@ DEFAULT_WIDTH = 80
 _T = TypeVar("_T")
 
 
-def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> list[str]:
-    """Each deadlock under its headline, then all faults together."""
+def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH, sure: Sequence[str] = ()) -> list[str]:
+    """Each deadlock under its headline, then all faults together. ``sure``: how sure they are, in a few words."""
     lines: list[str] = []
     for finding in findings:
         if isinstance(finding, Deadlock):
@@ -32,13 +32,13 @@ def finding_lines(findings: Sequence[Finding], width: int = DEFAULT_WIDTH) -> li
     faults = [f for f in findings if isinstance(f, FaultReport)]
     if faults:
         lines += [*([""] if lines else []), *fault_lines(faults, width)]
-    return [*lines, "", *_explain_commands(findings, width)] if lines else ["✓ no finding"]
+    return [*lines, "", *_explain_commands(findings, width, sure)] if lines else ["✓ no finding"]
 
 
-def _explain_commands(findings: Sequence[Finding], width: int) -> list[str]:
-    """Where to read what these kinds of findings are: ``see: pipesim explain race``."""
+def _explain_commands(findings: Sequence[Finding], width: int, sure: Sequence[str]) -> list[str]:
+    """Where to read what these kinds of findings are: ``certain · see: pipesim explain race``."""
     kinds = dict.fromkeys(f.kind if isinstance(f, Deadlock) else f.kind.name.lower() for f in findings)
-    return wrap(f"see: {', '.join(f'pipesim explain {kind}' for kind in kinds)}", width, "  ", "    ")
+    return wrap_parts([*sure, f"see: {', '.join(f'pipesim explain {kind}' for kind in kinds)}"], width, "  ")
 
 
 def headline(deadlock: Deadlock, width: int = DEFAULT_WIDTH) -> list[str]:

@@ -32,7 +32,7 @@ from pipesim.report.sentences.check import (
     verdict_words,
     why_not_every,
 )
-from pipesim.report.sentences.sureness import sureness_words, unused_words
+from pipesim.report.sentences.sureness import basis_words, sureness_words, unused_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import source_lines, text_of, with_source
@@ -256,7 +256,8 @@ def _schedule(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
 
 def _finding(shown: Counterexample, width: int) -> list[str]:
     """The finding without its correction, which has a block of its own."""
-    return [*finding_lines([replace(shown.finding, correction="")], width), *_sureness(shown, width)]
+    found = finding_lines([replace(shown.finding, correction="")], width, basis_words(shown))
+    return [*found, *_sureness(shown, width)]
 
 
 def _cause(shown: Counterexample, width: int) -> list[str]:

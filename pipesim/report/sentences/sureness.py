@@ -13,7 +13,7 @@ MOST_NAMED = 6  #: waived findings of a sentence
 
 
 def sureness_words(shown: Counterexample) -> list[str]:
-    """``possible: load is held up for 1 lap of full``; nothing of what is certain and the user's."""
+    """``possible: load is held up for 1 lap of full``, and whose the line is; the rest says :func:`basis_words`."""
     said: list[str] = []
     match shown.basis:
         case Basis.POSSIBLE:
@@ -24,6 +24,12 @@ def sureness_words(shown: Counterexample) -> list[str]:
         case Basis.CERTAIN:
             pass
     return [*said, *owner_words(shown)]
+
+
+def basis_words(shown: Counterexample) -> list[str]:
+    """What :func:`sureness_words` leaves out: that it is certain, that the line is the user's."""
+    certain = ["certain"] if shown.basis is Basis.CERTAIN else []
+    return [*certain, *(["your line"] if shown.place and not owner_words(shown) else [])]
 
 
 def owner_words(shown: Counterexample) -> list[str]:
