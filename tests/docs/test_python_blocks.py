@@ -1,8 +1,7 @@
-"""Every line of Python in the tour, the tutorial and the API's page runs, is typed, and prints what the page says."""
+"""Every line of Python in the tutorial and the API's page runs, is typed, and prints what the page says."""
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_every_block_runs_and_prints_what_the_page_shows(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert python_blocks.filled(text, name) == text, "run python tools/python_blocks.py"
-
-
-@pytest.mark.slow
-def test_the_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """A script of cells: the first check proves, the second finds, the simulations get faster, the hardware agrees."""
-    left = runpy.run_path(str(ROOT / "docs" / "examples" / "tour.py"))
-    said = capsys.readouterr().out
-    assert left["checked"].ok
-    assert not left["wrong"].ok
-    assert "waits for empty[0]" in said
-    assert left["verified"].ok
 
 
 @pytest.mark.long  # of the examples, mypy's usual run says the same
