@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
+#: A kernel with tensor maps and a cluster, its table and its protocol.
+EXCHANGE = ROOT / "tests" / "support" / "exchange"
 GOLDEN = ROOT / "tests" / "golden"
 TRACES = ROOT / "traces"
 

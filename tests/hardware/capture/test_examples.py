@@ -20,14 +20,16 @@ from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL, EventKind
 from pipesim.trace.sites import optional_sites, site_table
 from tests.support.lanes import slow_but
-from tests.support.paths import EXAMPLES
+from tests.support.paths import EXAMPLES, EXCHANGE
 
-RELAY, EXCHANGE = {"stages": 3, "tiles": 37, "noinc": 1, "work": 300}, {"stages": 3, "tiles": 29, "tile_bytes": 8192}
+RELAY = {"stages": 3, "tiles": 37, "noinc": 1, "work": 300}
+MULTICASTS = {"stages": 3, "tiles": 29, "tile_bytes": 8192, "math_warps": 4}
 
 
 def subject(name: str, **more: object) -> SourceSubject:
+    folder = EXCHANGE if name == "exchange" else EXAMPLES
     usual = {
-        "source": str(EXAMPLES / f"{name}.cu"), "table": str(EXAMPLES / f"{name}.table.h"), "protocol": name,
+        "source": str(folder / f"{name}.cu"), "table": str(folder / f"{name}.table.h"), "protocol": name,
         "grid": (4,), "block": (288,), "smem_bytes": 41200,
     }  # fmt: skip
     return SourceSubject(**(usual | more))  # type: ignore[arg-type]
@@ -35,7 +37,7 @@ def subject(name: str, **more: object) -> SourceSubject:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("memory", slow_but(["host"], ["device", "host"]))
-@pytest.mark.parametrize(("name", "params"), [("relay", RELAY), ("exchange", EXCHANGE | {"math_warps": 4})])
+@pytest.mark.parametrize(("name", "params"), [("relay", RELAY), ("exchange", MULTICASTS)])
 def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> None:
     """TILE_BYTES is a name that only the kernel of `exchange` uses: the protocol's parameter gives its value."""
     asked = CaptureRequest(subject(name, marks_at=(9, 27)), params)

@@ -21,7 +21,7 @@ from pipesim.model.waits import marked_iterations
 from pipesim.targets import find
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import Trace
-from tests.support.paths import EXAMPLES
+from tests.support.paths import EXAMPLES, EXCHANGE
 
 pytestmark = pytest.mark.gpu
 TILES = 37
@@ -30,9 +30,10 @@ TILES = 37
 def captured(name: str, params: dict[str, int], words: list[str], expected: dict[str, str], **own: Any) -> Any:
     """The program, the trace and its conformance; ``wrong``: the kernel's WRONG."""
     wrong = own.pop("wrong", 0)
-    program = find(f"{EXAMPLES / name}.py:{name}").build(params, grid=2)
+    folder = EXCHANGE if name == "exchange" else EXAMPLES
+    program = find(f"{folder / name}.py:{name}").build(params, grid=2)
     subject = SourceSubject(
-        str(EXAMPLES / f"{name}.cu"), str(EXAMPLES / f"{name}.table.h"), name,
+        str(folder / f"{name}.cu"), str(folder / f"{name}.table.h"), name,
         arguments=tuple(parse_argument(text, n) for n, text in enumerate(words)), expected=expected, timeout_s=2,
         defines={"WRONG": str(wrong)} if wrong else {}, marks_at=marked_iterations(program) or (), **own,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from hwkernels.capture.request import check_request
 from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.twins import buffers
 from pipesim.errors import ParameterError
-from tests.support.paths import EXAMPLES
+from tests.support.paths import EXCHANGE
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ def matrix(tmp_path: Path) -> Path:
 def request_of(*words: str) -> CaptureRequest:
     arguments = tuple(parse_argument(text, n) for n, text in enumerate(words))
     subject = SourceSubject(
-        str(EXAMPLES / "rowsum.cu"), str(EXAMPLES / "rowsum.table.h"), "rowsum", (4,), (288,), arguments,
+        str(EXCHANGE / "exchange.cu"), str(EXCHANGE / "exchange.table.h"), "exchange", (4,), (160,), arguments,
         cluster=2, smem_bytes=25600, nbytes=(8192, 4096),
     )  # fmt: skip
-    return CaptureRequest(subject, {"stages": 3, "math_warps": 8, "tile_bytes": 8192})
+    return CaptureRequest(subject, {"stages": 3, "math_warps": 4, "tile_bytes": 8192})
 
 
 def test_a_map_of_a_files_array_has_its_dimensions_and_type(matrix: Path) -> None:

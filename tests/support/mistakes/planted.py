@@ -161,7 +161,7 @@ PERSISTENT, EPILOGUE = (f"{HOPPER}{name}.py:{name}" for name in ("persistent_sch
 BLOCKWISE, CUTLASS = (f"{BLACKWELL}{name}.py:{name}" for name in ("gemm_sm100_blockwise", "cutlass_sm100"))
 PAIRED, RING = f"{BLACKWELL}grouped.py:gemm_sm100_grouped", f"{BLACKWELL}grouped_1d1d.py:gemm_sm100_grouped_1d1d"
 SCALED = f"{BLACKWELL}block_scaled.py:gemm_sm100_block_scaled"
-EXCHANGE = "tests/support/mistakes/exchange.py:exchange"
+EXCHANGE = "tests/support/exchange/exchange.py:exchange"
 RELAY, SCALE = (f"{EXAMPLES}{name}.py:{name}" for name in ("relay", "scale"))
 A_SCALES = (  #: the read of them, a line of BLOCKWISE
     '                    w.read(self.a_scales[stage.input_stage_index], self.item(ctx, "a_scales_tiles", item))\n'
