@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipesim.api.against import AgainstResult as AgainstResult
     from pipesim.api.check import CheckResult as CheckResult, check as check
     from pipesim.api.compare import ComparisonResult as ComparisonResult, compare as compare
+    from pipesim.api.export import ExportResult as ExportResult, export as export
     from pipesim.api.finding import (
         CheckFinding as CheckFinding,
         CounterexampleDiagram as CounterexampleDiagram,
@@ -89,6 +90,7 @@ _HOMES = {
         "pipesim.api.against": ("AgainstResult",),
         "pipesim.api.check": ("CheckResult", "check"),
         "pipesim.api.compare": ("ComparisonResult", "compare"),
+        "pipesim.api.export": ("ExportResult", "export"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
         "pipesim.api.show": ("Diagram", "show"),
         "pipesim.api.simulate": ("SimulationResult", "simulate"),

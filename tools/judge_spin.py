@@ -26,7 +26,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.errors import PipesimError
-from pipesim.export.promela import search_depth, to_promela
+from pipesim.formats.promela import search_depth, to_promela
 from pipesim.model.program import Program
 from pipesim.prove.search.breadth_first import explore
 from tests.support.mistakes import BROKEN

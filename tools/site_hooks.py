@@ -49,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def generated(root: Path) -> dict[str, str]:
     """The text of each generated file, by its place in the site."""
-    from pipesim.export.schemas import NAMES, schema, schema_text, versioned_name
+    from pipesim.formats.schemas import NAMES, schema, schema_text, versioned_name
     from tools import api_doc
 
     committed = {path.name for path in (root / "docs" / "schemas").iterdir()}

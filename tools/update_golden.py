@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from pipesim.export.promela import to_promela
-from pipesim.export.schemas import schema, schema_text, versioned_name
-from pipesim.export.schemas.files import WRITTEN_BY_HAND
+from pipesim.formats.promela import to_promela
+from pipesim.formats.schemas import schema, schema_text, versioned_name
+from pipesim.formats.schemas.files import WRITTEN_BY_HAND
 from tests.support.paths import GOLDEN, ROOT
 from tests.support.promela_examples import EXAMPLES as MODEL_EXAMPLES
 from tests.support.promela_examples import MODELS

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesim.answers.views.against import AgainstReport
+from pipesim.answers.views.check import Brief
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
+from pipesim.report.findings.brief import brief_of_counterexamples
 from pipesim.report.pages.against import against_lines, against_sentence, change_sentence
 from pipesim.trace.tables import Rows
 
@@ -37,6 +39,12 @@ class AgainstResult(VerdictResult):
     def changes(self) -> tuple[str, ...]:
         """Each difference of the synchronisation in a sentence; ``report.synchronisation`` has them as data."""
         return tuple(map(change_sentence, self.report.synchronisation.changes))
+
+    @property
+    def brief(self) -> Brief:
+        """What is new, in at most 2 kB: of the first finding what is wrong, how sure it is, where, and what to do."""
+        new = self.report.new_findings
+        return brief_of_counterexamples(self.conclusion.value, self._in_short(), new, len(new))
 
     def _in_short(self) -> str:
         return f"{self.report.new.heading.protocol}: {against_sentence(self.report)}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.api.timelines import WIDTH, lines_of
-from pipesim.export.html.page import Page, SourceText
+from pipesim.formats.html.page import Page, SourceText
 from pipesim.model.program import Program
 from pipesim.report.findings.brief import in_short
 from pipesim.report.pages.check import check_lines

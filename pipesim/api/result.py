@@ -9,10 +9,12 @@ from contextlib import AbstractContextManager
 from html import escape
 from typing import Any
 
+from pipesim.answers.views.check import Brief
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.export.as_json import as_json
-from pipesim.export.documents import document_of
+from pipesim.formats.as_json import as_json
+from pipesim.formats.documents import document_of
 from pipesim.ptx.source_files import SourceFiles, current_sources, lines_read_from
+from pipesim.report.findings.brief import brief_of_findings
 from pipesim.report.pages.document import in_words
 from pipesim.report.text.console import text_of
 from pipesim.trace.tables import Rows, as_pandas, rows_table
@@ -98,6 +100,11 @@ class VerdictResult(Result):
     def ok(self) -> bool | None:
         """True: nothing is wrong. False: something is. None: unknown."""
         return self.conclusion.ok
+
+    @property
+    def brief(self) -> Brief:
+        """The answer in at most 2 kB: the verdict, and of the first finding what is wrong, where and what to do."""
+        return brief_of_findings(self.conclusion.value, self._in_short(), getattr(self.report, "findings", ()))
 
     def __bool__(self) -> bool:
         return self.ok is True

@@ -9,7 +9,7 @@ from pipesim.api.call_arguments import Given, GivenBoxes, GivenLaunch, GivenWord
 from pipesim.api.result import Result
 from pipesim.explain.anatomy.parts import Anatomy
 from pipesim.explain.anatomy.read import anatomy
-from pipesim.export.documents import anatomy_document
+from pipesim.formats.documents import anatomy_document
 from pipesim.model.program import Program
 from pipesim.report.pages.show import show_lines
 from pipesim.report.pictures.svg import show_svg

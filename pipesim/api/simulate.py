@@ -24,6 +24,7 @@ from pipesim.api.result import VerdictResult
 from pipesim.api.timelines import WIDTH, lines_of, timeline_parts
 from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
 from pipesim.errors import UsageError
+from pipesim.formats.pictures import FORMATS
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport
 from pipesim.model.program import Program
@@ -34,8 +35,6 @@ from pipesim.scene.runs import simulated_scene
 from pipesim.timed.engine import DEFAULT_BUDGET
 from pipesim.timed.profile import Profile
 from pipesim.trace.schema import Trace
-
-FORMATS = ("perfetto", "html", "svg")  #: of a timeline as a file
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -15,7 +15,7 @@ from pipesim.answers.views.sweep import Configuration, Metric, RankedConfigurati
 from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, profile_from, target_from, whole_params
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
-from pipesim.export.sweep_table import column_names, sweep_csv
+from pipesim.formats.sweep_table import column_names, sweep_csv
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pictures.sweep_svg import sweep_svg
 from pipesim.report.sentences.sweep import sweep_sentence

@@ -49,11 +49,11 @@ def timeline_parts(
     """
     match to:  # each imports much that the others do not need
         case "perfetto":
-            from pipesim.export.perfetto import perfetto_parts
+            from pipesim.formats.perfetto import perfetto_parts
 
             return perfetto_parts(scene)
         case "html":
-            from pipesim.export.html.page import Page, page_parts
+            from pipesim.formats.html.page import Page, page_parts
 
             return page_parts(Page(scene.title, scene.runs, report=list(report)))
         case _:

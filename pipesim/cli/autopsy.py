@@ -58,7 +58,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
     from pipesim.coredump.gdb_text import open_dump_or_text
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.hang.attach import dump_by_debugger
     from pipesim.report.pages.autopsy import autopsy_lines
     from pipesim.trace.whole import write_whole
@@ -89,7 +89,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _page(report: AutopsyReport) -> Iterator[bytes]:
     """The report as a page, with a picture of each hang: who waits for what, and whom that needs."""
     from pipesim.api.timelines import WIDTH, lines_of
-    from pipesim.export.html.page import Page, page_parts
+    from pipesim.formats.html.page import Page, page_parts
     from pipesim.model.finding import Deadlock
     from pipesim.report.pages.autopsy import autopsy_brief, autopsy_lines
     from pipesim.report.pictures.hang_svg import hang_svg

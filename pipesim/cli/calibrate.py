@@ -165,7 +165,7 @@ def _of_device(options: argparse.Namespace) -> int:
 
 def _answer(options: argparse.Namespace, found: Calibration, report: CalibrationReport) -> int:
     """Write the profile, if a file is named for it, and the report."""
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.report.pages.calibrate import calibration_lines
     from pipesim.timed.profile import profile_text
     from pipesim.trace.whole import write_whole

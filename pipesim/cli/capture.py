@@ -70,7 +70,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.compare import compare_trace
     from pipesim.answers.evidence import capture_trace
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.verify import compare_lines
     from pipesim.trace.files import write_trace

@@ -93,7 +93,7 @@ def capture_kernel(options: argparse.Namespace) -> int:
     from hwkernels.capture.arguments import check_arguments, parse_argument
     from hwkernels.capture.request import check_request
     from pipesim.answers.compare import compare_trace
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.protocol_process import find
     from pipesim.report.pages.verify import compare_lines
     from pipesim.trace.files import write_trace

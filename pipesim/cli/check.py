@@ -172,7 +172,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if policy.update and policy.file is not None:
         write_whole(policy.file, checks.triage.baseline().encode("ascii"), force=True)
 
-    from pipesim.export.documents import exit_code
+    from pipesim.formats.documents import exit_code
 
     reports = checks.reports
     if options.sarif is not None:
@@ -371,7 +371,7 @@ def _worst(known: int, failed: set[int]) -> int:
 
 def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
     """The JSON: of one protocol its findings and its report, of several those of each, or its error, under its name."""
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
 
     each: dict[str, dict[str, object]] = {
         name: {"findings": report.findings, "report": report} for name, report in reports.items()
@@ -384,7 +384,7 @@ def _document(reports: dict[str, CheckReport], failed: dict[str, PipesimError], 
 
 def _briefs(reports: dict[str, CheckReport], failed: dict[str, PipesimError], code: int) -> dict[str, object]:
     """The JSON of the briefs: each under the name of its protocol, one alone as well."""
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.report.findings.brief import brief_of
 
     each: dict[str, object] = {name: {"brief": brief_of(report)} for name, report in reports.items()}

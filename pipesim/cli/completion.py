@@ -19,7 +19,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from argcomplete.shell_integration import shellcode
 
     from pipesim.cli.output import emit, write_text
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
 
     text = shellcode([WORD], shell=options.shell).strip() + "\n"
     emit(options, document("completion", shell=options.shell, text=text), lambda _: write_text(text))

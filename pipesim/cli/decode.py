@@ -21,7 +21,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.launches.record.by_hand import decoded_trace, kernel_of
     from pipesim.report.text.words import count
     from pipesim.trace.files import write_trace

@@ -46,7 +46,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         return _pair(options)
 
     from pipesim.answers.compare import compare_kernel, compare_trace
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.report.pages.verify import compare_lines
     from pipesim.timed.profile import load_profile
     from pipesim.trace.files import read_trace
@@ -81,7 +81,7 @@ def _pair(options: argparse.Namespace) -> int:
             )
 
     from pipesim.answers.compare import compare_pair
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.report.pages.pair import pair_lines
     from pipesim.trace.files import read_trace
 

@@ -21,7 +21,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.doctor import Purpose
     from pipesim.doctor.examine import examine
-    from pipesim.export.documents import document, exit_code
+    from pipesim.formats.documents import document, exit_code
     from pipesim.process.watch import current
     from pipesim.report.pages.doctor import doctor_lines
 

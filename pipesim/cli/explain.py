@@ -28,7 +28,7 @@ def _kinds(**_: object) -> list[str]:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
     from pipesim.answers.views.kinds import AssumptionReport, ExampleForm
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.report.pages import kinds as page
 
     if options.kind is None:

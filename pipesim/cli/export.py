@@ -20,9 +20,10 @@ from pipesim.cli.arguments import (
     require_output,
 )
 from pipesim.cli.completers import protocols
-from pipesim.cli.export_pictures import PICTURES, SUFFIXES, draw
+from pipesim.cli.export_pictures import SUFFIXES, draw
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import ParameterError, UsageError
+from pipesim.formats.pictures import PICTURES
 
 PROMELA = "promela"
 FORMATS = (PROMELA, *SUFFIXES)
@@ -89,8 +90,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.output is not None:
         require_output(options.output, force=options.force)
 
-    from pipesim.export.documents import document
-    from pipesim.export.promela import to_promela
+    from pipesim.formats.documents import document
+    from pipesim.formats.promela import to_promela
     from pipesim.report.text.words import printable
     from pipesim.trace.whole import write_whole
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import build_target, params_of, require_output, strictness_of, target_of
 from pipesim.cli.output import emit, progress, write_text
 from pipesim.errors import EvidenceError, ParameterError, UnknownProtocolError, UsageError
+from pipesim.formats.pictures import TIMELINE, require_drawn
 
 if TYPE_CHECKING:
-    from pipesim.answers.views.check import CheckReport, Counterexample
-    from pipesim.export.html.page import Page
     from pipesim.model.program import Program
     from pipesim.ptx.extract import Extraction
     from pipesim.scene.parts import Scene
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from pipesim.timed.profile import Profile
     from pipesim.trace.schema import Trace
 
-TIMELINE, COUNTEREXAMPLE, HANG = "timeline", "counterexample", "hang"
-PICTURES = (TIMELINE, COUNTEREXAMPLE, HANG)
 _NAMED = 8  #: CTAs of which an error gives the numbers
 MOST_COMPARED = 20_000  #: events of a trace that is compared with its protocol for the report of a page
 SUFFIXES = {"perfetto": ".pftrace", "html": ".html", "svg": ".svg"}
@@ -38,14 +35,7 @@ _HOW = {
 def draw(options: argparse.Namespace) -> int:
     """Carry out an export of a picture."""
     picture = options.picture or TIMELINE
-    if picture != TIMELINE and options.to not in ("html", "svg"):
-        raise ParameterError(
-            f"--picture {picture} and --to {options.to} cannot be combined",
-            cause="a counterexample has moves and no times",
-            correction="use --to html or --to svg",
-        )
-    if picture == HANG and options.to != "svg":
-        raise ParameterError(f"--picture {HANG} is an SVG", correction="use --to svg, or --picture counterexample")
+    require_drawn(picture, options.to)
     for name in ("cta", "between"):
         if getattr(options, name) is not None and (options.to, picture) != ("svg", TIMELINE):
             raise ParameterError(
@@ -66,7 +56,7 @@ def draw(options: argparse.Namespace) -> int:
 def _draw(options: argparse.Namespace, picture: str, path: Path) -> int:
     parts = _timeline(options) if picture == TIMELINE else _counterexample(options, picture)
 
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.report.text.words import printable
     from pipesim.trace.whole import write_whole
 
@@ -254,43 +244,10 @@ def _target(options: argparse.Namespace, name: str) -> Target:
 
 
 def _counterexample(options: argparse.Namespace, picture: str) -> Iterator[bytes]:
-    from pipesim.api.counterexample_page import counterexample_page
-    from pipesim.export.html.page import page_parts
-    from pipesim.model.finding import Deadlock
-    from pipesim.report.pictures.hang_svg import hang_svg
-    from pipesim.report.pictures.schedule_svg import schedule_svg
-
-    target, report, shown = _first_counterexample(options)
-    if options.to == "html":
-        program = target.build(params_of(options) | dict(shown.at), grid=options.ctas)
-        page: Page = counterexample_page(program, report, shown)
-        return page_parts(page)
-    if picture == HANG:
-        if not isinstance(shown.finding, Deadlock):
-            raise UsageError(
-                "the counterexample is not a deadlock: no agent waits indefinitely",
-                correction=f"use --picture {COUNTEREXAMPLE}",
-            )
-        return iter([hang_svg(shown.finding).encode()])
-    return iter([schedule_svg(shown).encode()])
-
-
-def _first_counterexample(options: argparse.Namespace) -> tuple[Target, CheckReport, Counterexample]:
-    """The first counterexample of the protocol. UsageError if there is none."""
-    from pipesim.answers.check import check
-    from pipesim.report.findings.brief import in_one_line
+    from pipesim.api.export import counterexample_parts
 
     if options.other is not None or is_trace(options.protocol):
         raise UsageError("a counterexample is of one protocol", correction="name the protocol alone, without traces")
     target = _target(options, options.protocol).with_strictness(strictness_of(options))
     with progress(f"checking {options.protocol}"):
-        report = check(target, params_of(options), ctas=options.ctas)
-    if not report.refutations:
-        raise UsageError(
-            f"there is no counterexample to draw: {in_one_line(report)}",
-            correction=f"leave --picture {options.picture} out: the simulation is drawn",
-        )
-    shown = report.refutations[0]
-    for name, value in shown.settings.items():
-        target = target.with_setting(name, value)
-    return target, report, shown
+        return counterexample_parts(target, params_of(options), options.ctas, picture, options.to)

@@ -42,7 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.hang import HangCause, HangReport
-    from pipesim.export.documents import document, hang_exit_code
+    from pipesim.formats.documents import document, hang_exit_code
     from pipesim.hang.compare import compare_dumps
     from pipesim.hang.coredump_variables import dump_environment, require_dump_folder
     from pipesim.hang.watch import HangWatch, dump_now

@@ -33,7 +33,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.launches.record.by_hand import kernel_of, write_instrumented
     from pipesim.launches.record.preparation import with_cta
     from pipesim.report.sentences.launches import change_words

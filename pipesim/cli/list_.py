@@ -49,7 +49,7 @@ def _show(
 ) -> int:
     """As a document, for which all that documents may hold is imported, or as lines."""
     if options.json:
-        from pipesim.export.documents import document
+        from pipesim.formats.documents import document
 
         emit(options, document(schema, 0, **members), lambda _: None)
     else:

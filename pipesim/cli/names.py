@@ -18,7 +18,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.ptx.kernel import names_in_force
     from pipesim.ptx.launch.file import launch_json, names_json
     from pipesim.report.text.words import inert_text

@@ -36,7 +36,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.cli.output import emit, write_text
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole
 
@@ -59,7 +59,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _launch_file(options: argparse.Namespace) -> int:
     """Write what a launch of a kernel has to say."""
     from pipesim.cli.output import emit, write_text
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.ptx.kernel import launch_template
     from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole

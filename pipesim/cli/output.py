@@ -28,7 +28,7 @@ def refuse(error: PipesimError, *, json: bool) -> int:
     """
     complain(error)
     if json:
-        from pipesim.export.documents import document
+        from pipesim.formats.documents import document
 
         with suppress(UsageError):  # standard output may be what failed
             said = document("error", error.exit_code, error=error)
@@ -43,7 +43,7 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
     UsageError if standard output cannot be written.
     """
     if options.json:
-        from pipesim.export.as_json import as_json
+        from pipesim.formats.as_json import as_json
         from pipesim.report.pages.document import in_words
 
         text = as_json(value, in_words)

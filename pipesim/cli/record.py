@@ -44,7 +44,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.export.documents import document, record_exit_code
+    from pipesim.formats.documents import document, record_exit_code
     from pipesim.launches.command import limits_of, observed_environment, spool_folder
     from pipesim.launches.files.folder import require_folder
     from pipesim.launches.record.gather import gather_recording

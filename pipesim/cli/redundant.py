@@ -39,7 +39,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str], launch_of
     from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.redundant import redundant
     from pipesim.cli.progress import TerminalProgress
-    from pipesim.export.documents import document, exit_code
+    from pipesim.formats.documents import document, exit_code
     from pipesim.report.pages.redundant import redundant_lines
 
     report = redundant(

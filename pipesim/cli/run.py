@@ -53,7 +53,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.run import run
     from pipesim.conform.timing import without_estimates
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.run import run_lines
     from pipesim.timed.engine import DEFAULT_BUDGET
@@ -87,7 +87,7 @@ def _walk(options: argparse.Namespace) -> int:
             )
 
     from pipesim.answers.check import replay_report
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.schedule_replay import walk_lines
     from pipesim.trace.whole import write_whole

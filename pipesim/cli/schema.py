@@ -17,14 +17,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _names(**_: object) -> list[str]:
-    from pipesim.export.schemas import NAMES
+    from pipesim.formats.schemas import NAMES
 
     return list(NAMES)
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.export.documents import document
-    from pipesim.export.schemas import NAMES, schema, schema_text, versioned_name
+    from pipesim.formats.documents import document
+    from pipesim.formats.schemas import NAMES, schema, schema_text, versioned_name
 
     if options.name is not None:
         text = schema_text(schema(options.name))

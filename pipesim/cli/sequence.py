@@ -16,7 +16,7 @@ def carry_out_sequence(options: argparse.Namespace) -> int:
     start(options)
 
     from pipesim.answers.launch_sequence.check import check_sequence
-    from pipesim.export.documents import document, exit_code
+    from pipesim.formats.documents import document, exit_code
     from pipesim.report.pages.sequence import sequence_lines
 
     report = check_sequence(options.sequence)

@@ -76,7 +76,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from pipesim.answers.sweep.sweep import sweep
     from pipesim.cli.progress import TerminalProgress
-    from pipesim.export.documents import document_of
+    from pipesim.formats.documents import document_of
     from pipesim.report.pages.sweep import sweep_lines
 
     asked = _sweep_request(options)
@@ -130,7 +130,7 @@ def _write_files(options: argparse.Namespace, report: SweepReport) -> None:
 
         write_whole(options.svg, sweep_svg(report).encode(), force=options.force)
     if options.csv is not None:
-        from pipesim.export.sweep_table import sweep_csv
+        from pipesim.formats.sweep_table import sweep_csv
 
         write_whole(options.csv, sweep_csv(report).encode(), force=options.force)
 

@@ -29,7 +29,7 @@ def _carry_out(options: argparse.Namespace) -> int:
 
     from hwkernels.source_recorder.record_format import MAX_SITES
     from hwkernels.source_recorder.table_file import Spelling, fixed_macros, table_text, variants_of
-    from pipesim.export.documents import document
+    from pipesim.formats.documents import document
     from pipesim.model.program import Program
     from pipesim.protocol_process import find
     from pipesim.report.text.words import printable

@@ -13,8 +13,8 @@ from pipesim.answers.budget import Budget
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
-from pipesim.export.as_json import as_json
-from pipesim.export.documents import document, launches_exit_code
+from pipesim.formats.as_json import as_json
+from pipesim.formats.documents import document, launches_exit_code
 from pipesim.launches.block_report import BlockReport
 from pipesim.launches.checks import check_launch, check_launches
 from pipesim.launches.command import limits_of, spool_folder

@@ -30,7 +30,7 @@ from pipesim.answers.views.summary import Hardware
 from pipesim.answers.views.trace import CAPTURED_NOW, PeriodCheck
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.errors import EvidenceError, HardwareError, NoTraceError, ParameterError
-from pipesim.export.documents import exit_code
+from pipesim.formats.documents import exit_code
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import Stop

@@ -16,6 +16,7 @@ import pytest
 import pipesim
 from pipesim.api.result import Result, VerdictResult
 from pipesim.cli.main import main
+from pipesim.errors import UsageError
 from pipesim.trace.library import trace_folder
 from tests.support.mistakes import BROKEN
 
@@ -45,6 +46,7 @@ def results() -> dict[str, Result]:
             "producer_consumer", hardware="recorded", tiles=3
         ),
         "show cluster_multicast --rank 1": pipesim.show("cluster_multicast", rank=1),
+        "export": pipesim.export("producer_consumer", "svg", tiles=3),
         "finding": finding,
         "counterexample": finding.counterexample,
     }
@@ -221,3 +223,30 @@ def test_what_a_result_holds_is_short_in_a_notebook_too() -> None:
     assert repr(result.program) == "<Program producer_consumer: 3 agents, 911 operations>"
     assert repr(result.trace) == "<Trace of producer_consumer, simulation, 896 events>"
     assert len(repr(result.report)) < 2_000
+
+
+@pytest.mark.slow
+def test_what_the_command_exports_is_a_result(tmp_path: Path) -> None:
+    """In every format and of every picture, each as the command writes it; a picture that is not there is an error."""
+    ways = (["svg"], ["html"], ["promela"], ["svg", "hang"], ["svg", "counterexample"], ["html", "counterexample"])
+    for to, *picture in ways:
+        made = pipesim.export(HANGS, to, **({"picture": picture[0]} if picture else {}))  # type: ignore[arg-type]
+        file = tmp_path / "-".join((to, *picture))
+        options = [each for name in picture for each in ("--picture", name)]
+        assert main(["export", HANGS, "--to", to, *options, "-o", str(file)]) == 0
+        made.write(file, force=True) if made.data == file.read_bytes() else pytest.fail(f"{to} {picture}")
+    assert repr(made).startswith("<ExportResult ring to html: ")
+    with pytest.raises(UsageError, match="there is no counterexample to draw"):
+        pipesim.export("producer_consumer", "svg", picture="hang")
+    for bad in ({"to": "pdf"}, {"to": "perfetto", "picture": "hang"}, {"to": "html", "picture": "hang"}):
+        with pytest.raises(UsageError):
+            pipesim.export(HANGS, **bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_every_verdict_has_a_brief() -> None:
+    wrong, right = pipesim.check(HANGS), pipesim.check("producer_consumer")
+    assert (pipesim.simulate(HANGS).brief.kind, pipesim.simulate("producer_consumer").brief.kind) == ("deadlock", "")
+    new = wrong.against(right).brief
+    assert (new.basis, new.places, new.replay) == ("certain", wrong.brief.places, wrong.brief.replay)
+    assert right.against(wrong).brief.findings == 0

@@ -23,7 +23,7 @@ ALLOWED = {
     ("pipesim/doctor/requirements.py", "read_text"): "what pip wrote of our own package",
     ("pipesim/doctor/requirements.py", "loads"): "what pip wrote of our own package",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
-    ("pipesim/export/html/page.py", "read_text"): "the style and the scripts of the package",
+    ("pipesim/formats/html/page.py", "read_text"): "the style and the scripts of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
     ("hwkernels/device/presence.py", "read_text"): "the driver's version in /proc",
     ("pipesim/launches/observe/loaded_images.py", "read_bytes"): "of the observed process, without the rest of pipesim",

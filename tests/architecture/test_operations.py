@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from pipesim.explain.operation_words import operation_in_short, operation_in_words
-from pipesim.export.promela import to_promela
+from pipesim.formats.promela import to_promela
 from pipesim.model import groups, positions
 from pipesim.model.groups import LOOP_MARKS
 from pipesim.model.machine import initial_state, step

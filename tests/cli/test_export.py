@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.export.documents import document
-from pipesim.export.promela import to_promela
+from pipesim.formats.documents import document
+from pipesim.formats.promela import to_promela
 from pipesim.targets import find
 from tests.support.paths import TRACES
 from tests.support.perfetto_file import read

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
-from pipesim.export.documents import launches_exit_code
+from pipesim.formats.documents import launches_exit_code
 from pipesim.launches import checks, inject
 from pipesim.launches.command import observed_environment
 from pipesim.launches.observe.limits import Limits

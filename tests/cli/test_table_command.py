@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hwkernels.source_recorder.table import read_table
-from pipesim.export.documents import document
+from pipesim.formats.documents import document
 from pipesim.model.program_json import dumps
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.export.html.page import Page, page_parts
+from pipesim.formats.html.page import Page, page_parts
 from pipesim.scene.runs import simulated_scene
 from pipesim.targets import find
 from pipesim.timed.profile import load_profile

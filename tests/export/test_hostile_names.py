@@ -26,7 +26,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.bounds import MAX_NAME
 from pipesim.cli.main import main
 from pipesim.errors import ConfigurationError, UsageError
-from pipesim.export.promela import search_depth, to_promela
+from pipesim.formats.promela import search_depth, to_promela
 from pipesim.inputs import quoted_name
 from pipesim.model.ops import Op
 from pipesim.model.program import Program

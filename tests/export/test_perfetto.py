@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from pipesim.answers.recorded_program import recorded_program
-from pipesim.export.perfetto import perfetto_parts
+from pipesim.formats.perfetto import perfetto_parts
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene, trace_scene
 from pipesim.timed.profile import load_profile

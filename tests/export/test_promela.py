@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from pipesim.errors import UsageError
-from pipesim.export.promela import search_depth, to_promela
-from pipesim.export.promela.rules import KINDS
 from pipesim.findings.catalog import NO_MOVE_SHOWS
+from pipesim.formats.promela import search_depth, to_promela
+from pipesim.formats.promela.rules import KINDS
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -159,8 +159,8 @@ def test_a_search_that_was_cut_off_is_no_verdict() -> None:
 def test_a_program_with_too_many_operations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     program = right_ring(1, 2).flatten()
     operations = sum(map(len, program.code))
-    monkeypatch.setattr("pipesim.export.promela.text.MAX_MODEL_OPERATIONS", operations)
+    monkeypatch.setattr("pipesim.formats.promela.text.MAX_MODEL_OPERATIONS", operations)
     assert to_promela(program).startswith("/*")
-    monkeypatch.setattr("pipesim.export.promela.text.MAX_MODEL_OPERATIONS", operations - 1)
+    monkeypatch.setattr("pipesim.formats.promela.text.MAX_MODEL_OPERATIONS", operations - 1)
     with pytest.raises(UsageError, match=f"has {operations} operations, and a model at most {operations - 1}"):
         to_promela(program)

@@ -10,7 +10,7 @@ import pytest
 
 from pipesim.answers.check import check as answer
 from pipesim.errors import ProgramFormatError, ProtocolError
-from pipesim.export.promela.text import to_promela
+from pipesim.formats.promela.text import to_promela
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray

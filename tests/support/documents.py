@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from pipesim.export.schemas import schema
+from pipesim.formats.schemas import schema
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from pipesim.export.schemas import NAMES, schema
+from pipesim.formats.schemas import NAMES, schema
 
 #: The exit codes of an answer; 70 is a mistake in pipesim, and anything else is none of its codes.
 ANSWERS = frozenset({0, 1, 2, 3, 4})

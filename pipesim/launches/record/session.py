@@ -11,8 +11,8 @@ from pipesim.answers.views.recording import RecordReport
 from pipesim.bounds import MAX_SPOOL_BYTES
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import ParameterError
-from pipesim.export.as_json import as_json
-from pipesim.export.documents import document, record_exit_code
+from pipesim.formats.as_json import as_json
+from pipesim.formats.documents import document, record_exit_code
 from pipesim.launches.block_report import BlockReport
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from pipesim.answers.views.check import Brief, CheckReport, Counterexample
@@ -23,12 +23,28 @@ _MOST_CELLS = (
 
 
 def brief_of(report: CheckReport) -> Brief:
-    """The answer in short."""
-    made = shortened(lambda most: _brief(report, most))
-    if report.refutations and (shown := _first(report)).command and shown.replay:
-        whole = replace(made, replay=f"pipesim check {shown.command} --replay '{shown.replay}'")
+    """The answer in short; of the findings the first that fails."""
+    shown = [*report.failing, *report.refutations]
+    return brief_of_counterexamples(
+        report.verdict.value, check_sentence(report, shown=False), shown, len(report.refutations)
+    )
+
+
+def brief_of_counterexamples(verdict: str, said: str, shown: Sequence[Counterexample], count: int) -> Brief:
+    """An answer in short: its verdict, its sentence, and the first of ``count`` findings."""
+    if not shown:
+        return brief_of_findings(verdict, said, ())
+    first = shown[0]
+    made = shortened(lambda most: _of(verdict, said, first, count, most))
+    if first.command and first.replay:
+        whole = replace(made, replay=f"pipesim check {first.command} --replay '{first.replay}'")
         return whole if _fits(whole) else made
     return made
+
+
+def brief_of_findings(verdict: str, said: str, findings: Sequence[Finding]) -> Brief:
+    """An answer in short that has no counterexamples: its verdict, its sentence, and the first finding."""
+    return shortened(lambda most: _with_first(verdict, said, findings, most))
 
 
 def shortened(make: Callable[[int], Brief]) -> Brief:
@@ -36,32 +52,40 @@ def shortened(make: Callable[[int], Brief]) -> Brief:
     return next((each for most in _MOST_CELLS if _fits(each := make(most))), make(_MOST_CELLS[-1]))
 
 
-def _first(report: CheckReport) -> Counterexample:
-    """The first finding that fails, else the first of all."""
-    return (report.failing or report.refutations)[0]
-
-
 def _fits(made: Brief) -> bool:
     return len(json.dumps(asdict(made))) <= MOST_BYTES
 
 
-def _brief(report: CheckReport, most: int) -> Brief:
-    said = middle(check_sentence(report, shown=False), 2 * most)
-    if not report.refutations:
-        return Brief(report.verdict.value, said)
-    shown = _first(report)
-    found = shown.finding
-    places = dict.fromkeys(place(line) for line in _places(shown) if line)
-    return Brief(
-        report.verdict.value,
-        said,
-        len(report.refutations),
-        kind=found.kind if isinstance(found, Deadlock) else found.kind.name.lower(),
+def _of(verdict: str, said: str, shown: Counterexample, count: int, most: int) -> Brief:
+    made = _with_first(verdict, said, [shown.finding], most)
+    return replace(
+        made,
+        findings=count,
         basis=shown.basis.value,
-        claim=middle(claim_of(found), most),
-        places=tuple(middle(each, most // 2) for each in list(places)[:2]),
-        correction=middle(next((each.said for each in shown.corrections), found.correction), most),
+        places=_shortened_places(_places(shown), most),
+        correction=middle(shown.corrections[0].said, most) if shown.corrections else made.correction,
     )
+
+
+def _with_first(verdict: str, said: str, findings: Sequence[Finding], most: int) -> Brief:
+    if not findings:
+        return Brief(verdict, middle(said, 2 * most))
+    found = findings[0]
+    lines = [each.line for each in found.blocked] if isinstance(found, Deadlock) else [found.line, found.other_line]
+    return Brief(
+        verdict,
+        middle(said, 2 * most),
+        len(findings),
+        kind=found.kind if isinstance(found, Deadlock) else found.kind.name.lower(),
+        claim=middle(claim_of(found), most),
+        places=_shortened_places(lines, most),
+        correction=middle(found.correction, most),
+    )
+
+
+def _shortened_places(lines: Iterable[str], most: int) -> tuple[str, ...]:
+    places = dict.fromkeys(place(line) for line in lines if line)
+    return tuple(middle(each, most // 2) for each in list(places)[:2])
 
 
 def _places(shown: Counterexample) -> Iterator[str]:

@@ -12,9 +12,9 @@ import pytest
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.conform.agreement import Agreement
-from pipesim.export.as_json import as_json
-from pipesim.export.documents import document as document_named
-from pipesim.export.documents import record_exit_code
+from pipesim.formats.as_json import as_json
+from pipesim.formats.documents import document as document_named
+from pipesim.formats.documents import record_exit_code
 from pipesim.launches.record.gather import gather_recording
 from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
 from pipesim.model.ending import Ending

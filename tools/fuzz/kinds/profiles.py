@@ -13,7 +13,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from pipesim.export.schemas import schema
+from pipesim.formats.schemas import schema
 from pipesim.timed.profile import FOLDER, PROFILE_VERSION
 from tools.fuzz.cases import Answer, Case, Confirm
 from tools.fuzz.mutate import INTEGERS, as_json, damaged, mutated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipesim.export.promela.flights import Flights, ModelledFlight, barrier_away, memory_away
+from pipesim.formats.promela.flights import Flights, ModelledFlight, barrier_away, memory_away
 from pipesim.model.barrier import COUNT_BITS, MAX_COUNT
 from pipesim.model.groups import ARRIVALS, BY_STATE, NO_EFFECT
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand, operands

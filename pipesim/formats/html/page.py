@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from pipesim.export.html.columns import encoded_run, encoded_story
+from pipesim.formats.html.columns import encoded_run, encoded_story
 from pipesim.scene.parts import RunScene
 from pipesim.trace.activity import SliceKind
 
@@ -71,7 +71,7 @@ def script_json(value: object) -> str:
 
 
 def _asset(name: str) -> str:
-    return (files("pipesim.export.html") / "assets" / name).read_text(encoding="utf-8")
+    return (files("pipesim.formats.html") / "assets" / name).read_text(encoding="utf-8")
 
 
 _HEAD = """\

@@ -22,8 +22,8 @@ from pipesim.answers.views.sweep import SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, VerifyReport
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy
-from pipesim.export.documents import ANSWERS
-from pipesim.export.schemas.shapes import TEXT, Schema, TypeSchemas, record, schema_document, table
+from pipesim.formats.documents import ANSWERS
+from pipesim.formats.schemas.shapes import TEXT, Schema, TypeSchemas, record, schema_document, table
 from pipesim.model.finding import Finding
 
 Members = Mapping[str, object]  #: of a document, each with its type, or with a schema instead

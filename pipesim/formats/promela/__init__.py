@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pipesim.export.promela.text import search_depth, to_promela
+from pipesim.formats.promela.text import search_depth, to_promela
 
 __all__ = ["search_depth", "to_promela"]

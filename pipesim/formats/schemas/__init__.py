@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 
 from pipesim.errors import ParameterError
-from pipesim.export.schemas.answers import ANSWER_MEMBERS, answer
-from pipesim.export.schemas.files import FILES
-from pipesim.export.schemas.shapes import Schema
+from pipesim.formats.schemas.answers import ANSWER_MEMBERS, answer
+from pipesim.formats.schemas.files import FILES
+from pipesim.formats.schemas.shapes import Schema
 
 NAMES = (*ANSWER_MEMBERS, *FILES)
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from pipesim.answers.views.launches import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED, CaughtKernel
 from pipesim.bounds import MAX_KHZ
-from pipesim.export.schemas.shapes import (
+from pipesim.formats.schemas.shapes import (
     INTEGER,
     NATURAL,
     POSITIVE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesim.export.promela.flights import ModelledFlight
-from pipesim.export.promela.operations import PromelaStep, Words, clamp
+from pipesim.formats.promela.flights import ModelledFlight
+from pipesim.formats.promela.operations import PromelaStep, Words, clamp
 from pipesim.model.moves import arrive_in_order
 from pipesim.model.ops import IN_ORDER
 from pipesim.model.state import TMA
