@@ -1,7 +1,7 @@
 """Mistakes that engineers make, planted in right kernels and protocols, with the correction that is meant.
 
 All of this was written down before the corrections of any of them were looked at, by somebody who does not write the
-code that finds them. ``tools/planted_mistakes.py`` prints what is offered for each.
+code that finds them. ``tests/prove/repair/test_planted_mistakes.py`` asks what is offered.
 """
 
 from __future__ import annotations

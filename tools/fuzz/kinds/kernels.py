@@ -15,9 +15,8 @@ from random import Random
 from pipesim.errors import PipesimError
 from pipesim.targets import find
 from tests.support.hostile_names import HOSTILE
-from tools.fuzz import naive
 from tools.fuzz.cases import Answer, Case, Confirm
-from tools.fuzz.kinds.programs import MOST_STATES, NAIVE_OPERATIONS, proved
+from tools.fuzz.kinds.programs import report_of, searched
 from tools.fuzz.mutate import damaged
 from tools.fuzz.small_kernels import SMALL_KERNELS, small_launch
 
@@ -223,21 +222,12 @@ def confirm(line: tuple[str, ...]) -> Confirm:
     sets = tuple(each for word, each in pairwise(line) if word == "--set")
 
     def confirmed(answer: Answer) -> str | None:
-        report = answer.document.get("report") if isinstance(answer.document, dict) else None
-        if answer.code not in (0, 1) or not isinstance(report, dict) or "refutations" not in report:
+        if report_of(answer) is None:
             return None
         try:
             program = find(FILE, sets=sets).build({})
         except PipesimError as error:
             return f"an answer on a kernel that is refused: {error.fact}"
-        if sum(map(len, program.code)) > NAIVE_OPERATIONS:
-            return None
-        seen = naive.explore(program, MOST_STATES)
-        if answer.code == 0:
-            return proved(seen)
-        kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
-        if seen.complete and kinds - seen.wrong:
-            return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
-        return "" if seen.complete and kinds else None
+        return searched(answer, program)
 
     return confirmed

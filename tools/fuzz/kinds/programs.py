@@ -12,6 +12,7 @@ from typing import Any
 
 from pipesim.errors import PipesimError
 from pipesim.model.ops import OPERANDS, Op
+from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from tests.support.random_programs import FAMILIES
 from tools.fuzz import naive
@@ -84,32 +85,44 @@ def _mutate_code(code: Any, rng: Random) -> str:
     return how
 
 
-def proved(seen: naive.Explored) -> str | None:
-    """What is wrong with a proof, by every schedule that was followed; confirmed only by all of them."""
-    if seen.wrong:
-        return f"proved, and a schedule ends in {', '.join(sorted(seen.wrong))}"
-    return "" if seen.complete else None
+def searched(answer: Answer, program: Program) -> str | None:
+    """What is wrong with a verdict by every schedule of the program; "" confirms it, and None says nothing of it.
+
+    A proof is confirmed only by all schedules, and so is each kind that refutes. A large program is not searched.
+    """
+    if sum(map(len, program.code)) > NAIVE_OPERATIONS:
+        return None
+    seen = naive.explore(program, MOST_STATES)
+    if answer.code == 0:
+        if seen.wrong:
+            return f"proved, and a schedule ends in {', '.join(sorted(seen.wrong))}"
+        return "" if seen.complete else None
+    assert isinstance(answer.document, dict)
+    kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
+    if seen.complete and kinds - seen.wrong:
+        return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
+    return "" if seen.complete and kinds else None
+
+
+def report_of(answer: Answer) -> dict[str, Any] | None:
+    """The report of an answer that has a verdict."""
+    report = answer.document.get("report") if isinstance(answer.document, dict) else None
+    return report if answer.code in (0, 1) and isinstance(report, dict) and "refutations" in report else None
 
 
 def confirm(data: bytes) -> Confirm:
     """What confirms the answer of a command on this program."""
 
     def confirmed(answer: Answer) -> str | None:
-        report = answer.document.get("report") if isinstance(answer.document, dict) else None
-        if answer.code not in (0, 1) or not isinstance(report, dict) or "refutations" not in report:
+        if (report := report_of(answer)) is None:
             return None
         try:
             program = loads(data.decode("utf-8"))
         except PipesimError as error:
             return f"an answer on a program that is refused: {error.fact}"
-        if sum(map(len, program.code)) > NAIVE_OPERATIONS:
-            return None
-        seen = naive.explore(program, MOST_STATES)
-        if answer.code == 0:
-            return proved(seen)
-        kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
-        if seen.complete and kinds - seen.wrong:
-            return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
+        found = searched(answer, program)
+        if answer.code == 0 or found or sum(map(len, program.code)) > NAIVE_OPERATIONS:
+            return found
         replayed = False
         for shown in report["refutations"]:
             kind = shown["finding"]["kind"]
@@ -119,6 +132,6 @@ def confirm(data: bytes) -> Confirm:
             if again is None or kind not in again:
                 ends = "is not possible" if again is None else f"ends in {sorted(again)}"
                 return f"a counterexample of {kind} that {ends}"
-        return "" if replayed or (seen.complete and kinds) else None
+        return "" if replayed else found
 
     return confirmed

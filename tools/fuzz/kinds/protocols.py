@@ -11,9 +11,8 @@ from random import Random
 
 from pipesim.errors import PipesimError
 from pipesim.targets import find
-from tools.fuzz import naive
 from tools.fuzz.cases import Answer, Case, Confirm
-from tools.fuzz.kinds.programs import MOST_STATES, NAIVE_OPERATIONS, proved
+from tools.fuzz.kinds.programs import report_of, searched
 from tools.fuzz.mutate import damaged
 
 FILE = "mine.py"
@@ -225,23 +224,14 @@ def confirm(target: str) -> Confirm:
     """What confirms a verdict on the file."""
 
     def confirmed(answer: Answer) -> str | None:
-        report = answer.document.get("report") if isinstance(answer.document, dict) else None
-        if answer.code not in (0, 1) or not isinstance(report, dict) or "refutations" not in report:
+        if (report := report_of(answer)) is None:
             return None
         params = report["heading"]["params"]
         try:
             program = find(target).build({name: params[name] for name in params})
         except PipesimError:
             return None  # a file that is another one when it is run again
-        if sum(map(len, program.code)) > NAIVE_OPERATIONS:
-            return None
-        seen = naive.explore(program, MOST_STATES)
-        if answer.code == 0:
-            return proved(seen)
-        kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
-        sizes = {each["at"] == params for each in report["refutations"]}
-        if seen.complete and sizes == {True} and kinds - seen.wrong:
-            return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
-        return "" if seen.complete and sizes == {True} and kinds else None
+        alike = answer.code == 0 or {each["at"] == params for each in report["refutations"]} == {True}
+        return searched(answer, program) if alike else None
 
     return confirmed
