@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from pipesim import errors, targets
 from pipesim.errors import PipesimError, ProtocolError
 from pipesim.lang.author import in_words, raised_at
-from pipesim.model.coverage import Assumed, Assumption, Coverage
+from pipesim.model.coverage import Assumed, Assumption, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
@@ -319,7 +319,7 @@ def _read(source: int, length: int) -> bytes:
 # the program as plain values: those of its fields in order, also of each row of its tables
 
 _ROWS = ("agents", "barriers", "accesses", "tiles")
-#: Without the strictness, which the asker says. The coverage of a protocol is only what it assumes.
+#: Without the strictness, which the asker says. The coverage of a protocol is what it assumes, and what is not judged.
 _FIELDS = tuple(field.name for field in fields(Program) if field.name != "strictness")
 
 
@@ -330,9 +330,9 @@ def _plain(program: Program) -> Message:
     for name in ("sources", "loops", "notes", "pipelines", "overlaps"):
         values[name] = tuple(map(_exact, values[name]))
     values["work"] = tuple((_exact(w.line), _exact(w.name), _pairs(w.amounts)) for w in program.work)
-    values["coverage"] = tuple(
-        (each.kind.value, _exact(each.what), tuple(map(_exact, each.lines))) for each in program.coverage.assumed
-    )
+    said = program.coverage
+    assumed = tuple((each.kind.value, _exact(each.what), tuple(map(_exact, each.lines))) for each in said.assumed)
+    values["coverage"] = assumed, tuple((each.kind.name, each.count, each.names) for each in said.not_judged)
     return _exact(values.pop("name")), *values.values()
 
 
@@ -343,8 +343,11 @@ def _program(parts: Message) -> Program:
     values["accesses"] = tuple(Access(Space(space), *rest) for space, *rest in values["accesses"])
     values["tiles"] = tuple(Tile(name, Space(space), *rest) for name, space, *rest in values["tiles"])
     values["work"] = tuple(starmap(Work, values["work"]))
-    made = (Assumed(Assumption(kind), what, lines) for kind, what, lines in values["coverage"])
-    values["coverage"] = Coverage(assumed=tuple(made))
+    assumed, not_judged = values["coverage"]
+    values["coverage"] = Coverage(
+        assumed=tuple(Assumed(Assumption(kind), what, lines) for kind, what, lines in assumed),
+        not_judged=tuple(NotJudged(NotJudgedKind[kind], count, names) for kind, count, names in not_judged),
+    )
     return Program(**values)
 
 

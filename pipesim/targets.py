@@ -26,10 +26,12 @@ from pipesim.errors import (
     UnknownProtocolError,
 )
 from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
+from pipesim.lang.global_words import GridProgram
 from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
+from pipesim.model.words import TURNS
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
@@ -141,7 +143,7 @@ class Target:
 
     def _flatten(self, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
         for name, value in given.items():
-            if name not in self.defaults:
+            if name not in (*self.defaults, TURNS):
                 near = difflib.get_close_matches(name, self.defaults, n=1, cutoff=0.5)
                 raise ParameterError(
                     f"{self.name} has no parameter {name!r}",
@@ -154,8 +156,12 @@ class Target:
         values = self.defaults | given
         if self.maker is not None:
             return self.maker(values, twice)
-        protocol = self._call(values)
+        protocol = self._call({name: values[name] for name in self.defaults})
+        if TURNS in given and (protocol.grid == 1 or TURNS in self.defaults):
+            raise ParameterError(f"{self.name} has no order of atomics that {TURNS} is")
         try:
+            if protocol.grid > 1:
+                return _grid_program(protocol, values, twice=twice, most=most)
             return protocol.flatten(values, twice=twice, most=most)
         except SystemExit as error:  # sys.exit() in a role must not end the command as if it had succeeded
             raise ProtocolError(f"a role of {self.name} calls sys.exit()", place=raised_at(error)) from error
@@ -180,6 +186,18 @@ class Target:
                 correction="end it with: return p",
             )
         return protocol
+
+
+def _grid_program(protocol: Protocol, values: dict[str, int], *, twice: bool, most: int | None) -> Program:
+    """The program of CTAs that talk, with what is not known of what they do by it."""
+    from pipesim.prove.word_order import judged  # with the engine, which few commands need
+
+    turns = tuple(int(digit) - 1 for digit in str(values.get(TURNS, 0)) if digit != "0")
+
+    def make(order: tuple[int, ...], resident: int) -> GridProgram:
+        return protocol.flatten_grid(values, order, resident or None, twice=twice and order == turns, most=most)
+
+    return judged(make, turns, protocol.grid)
 
 
 def require_grid(ctas: object) -> None:

@@ -43,6 +43,7 @@ from pipesim.findings.catalog import looked_for
 from pipesim.model.coverage import ON_GLOBAL, Assumed, Assumption, NotJudged, NotJudgedKind
 from pipesim.model.finding import Advisory, Verdict
 from pipesim.model.program import Program
+from pipesim.model.words import TURNS
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, SomeValues
@@ -105,8 +106,7 @@ class SteppedCheck:
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
             found = self._beyond_the_limit()
             if found is None:
-                found = self._proof(asked.program)
-                self.take(found)
+                found = self._in_every_order(self._proof(asked.program))
                 if asked.target.kernel is not None and self._cut is None:
                     found = self._in_other_launches(found)
         whole = self._cut is None and not self._in_every_cta  # the kernel itself was followed to its end
@@ -121,6 +121,34 @@ class SteppedCheck:
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
+
+    def _in_every_order(self, first: Check) -> Check:
+        """The verdict on a description in each order of the atomics whose answers decide; the check continues about the
+        first that is not proved.
+        """
+        asked, kind, found = self._asked, NotJudgedKind.WORD_ORDERS, first
+        open_ = [str(asked.params.get(TURNS, 0))]
+        if first.how is How.SOME_ORDERS and asked.target.program is None:
+            for order in open_:
+                if not order.isdecimal():
+                    found = first
+                    break
+                params = {**asked.params, TURNS: int(order)} if int(order) or TURNS in asked.params else asked.params
+                program = asked.program if order == open_[0] else asked.target.build(params, grid=asked.ctas)
+                open_ += [each for each in program.coverage.names_of(kind) if each not in open_]
+                program = replace(program, coverage=program.coverage.judging(kind))
+                found = self._proof(program)
+                if found.verdict is not Verdict.PROVED:
+                    self._asked = replace(asked, params=params, program=program)
+                    break
+                self._assumed += (*program.coverage.assumed, *assumed_by(program, by_search=found.how is How.SEARCH))
+            else:
+                coverage = asked.program.coverage.judging(kind)
+                self._asked = replace(asked, program=replace(asked.program, coverage=coverage))
+        made = self._assumed if found.verdict is Verdict.PROVED else ()
+        self.take(found)
+        self._assumed = tuple(dict.fromkeys((*self._assumed, *made)))
+        return found
 
     def _proof(self, program: Program) -> Check:
         """The verdict on a program; unknown where a limit is reached."""
@@ -480,8 +508,8 @@ class SteppedCheck:
     def _look_at_sizes(self, unit: Unit) -> None:
         """The values of each trip count that are proved; making a program of another size is a unit of work."""
         asked, made = self._asked, 0
-        if asked.target.kernel is not None:  # its words are looked at with the verdict
-            return
+        if asked.target.kernel is not None or asked.program.words_cta >= 0:
+            return  # a kernel's words are looked at with the verdict; of a description in which CTAs talk one size is
 
         def one_more(operations: int) -> None:
             nonlocal made
@@ -526,6 +554,10 @@ class SteppedCheck:
         every = proved and (self._others.complete or self._in_every_cta)
         policies = self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
+        words = self._asked.program.words_cta
+        if words >= 0 and self._asked.target.kernel is None:
+            names = dict.fromkeys(each.name for each in self._asked.program.barriers if each.cta == words)
+            return replace(scope, together=(words,), words=tuple(names))
         if not proved:
             return scope
         talk = self._others.together

@@ -92,7 +92,7 @@ class Failures:
     def look_behind(self, unit: Unit) -> None:
         """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""
         small, asked = self._small, self._asked.program
-        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped:
+        if not self._wrong or any(self._corrections.values()) or asked.coverage.stopped or asked.words_cta >= 0:
             return
         if asked.coverage.blocked:
             self._hidden = hidden_in_hang(self._wrong[0], asked, unit, self._asked.target.editable)

@@ -141,11 +141,17 @@ class KernelDescription:
 
     name: str
     cluster: int
+    grid: int
     launch_registers: int
     architecture: int
     roles: list[Role]
     tiles: list[TileArray]
     storages: list[BarrierStorage]
+
+    @property
+    def ctas(self) -> int:
+        """The CTAs that are described: those of the cluster, or of a grid of single CTAs."""
+        return max(self.grid, self.cluster)
 
 
 def assemble(
@@ -159,7 +165,7 @@ def assemble(
     """The flat program of one recording of every agent of ``protocol``, a CTA of which has ``smem_bytes``."""
     agents = tuple(
         Agent(cta, role.first_warp + index, lanes, name, index)
-        for cta in range(protocol.cluster)
+        for cta in range(protocol.ctas)
         for role in protocol.roles
         for name, lanes in role.parts
         for index in range(role.warps)
@@ -173,8 +179,9 @@ def assemble(
         accesses=tuple(Access(*each) for each in tables.accesses),
         tiles=tuple(
             Tile(t.name, t.space, cta, t.offset, t.nbytes, t.slots)
-            for cta in range(protocol.cluster)
+            for cta in range(protocol.ctas)
             for t in protocol.tiles
+            if t.space != Space.GLOBAL or not cta
         ),
         code=tuple(tuple(code) for code, _ in packed),
         lines=tuple(tuple(rec.lines) for rec in recorders),
@@ -182,7 +189,7 @@ def assemble(
         named_barriers=tuple(tables.named_barriers),
         loops=tuple(tables.loops),
         registers=max((count for _, count in packed), default=0),
-        ctas=protocol.cluster,
+        ctas=protocol.ctas,
         smem_bytes=smem_bytes,
         notes=notes,
         pipelines=tuple(tables.pipelines),
@@ -202,9 +209,15 @@ def _lanes_together(agents: Sequence[Agent], recorders: Sequence[Recorder], tabl
         (agent.role, sources[rec.lines[pc]]): None
         for agent, rec in zip(agents, recorders, strict=True)
         if not rec.is_part
-        for pc in rests_on_lanes(rec.code, rec.narrowed, rec.meets, tensor)
+        for pc in rests_on_lanes(_with_words(rec), rec.narrowed, rec.meets, tensor)
     }
     return tuple(Assumed(Assumption.LANES, f"the lanes of {role} are together", (line,)) for role, line in places)
+
+
+def _with_words(rec: Recorder) -> list[Operation]:
+    """The operations with those on barriers that words will be."""
+    kinds = {pc: (int(Op.ARRIVE if each.act.writes else Op.WAIT),) for pc, each in rec.words.items()}
+    return [kinds.get(pc, op) for pc, op in enumerate(rec.code)] if kinds else rec.code
 
 
 def _overlaps(storage: BarrierStorage) -> Iterator[str]:
@@ -237,7 +250,7 @@ def _barriers(protocol: KernelDescription) -> tuple[Barrier, ...]:
             elif ring != _NONE and storages[group] > 1:
                 group = f"{storage.name}.{group}"
             names.append((group, stage))
-    return tuple(Barrier(cta, name, stage) for cta in range(protocol.cluster) for name, stage in names)
+    return tuple(Barrier(cta, name, stage) for cta in range(protocol.ctas) for name, stage in names)
 
 
 def pack_registers(code: list[Operation]) -> tuple[list[Operation], int]:

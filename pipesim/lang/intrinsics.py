@@ -60,7 +60,7 @@ def mma_arrive_multicast(mbar: SharedMemBarrier, cta_mask: int) -> None:
     """The same at the place of ``mbar`` in every CTA of the mask."""
     rec = recorder()
     require_one_lane(rec, "tcgen05.commit")
-    if not 0 < cta_mask < 1 << rec.tables.ctas:
+    if not 0 < cta_mask < rec.tables.masks:
         raise ProtocolError(
             f"{rec.who}: a commit to the CTAs of mask {cta_mask:#b}",
             place=author_line(),

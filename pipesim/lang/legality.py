@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.recorder import Recorder
+from pipesim.lang.tiles import Slot
 from pipesim.model.ops import IN_ORDER, Engine, Space
 
 WARP = 32
@@ -50,6 +51,33 @@ def require_mma(rec: Recorder, engine: Engine) -> None:
             "wgmma",
             "all threads of a warp group execute a wgmma together",
             "put it outside `with w.elect_one():`, with only the arrive in one lane",
+        )
+
+
+def require_cluster(rec: Recorder, instruction: str) -> None:
+    """Several CTAs of a cluster, whose barrier it is, and whole warps."""
+    rec.require_whole(instruction)
+    if rec.tables.alone:
+        raise ProtocolError(
+            f"{rec.who}: {instruction} in a grid in which each CTA is a cluster of its own",
+            place=author_line(),
+            correction="use w.sync_threads() within a CTA, and p.grid_barrier(name) between CTAs",
+        )
+
+
+def require_global(slot: object, *, word: bool) -> None:
+    """A slot of global memory; a word has 4 or 8 bytes, at a multiple of them (PTX ISA, "atom")."""
+    if not isinstance(slot, Slot) or slot.space != Space.GLOBAL:
+        raise ProtocolError(
+            f"expected a slot of global memory, not {getattr(slot, 'name', type(slot).__name__)}",
+            place=author_line(),
+            correction='name one, for example flags[0] of flags = p.gmem("flags", slots=4, nbytes=4)',
+        )
+    if word and (slot.nbytes not in (4, 8) or slot.offset % slot.nbytes):
+        raise ProtocolError(
+            f"{slot.name} of {slot.nbytes} bytes is not a word",
+            place=author_line(),
+            correction="declare words alone, each of 4 or 8 bytes",
         )
 
 
@@ -131,7 +159,7 @@ def require_one_copy(rec: Recorder, name: str) -> None:
 
 def require_multicast(rec: Recorder, cta_mask: int) -> None:
     """A multicast names CTAs of the cluster; the mask 0 is that of an ordinary copy."""
-    if not 0 <= cta_mask < 1 << rec.tables.ctas:
+    if not 0 <= cta_mask < rec.tables.masks:
         raise ProtocolError(
             f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
             place=author_line(),

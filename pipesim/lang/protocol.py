@@ -20,36 +20,63 @@ from pipesim.lang.flatten import (
     RoleBody,
     assemble,
 )
+from pipesim.lang.global_words import GridProgram, GridRun, GridWords, Place
+from pipesim.lang.grid_barrier import GridBarrier
 from pipesim.lang.recorder import PartRecorder, Recorder, Tables, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.ops import Space
+from pipesim.model.ops import Op, Space
 from pipesim.model.program import Program
-from pipesim.model.tables import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP
+from pipesim.model.tables import MAX_ARCHITECTURE, MAX_CLUSTER, MAX_THREAD_REGISTERS, WARP_GROUP, Access
 from pipesim.model.warp_shape import executes_as_warp_group
 
 TILE_ALIGNMENT = 128
+MOST_TALKING = 8  #: CTAs of a grid
+_MOST_RECORDINGS = 1_000
 
 
 class Protocol(KernelDescription):
-    """The description of one CTA's (or one cluster's) pipelines.
+    """The description of one CTA's (or one cluster's) pipelines, or of CTAs that talk by words of global memory.
 
     ``cluster`` is the number of CTAs that the description spans; every CTA has the same memory, barriers and roles.
+    ``grid``: that of CTAs which are clusters of their own, and have global memory in common (:meth:`gmem`); of these
+    ``resident`` are on the device at a time, and each other one begins when those before it have ended; 0: all.
     ``registers``: of each thread at the launch (``.maxnreg``, or what the cubin says), from which ``setmaxnreg`` takes;
     0: not known, then the proof assumes as many as the warps hold in the end.
     ``architecture``: 90 for sm_90, 100 for sm_100; 0: not known, and of those with ``tcgen05`` if a role uses that.
     """
 
-    def __init__(self, name: str, *, cluster: int = 1, registers: int = 0, architecture: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: int = 1,
+        grid: int = 1,
+        resident: int = 0,
+        registers: int = 0,
+        architecture: int = 0,
+    ) -> None:
         name, cluster = name_of("protocol", name), whole("the number of CTAs in a cluster", cluster)
         if not 1 <= cluster <= MAX_CLUSTER:
             raise ProtocolError(
                 f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
             )
+        grid, resident = whole("the number of CTAs", grid), whole("the number of CTAs on the device", resident)
+        if not 1 <= grid <= MOST_TALKING or not 0 <= resident < max(grid, 1) or (grid > 1 and cluster > 1):
+            raise ProtocolError(
+                f"{name}: a grid of {grid} CTAs, {resident} of them at a time, in clusters of {cluster}",
+                place=author_line(),
+                correction=f"use 1 to {MOST_TALKING} CTAs, each its own cluster, and fewer at a time, or 0 for all",
+            )
         self.name = name
         self._line = author_line()
+        self.grid, self.resident = grid, resident
+        self._global_bytes = 0
+        self._global_line = ""
+        self._first_values: dict[int, int] = {}  #: of words of global memory, by offset
+        self._first_items: dict[str, int] = {}  #: of data in global memory, by name
         self._declared: dict[str, str] = {}  #: lines of the mbarriers
         self.cluster = cluster
         self.launch_registers = whole("the registers of a thread", registers)
@@ -94,6 +121,31 @@ class Protocol(KernelDescription):
         tile = self._tiles(name, Space.REGISTERS, self._in_registers, slots, nbytes)
         self._in_registers += tile.slots * tile.nbytes
         return tile
+
+    def gmem(self, name: str, slots: int, nbytes: int, *, item: int | None = None, value: int = 0) -> TileArray:
+        """``slots`` parts of ``nbytes`` in global memory, which all CTAs of the grid have in common.
+
+        Of data the launch has written ``item``, None if nothing says what is there. A slot of 4 or 8 bytes may be a
+        word, by which CTAs talk; at the launch it is ``value``. ProtocolError without a grid.
+        """
+        if self.grid == 1:
+            raise ProtocolError(
+                f"{self.name} has global memory, but no grid of CTAs that share it",
+                place=author_line(),
+                correction='say how many there are: Protocol("name", grid=2)',
+            )
+        tile = self._tiles(name, Space.GLOBAL, -(-self._global_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT, slots, nbytes)
+        self._global_bytes = tile.offset + tile.slots * tile.nbytes
+        self._global_line = self._global_line or author_line()
+        for slot in tile if value else ():
+            self._first_values[slot.offset] = whole(f"the value of {slot.name}", value) & (1 << 8 * slot.nbytes) - 1
+        if item is not None:
+            self._first_items[tile.name] = whole(f"the item of {name}", item)
+        return tile
+
+    def grid_barrier(self, name: str) -> GridBarrier:
+        """A barrier of all CTAs of the grid: a counter in global memory, which each lap raises by their number."""
+        return GridBarrier(self.gmem(name, 1, 4)[0], self.grid)
 
     def _tiles(self, name: str, space: Space, offset: int, slots: int, nbytes: int) -> TileArray:
         name = self._fresh_name(name)
@@ -229,15 +281,71 @@ class Protocol(KernelDescription):
                 place=self._line,
                 correction="mark at least one function with @protocol.role(...)",
             )
-        tables = Tables(self.cluster)
-        first = self._record(tables, most=most)
+        if self.grid > 1:
+            return self.flatten_grid(params, twice=twice, most=most).program
+        return self._flat(params or {}, {}, twice=twice, most=most)[0]
+
+    def flatten_grid(
+        self,
+        params: Mapping[str, int] | None = None,
+        turns: tuple[int, ...] = (),
+        resident: int | None = None,
+        *,
+        twice: bool = True,
+        most: int | None = None,
+    ) -> GridProgram:
+        """The CTAs of the grid as one program, in a run in which they write words in the order of ``turns``.
+
+        ``resident``: CTAs on the device at a time, if not as the protocol says. What is recorded depends on the answers
+        of atomics: with those of the run roles are recorded again, until it has no others.
+        """
+        answers: dict[Place, int] = {}
+        for _ in range(_MOST_RECORDINGS):
+            program, recorders = self._flat(params or {}, answers, twice=twice and not answers, most=most)
+            memory = self._words(program, recorders)
+            made = GridRun(program, memory, turns, self.resident if resident is None else resident).made()
+            others = ((at, old) for at, old in made.answers.items() if memory.observed.get(at, old) != old)
+            wrong = next(others, None)
+            if wrong is None:
+                return made
+            answers[wrong[0]] = wrong[1]
+        raise ProtocolError(
+            f"{self.name}: more than {_MOST_RECORDINGS:,} answers of atomics decide what its roles do", place=self._line
+        )
+
+    def _flat(
+        self, params: Mapping[str, int], answers: Mapping[Place, int], *, twice: bool, most: int | None
+    ) -> tuple[Program, list[Recorder]]:
+        """The program of one recording, with these answers of atomics."""
+        tables = Tables(self.ctas, self.grid > 1)
+        first = self._record(tables, answers, most=most)
         if self._number_warps(first):
-            tables = Tables(self.cluster)
-            first = self._record(tables, most=most)
+            tables = Tables(self.ctas, self.grid > 1)
+            first = self._record(tables, answers, most=most)
         self._prologue.require_initialised(first)
         if twice:
             self._require_deterministic(first, tables)
-        return assemble(self, first, tables, dict(params or {}), self._prologue.notes, self.smem_bytes)
+        for tile in (each for each in self.tiles if each.name in self._first_items):
+            tables.access(tile.space, 0, tile.offset, tile.slots * tile.nbytes)
+        return assemble(self, first, tables, dict(params), self._prologue.notes, self.smem_bytes), first
+
+    def _words(self, program: Program, recorders: Sequence[Recorder]) -> GridWords:
+        """What roles do to words of global memory, and what is there before."""
+        whole_tiles = ((Access(each.space, 0, each.offset, each.slots * each.nbytes), each.name) for each in self.tiles)
+        written = [
+            (int(Op.WRITE), program.accesses.index(access), self._first_items[name])
+            for access, name in whole_tiles
+            if name in self._first_items
+        ]
+        memory = GridWords(
+            words={(n, pc): each for n, rec in enumerate(recorders) for pc, each in rec.words.items()},
+            observed={(n, pc): old for n, rec in enumerate(recorders) for pc, old in rec.observed.items()},
+            first_values=self._first_values,
+            first=written,
+            line=self._global_line or self._line,
+        )
+        memory.require_apart(program)
+        return memory
 
     def _require_intact(self) -> None:
         """ProtocolError if an attribute was assigned what it cannot be."""
@@ -255,7 +363,7 @@ class Protocol(KernelDescription):
 
     def _require_deterministic(self, first: Sequence[Recorder], tables: Tables) -> None:
         # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
-        second = self._record(tables, located=[len(rec.code) for rec in first])
+        second = self._record(tables, {}, located=[len(rec.code) for rec in first])
         for one, two in zip(first, second, strict=True):
             if one.code != two.code:
                 at = next(
@@ -269,14 +377,21 @@ class Protocol(KernelDescription):
                     cause="the role depends on state that changes between two calls",
                 )
 
-    def _record(self, tables: Tables, located: Sequence[int] = (), most: int | None = None) -> list[Recorder]:
+    def _record(
+        self,
+        tables: Tables,
+        answers: Mapping[Place, int],
+        located: Sequence[int] = (),
+        most: int | None = None,
+    ) -> list[Recorder]:
         recorders: list[Recorder] = []
-        for cta in range(self.cluster):
+        for cta in range(self.ctas):
             for role, name, lanes, index in self._agents():
                 who = name if role.warps == 1 else f"{name}/{index}"
                 known = located[len(recorders)] if located else 0
                 kind = PartRecorder if role.lanes_apart else Recorder
                 rec = kind(tables, who, cta, ALL_LANES, known, most, lanes)
+                rec.answers = {pc: old for (agent, pc), old in answers.items() if agent == len(recorders)}
                 warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
                 with recording(rec):
                     self._prologue.record(rec, warp.warp)
@@ -304,6 +419,7 @@ class Protocol(KernelDescription):
 _ATTRIBUTES = {
     "name": str, "_line": str, "_declared": dict, "cluster": int, "launch_registers": int, "architecture": int,
     "roles": list, "tiles": list, "storages": list, "_init_line": str, "_counts": dict, "_smem": int, "_tmem": int,
-    "_in_registers": int, "_barriers_per_cta": list,
+    "_in_registers": int, "_barriers_per_cta": list, "grid": int, "resident": int, "_first_values": dict,
+    "_first_items": dict,
 }  # fmt: skip
 _LISTS = {"roles": Role, "tiles": TileArray, "storages": BarrierStorage}

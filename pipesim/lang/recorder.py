@@ -7,7 +7,7 @@ number is entered in :class:`Tables` as roles first use it: accesses, source lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from typing import Protocol
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import ProtocolError, TooManyOperationsError
 from pipesim.lang.author import IS_INSIDE, Place, author_line, getframe, line_of
+from pipesim.lang.global_words import WordAccess
 from pipesim.model.groups import (
     BLOCKING_WAITS,
     ENGINE_ACCESSES,
@@ -37,16 +38,23 @@ Bytes = tuple[Space, int, int, int]  #: the fields of an ``Access``; a plain tup
 class Tables:
     """The side tables that the recordings of all agents share while a protocol is flattened."""
 
-    ctas: int = 1  #: CTAs in the cluster
+    ctas: int = 1  #: that are recorded: those of the cluster, or of a grid in which each is a cluster of its own
+    alone: bool = False  #: of such a grid
     accesses: dict[Bytes, int] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     named_barriers: dict[tuple[int, int], int] = field(default_factory=dict)
     loops: dict[str, int] = field(default_factory=dict)
+    words: dict[WordAccess, int] = field(default_factory=dict)
     pipelines: dict[str, None] = field(default_factory=dict)  #: structs that roles have made, in that order
     #: of an instruction its source line; the code is kept, because another would be given its id
     places: dict[tuple[int, int], tuple[int, CodeType]] = field(default_factory=dict)
     #: works, each with the name of a source: that of its line, and what tells it from others of that line
     works: dict[tuple[int, str, Amounts], int] = field(default_factory=dict)
+
+    @property
+    def masks(self) -> int:
+        """The first number that is no mask of CTAs of a cluster."""
+        return 1 << (0 if self.alone else self.ctas)
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
         """Index of an access, entered on first sight."""
@@ -143,6 +151,9 @@ class Recorder:
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
         self.open_loops: list[Place] = []  #: of the loops that have not finished
+        self.words: dict[int, WordAccess] = {}  #: what is done to words of global memory, at the places of operations
+        self.answers: Mapping[int, int] = {}  #: of the atomics at these places
+        self.observed: dict[int, int] = {}  #: of those that the role has asked for
         self._names_pipelines = True
 
     @property
@@ -232,6 +243,16 @@ class Recorder:
             correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
         )
 
+    def require_rank(self, rank: int, what: str) -> None:
+        """ProtocolError if the CTA of this rank is not of the same cluster."""
+        tables = self.tables
+        if not 0 <= rank < tables.ctas or (tables.alone and rank != self.cta):
+            raise ProtocolError(
+                f"{self.who}: {what} of CTA {rank}",
+                place=author_line(),
+                cause=f"the cluster has {1 if tables.alone else tables.ctas} CTAs",
+            )
+
     def require_whole(self, instruction: str) -> None:
         """ProtocolError if the agent is only some lanes of its warp: the instruction is executed by all together."""
 
@@ -257,6 +278,22 @@ class Recorder:
     def narrow_to(self, lanes: int) -> NarrowedLanes:
         """Only these of the executing lanes execute inside."""
         return NarrowedLanes(self, lanes)
+
+
+class AtomicAnswer:
+    """What an atomic returns, in a register of the thread that made it."""
+
+    def __init__(self, rec: Recorder, pc: int) -> None:
+        self._recorder, self._pc = rec, pc
+
+    @property
+    def old(self) -> int:
+        """The value that the word had. A role that asks may go on by it: it is recorded for each order of the atomics
+        on the word. ProtocolError where the lanes of the role run independently, and do not all have it.
+        """
+        rec = self._recorder
+        rec.require_whole("an atomic whose answer is used")
+        return rec.observed.setdefault(self._pc, rec.answers.get(self._pc, 0))
 
 
 class NarrowedLanes:

@@ -160,12 +160,7 @@ class SharedMemBarrier:
         if cta is None and self.rank < 0:
             return rec.cta * self.storage.per_cta[0] + self.storage.first + self.index
         rank = cta if cta is not None else self.rank if self.rank >= 0 else rec.cta
-        if not 0 <= rank < rec.tables.ctas:
-            raise ProtocolError(
-                f"{rec.who}: a barrier of CTA {rank}",
-                place=author_line(),
-                cause=f"the cluster has {rec.tables.ctas} CTAs",
-            )
+        rec.require_rank(rank, "a barrier")
         return rank * self.storage.per_cta[0] + self.storage.first + self.index
 
     def _own(self, rec: Recorder | None = None) -> int:

@@ -10,12 +10,14 @@ from pipesim.bounds import MAX_CYCLES
 from pipesim.errors import ProtocolError
 from pipesim.lang import legality
 from pipesim.lang.author import author_line, author_place, name_of, whole
+from pipesim.lang.global_words import WordAccess
 from pipesim.lang.intrinsics import mma_arrive
-from pipesim.lang.recorder import Recorder, current_recorder, recorder
+from pipesim.lang.recorder import AtomicAnswer, Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, barrier_address
 from pipesim.lang.tiles import Slot, TileArray
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, semantics
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, semantics
 from pipesim.model.tables import NAMED_BARRIERS, WORK_CLASSES
+from pipesim.model.words import WordAct
 
 ANY_ITEM = -1
 CP_ASYNC_BYTES = 4  #: that one cp.async copies at least
@@ -186,6 +188,13 @@ class Warp:
             access = self._access(slot)
             legality.require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
             head = self._heads[op, engine, slot] = rec.operation(op, engine, access, slot.nbytes, ANY_ITEM)[:-1]
+        if slot.space == Space.GLOBAL:
+            raise ProtocolError(
+                f"{rec.who}: a transfer of {slot.name}, which is global memory",
+                place=author_line(),
+                correction="name the shared memory that it reads or writes; what it does to global memory is, when its "
+                "group has been waited for, w.gload or w.gstore",
+            )
         if engine == _TCGEN05:
             legality.require_one_lane(rec, "a tcgen05 operation")
             legality.note_tcgen05(rec)
@@ -211,7 +220,8 @@ class Warp:
 
     def _rank(self, slot: Slot) -> int:
         """The CTA in whose memory a slot is."""
-        return self.cta if slot.rank < 0 else slot.rank
+        own = 0 if slot.space == Space.GLOBAL else self.cta  # global memory is of no CTA
+        return own if slot.rank < 0 else slot.rank
 
     def _mine(self) -> Recorder:
         """The recorder of the role that runs now, which must be the one that this warp was given to."""
@@ -240,13 +250,115 @@ class Warp:
     def _access(self, slot: Slot) -> int:
         self._require_slot(slot)
         rank = self._rank(slot)
-        if rank >= self._recorder.tables.ctas:
-            raise ProtocolError(
-                f"{self._recorder.who}: {slot.name} of CTA {rank}",
-                place=author_line(),
-                cause=f"the cluster has {self._recorder.tables.ctas} CTAs",
-            )
+        if slot.space != Space.GLOBAL:
+            self._recorder.require_rank(rank, slot.name)
         return self._recorder.tables.access(slot.space, rank, slot.offset, slot.nbytes)
+
+    # global memory
+
+    def gload(self, source: Slot, item: int = ANY_ITEM) -> None:
+        """Weak loads (``ld.global``) of all of ``source``, which should hold ``item``."""
+        legality.require_global(source, word=False)
+        self._ordinary(_READ, source, item)
+
+    def gstore(
+        self,
+        destination: Slot,
+        item: int | None = None,
+        *,
+        value: int | None = None,
+        order: Order = Order.RELAXED,
+        scope: Scope = Scope.GPU,
+    ) -> None:
+        """Weak stores (``st.global``), after which ``destination`` holds ``item``; or with ``value`` a store to a word
+        (``st.relaxed``, or with ``order`` ``st.release``), made by one lane.
+        """
+        if (item is None) == (value is None):
+            raise ProtocolError(
+                f"a store to {getattr(destination, 'name', destination)} of {'both' if value is not None else 'no'} "
+                "item and value",
+                place=author_line(),
+                correction="data holds an item, a word a value: give one of them",
+            )
+        if value is None:
+            legality.require_global(destination, word=False)
+            self._ordinary(_WRITE, destination, item if item is not None else ANY_ITEM)
+        else:
+            self._word(WordAct.STORE, destination, value, (order, scope))
+
+    def atomic(
+        self,
+        word: Slot,
+        *,
+        add: int | None = None,
+        exch: int | None = None,
+        cas: tuple[int, int] | None = None,
+        order: Order = Order.RELAXED,
+        scope: Scope = Scope.GPU,
+    ) -> AtomicAnswer:
+        """``atom``, or ``red`` where nothing asks for the answer: add, exchange, or compare with the first of ``cas``
+        and swap with the second. Made by one lane; ``.old`` of what is returned is the value that the word had.
+        """
+        if sum(each is not None for each in (add, exch, cas)) != 1:
+            raise ProtocolError("an atomic does one thing", place=author_line(), correction="give add, exch or cas")
+        act, value = (WordAct.ADD, add) if add is not None else (WordAct.CHANGE, exch)
+        compare, value = cas if cas is not None else (None, value)
+        return self._word(act, word, value, (order, scope), compare=compare)
+
+    def spin_until(
+        self,
+        word: Slot,
+        *,
+        at_least: int | None = None,
+        equals: int | None = None,
+        cas: tuple[int, int] | None = None,
+        order: Order = Order.RELAXED,
+        scope: Scope = Scope.GPU,
+    ) -> None:
+        """Loop on a load of the word (``ld.relaxed``, or with ``order`` ``ld.acquire``) until its value is as large, or
+        this one; or on a compare-and-swap until it succeeds, as for a lock.
+        """
+        if sum(each is not None for each in (at_least, equals, cas)) != 1:
+            raise ProtocolError(
+                "a wait is for one thing", place=author_line(), correction="give at_least, equals or cas"
+            )
+        if cas is not None:
+            self._word(WordAct.CHANGE, word, cas[1], (order, scope), compare=cas[0], spins=True)
+        else:
+            value = at_least if at_least is not None else equals
+            self._word(WordAct.WAIT, word, value, (order, scope), exactly=equals is not None)
+
+    def times_raised(self, word: Slot) -> int:
+        """How often this warp has added to a word."""
+        adds = (each for each in self._mine().words.values() if each.act is WordAct.ADD)
+        return sum(each.offset == word.offset for each in adds)
+
+    def _word(
+        self,
+        act: WordAct,
+        word: Slot,
+        value: int | None,
+        how: tuple[Order, Scope],
+        *,
+        exactly: bool = False,
+        compare: int | None = None,
+        spins: bool = False,
+    ) -> AtomicAnswer:
+        """Record an access to a word, at the place of an operation that does nothing."""
+        rec = self._mine()
+        legality.require_global(word, word=True)
+        if act.writes:
+            legality.require_one_lane(rec, f"a store to {word.name}, or an atomic on it,")
+        most = (1 << 8 * word.nbytes) - 1
+        value = whole(f"the value of {word.name}", value) & most
+        compare = None if compare is None else whole(f"the value of {word.name}", compare) & most
+        place = word.name, word.offset, word.nbytes
+        access = WordAccess(*place, act, value, semantics(*how), exactly=exactly, compare=compare, spins=spins)
+        pc = len(rec.code)
+        rec.emit(Op.WORK, rec.tables.words.setdefault(access, len(rec.tables.words)))
+        if len(rec.code) > pc:
+            rec.words[pc] = access
+        return AtomicAnswer(rec, pc)
 
     # time and control
 
@@ -353,12 +465,12 @@ class Warp:
 
     def cluster_arrive(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.arrive``."""
-        self._mine().require_whole("barrier.cluster.arrive")
+        legality.require_cluster(self._mine(), "barrier.cluster.arrive")
         self._mine().emit(Op.CLUSTER_ARRIVE, semantics(order, Scope.CLUSTER))
 
     def cluster_wait(self, order: Order = Order.DEFAULT) -> None:
         """``barrier.cluster.wait``."""
-        self._mine().require_whole("barrier.cluster.wait")
+        legality.require_cluster(self._mine(), "barrier.cluster.wait")
         self._mine().emit(Op.CLUSTER_WAIT, semantics(order, Scope.CLUSTER))
 
     def cluster_sync(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from enum import Enum
 from reprlib import repr as brief
 from typing import Any
@@ -145,6 +145,7 @@ class NotJudgedKind(Enum):
     TENSOR_MAPS = "instructions that change tensor maps, or order what changes them"
     DEPENDENT_LAUNCH = "instructions of programmatic dependent launch"
     WORDS = "how CTAs wait for each other by words of global memory"
+    WORD_ORDERS = "other orders of atomics whose answers decide what CTAs do"
     SHARED_DATA = "data that CTAs share, where it is not known what they access"
     OTHER_SIZES = "global memory at other values than those of the launch file"
     LEFT_OUT = "accesses and instructions that were left out"
@@ -168,6 +169,7 @@ _ONE_NOT_JUDGED = {
     NotJudgedKind.TENSOR_MAPS: "instruction that changes tensor maps, or orders what changes them",
     NotJudgedKind.DEPENDENT_LAUNCH: "instruction of programmatic dependent launch",
     NotJudgedKind.WORDS: NotJudgedKind.WORDS.value,
+    NotJudgedKind.WORD_ORDERS: "other order of atomics whose answers decide what CTAs do",
     NotJudgedKind.SHARED_DATA: NotJudgedKind.SHARED_DATA.value,
     NotJudgedKind.OTHER_SIZES: NotJudgedKind.OTHER_SIZES.value,
     NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
@@ -246,6 +248,14 @@ class Coverage:
     def unordered(self) -> tuple[str, ...]:
         """What makes some order of the kernel unknown."""
         return (*self.weakened, *self.fences, *self.reductions)
+
+    def names_of(self, kind: NotJudgedKind) -> tuple[str, ...]:
+        """The names of all of a kind that are not judged."""
+        return tuple(name for each in self.not_judged if each.kind is kind for name in each.names)
+
+    def judging(self, kind: NotJudgedKind) -> Coverage:
+        """The same where those of a kind are judged."""
+        return replace(self, not_judged=tuple(each for each in self.not_judged if each.kind is not kind))
 
     @property
     def rejoined(self) -> tuple[str, ...]:

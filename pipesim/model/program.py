@@ -69,7 +69,8 @@ class Program(ProgramData):
             inside = a.offset - t.offset
             if (t.space, t.cta) == (a.space, a.cta) and 0 <= inside < t.nbytes * t.slots:
                 whole = inside % t.nbytes == 0 and a.nbytes == t.nbytes
-                slot = f"{t.name}[{inside // t.nbytes}]" if t.space is not Space.GLOBAL else t.name
+                one = t.space is Space.GLOBAL and t.slots == 1
+                slot = t.name if one else f"{t.name}[{inside // t.nbytes}]"
                 return slot if whole else f"{slot} {_byte_range(inside % t.nbytes, a.nbytes)}"
         return f"{a.space.name.lower()} {_byte_range(a.offset, a.nbytes)}"
 

@@ -11,9 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from pipesim.model.ops import Op, Operation, Order, Scope, operand, order_of, scope_of, semantics, with_operand
+from pipesim.model.ops import (
+    OPERANDS,
+    Op,
+    Operation,
+    Order,
+    Scope,
+    operand,
+    order_of,
+    scope_of,
+    semantics,
+    with_operand,
+)
+from pipesim.model.tables import Access
 from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait, WordWrite
 
+MOST_WRITES = 256  #: of one word
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
 
@@ -202,3 +215,33 @@ def of_several_clusters(op: Operation) -> Operation:
     if op[0] == Op.FENCE and scope_of(operand(op, "semantics")) is Scope.CLUSTER:
         return with_operand(op, "semantics", semantics(order_of(operand(op, "semantics")), Scope.CTA))
     return op
+
+
+def in_its_cta(
+    op: Operation,
+    accesses: Sequence[Access],
+    barriers: Sequence[tuple[int, int]],
+    named: Sequence[tuple[int, int]],
+    *,
+    with_items: bool = False,
+) -> tuple[object, ...]:
+    """An operation as any CTA may have it: without its CTA, and the numbers of registers, and those of items if not
+    asked for.
+    """
+    found: list[object] = [op[0]]
+    for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True):
+        match name:
+            case "access":
+                a = accesses[value]
+                found.append((a.space, a.offset, a.nbytes))
+            case "barrier" if value >= 0:
+                found.append(barriers[value][1])
+            case "named_barrier":
+                found.append(named[value][1])
+            case "register" | "state_register":
+                pass
+            case "item" if not with_items:
+                pass
+            case _:
+                found.append(value)
+    return tuple(found)

@@ -8,6 +8,8 @@ from enum import Enum
 
 from pipesim.model.tables import Tile
 
+#: The setting that is the order in which CTAs execute atomics, each digit a CTA, from 1 on.
+TURNS = "turns"
 Passes = Callable[[int], "bool | None"]  #: whether a wait ends with a value of its word, None if that depends on more
 Range = tuple[int, int]  #: first byte, the one after the last
 
@@ -32,7 +34,7 @@ class WordEvent:
     """One access to a word. ``before`` and ``after``: its values here.
 
     ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
-    more. A placeholder is where it is in the agent's operations.
+    more. ``position``: of the instruction in the kernel, or of the operation in a description.
     """
 
     number: int
@@ -127,6 +129,15 @@ class WordsOfRun:
     off_turn: bool = False
     alike: bool = False
     set_within: tuple[Range, ...] = ()
+
+    @property
+    def order(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The CTAs that write each word with such atomics, in order."""
+        by_word: dict[int, list[int]] = {}
+        for cta, word in self.sequence:
+            if word in self.observed:
+                by_word.setdefault(word, []).append(cta)
+        return tuple(sorted((word, tuple(ctas)) for word, ctas in by_word.items()))
 
     @property
     def stuck(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesim.findings.catalog import CAUSES_THEMSELVES
-from pipesim.model.coverage import RULES, Assumption
+from pipesim.model.coverage import RULES, Assumption, NotJudgedKind
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, Verdict
 from pipesim.model.program import Program
@@ -45,6 +45,8 @@ class How(Enum):
     OUT_OF_MEMORY = "the memory limit was reached"
     STOPPED = "stopped by the user"
     SOME_CTAS = "not every CTA was looked at"
+    WORDS = "what CTAs read of words of global memory may depend on the schedule"
+    SOME_ORDERS = "not all orders of atomics were looked at"
     SOME_CONTENTS = "not all contents of free arrays were looked at"
     CUT = "agents were not followed to their end: see coverage"
     PERHAPS = "values that are not known decide whether what fails happens: see coverage"
@@ -85,6 +87,8 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     """
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.UNSIZED if program.coverage.unsized else How.CUT)
+    if any(each.kind is NotJudgedKind.WORDS for each in program.coverage.not_judged):
+        return unknown(program, How.WORDS)
     found = _with_coverage(program, _without_unsure(program, _check(program, max_states, one_memory=one_memory)))
     if found.verdict is Verdict.PROVED and (certain := certain_part(program)) is not program:
         without = _check(certain, max_states, one_memory=True).verdict  # a write that others need may not happen
@@ -114,6 +118,8 @@ def _with_coverage(program: Program, found: Check) -> Check:
         found = found if certain else replace(found, verdict=Verdict.UNKNOWN, how=How.WEAKENED)
     if found.verdict is Verdict.PROVED and program.coverage.dependent and is_open(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.OPEN_WAITS)
+    if found.verdict is Verdict.PROVED and program.coverage.names_of(NotJudgedKind.WORD_ORDERS):
+        return replace(found, verdict=Verdict.UNKNOWN, how=How.SOME_ORDERS)
     if found.verdict is Verdict.PROVED and _needs_what_is_ruled_out(program):
         return replace(found, verdict=Verdict.UNKNOWN, how=How.ASSUMES)
     return found

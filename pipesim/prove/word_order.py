@@ -11,20 +11,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
+from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind
+from pipesim.model.ending import Ending
+from pipesim.model.finding import Verdict
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
 from pipesim.model.words import GlobalWord, WordAct, WordsOfRun, WordWait
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.check import How
+from pipesim.prove.check import check as prove
 from pipesim.prove.happens_before.snapshot import Clock
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Why
 
 #: By the number of CTAs: orders in which atomics are looked at.
 MOST_ORDERS = {2: 24, 3: 16, 4: 32}
+MOST_OPERATIONS = 1 << 20  #: of all programs of orders that are made
 _MOST_TURNS = 18  #: digits of a setting
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
@@ -161,11 +167,13 @@ class _Order:
         if before_store and any(word.writes[k].act is WordAct.ADD for k in before_store):
             return Faithful(sound=True, exact=False)
         rest = [k for k in missing if k >= first and word.writes[k].act is WordAct.ADD]
-        for left in rest:  # the sum of all but this one, less any others
+        for left in rest:  # the sum of all but this one, less any others, and of later ones that may come without it
+            least = whole - word.writes[left].added
             less = _sums([-word.writes[k].added for k in rest if k != left])
-            if less is None or any(
-                passes(whole - word.writes[left].added + a + b & full) is not False for a in less for b in later
-            ):
+            beside = _sums([word.writes[k].added for k in open_ if not self._wrote_before(left, self._at_write(k))])
+            if less is None or beside is None:
+                return Faithful(sound=True, exact=False)
+            if any(passes(least + a + b & full) is not False for a in less for b in beside):
                 return Faithful(sound=True, exact=False)
         return Faithful(sound=True, exact=True)
 
@@ -180,8 +188,23 @@ def _sums(added: list[int]) -> set[int] | None:
     return found
 
 
+def is_decided(program: Program, found: WordsOfRun, *, hangs: bool) -> bool:
+    """Whether a proof of the program, or what refutes it, holds for the kernel. ``hangs``: the kernel hangs as well."""
+    true = faithful(program, found)
+    if true.exact and not found.stuck:
+        return True
+    shown = prove(program)
+    deadlocks = [each.kind is Ending.DEADLOCK for each in shown.refutations]
+    real = true.sound or all(each.usual or hung for each, hung in zip(shown.refutations, deadlocks, strict=True))
+    return shown.verdict is Verdict.REFUTED and (hangs or not any(deadlocks)) and real
+
+
 class MadeTogether(Protocol):
     """A program in which CTAs talk, with what is known of its words, and how long it is."""
+
+    @property
+    def program(self) -> Program:
+        """The program."""
 
     @property
     def words(self) -> WordsOfRun | None:
@@ -224,14 +247,9 @@ def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instruction
         assert found is not None
         if found.off_turn:
             continue  # nothing comes in this order
-        by_word: dict[int, list[int]] = {}
-        for cta, word in found.sequence:
-            if word in found.observed:
-                by_word.setdefault(word, []).append(cta)
-        order = tuple(sorted((word, tuple(ctas)) for word, ctas in by_word.items()))
-        if order in seen:
+        if found.order in seen:
             continue
-        seen.add(order)
+        seen.add(found.order)
         yield made
         if found.alike:
             return
@@ -250,3 +268,42 @@ def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:
             if other != cta and to is not None:
                 yield (*ctas[:k], *(other for n in range(k, to + 1) if ctas[n] == other))
                 yield (*ctas[:k], *(ctas[n] for n in range(k, to + 1) if ctas[n] != cta))
+
+
+class MadeInTurn(MadeTogether, Protocol):
+    """Such a program of all CTAs of a grid."""
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """The order in which they were to write words."""
+
+
+def judged(make: Callable[[tuple[int, ...], int], MadeInTurn], turns: tuple[int, ...], ctas: int) -> Program:
+    """The program of a grid of this many CTAs in one order of its atomics, with what its verdict does not say.
+
+    ``make``: as of :func:`orders`, with how many CTAs are on the device at a time, 0 for as many as there are.
+    """
+    made = make(turns, 0)
+    program, found = made.program, made.words
+    assert found is not None
+    coverage = program.coverage.judging(NotJudgedKind.WORDS)
+    program = replace(program, coverage=coverage)
+    why = found.why_not or ("" if is_decided(program, found, hangs=True) else How.WORDS.value)
+    why = "nothing comes in this order" if found.off_turn else why
+    open_ = [NotJudged(NotJudgedKind.WORDS, 0, (why,))] if why else []
+    most = MOST_ORDERS.get(ctas, 1) if found.observed and not turns else 0
+    every = orders(lambda given: make(given, 0), most, MOST_OPERATIONS) if most else ()
+    others = ["more" if each is None else str(digits(each.turns)) for each in every if _has_another(each, found)]
+    others = others or ["0"] * bool(turns)  # which has the others
+    open_ += [NotJudged(NotJudgedKind.WORD_ORDERS, len(others) * (not turns), tuple(others))] if others else []
+    together: list[Assumed] = []
+    if not found.stuck and (fewer := make((), ctas - 1).words) is not None and fewer.stuck:
+        together.append(Assumed(Assumption.RESIDENCY, f"{ctas} CTAs are on the device at the same time"))
+    return replace(
+        program,
+        coverage=replace(coverage, not_judged=tuple(open_), assumed=(*coverage.assumed, *together)),
+    )
+
+
+def _has_another(made: MadeInTurn | None, found: WordsOfRun) -> bool:
+    return made is None or made.words is None or made.words.order != found.order

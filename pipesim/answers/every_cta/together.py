@@ -15,17 +15,13 @@ from math import prod
 from pipesim.answers.global_memory.writers import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
-from pipesim.model.ending import Ending
-from pipesim.model.finding import Verdict
-from pipesim.model.words import WordsOfRun
-from pipesim.prove.check import check as prove
-from pipesim.prove.word_order import MOST_ORDERS, digits, faithful, orders
+from pipesim.model.words import TURNS, WordsOfRun
+from pipesim.prove.word_order import MOST_ORDERS, digits, is_decided, orders
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.residency import ctas_that_fit
-from pipesim.ptx.launch.values import TURNS
 
 
 class Together:
@@ -149,12 +145,7 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
     whole = size == prod(kernel.kernel.launch.grid)
     outside = found.stuck and _is_set_outside(kernel, found)
     hangs = found.stuck and not outside and (whole or _stays_stuck(kernel, found, size))
-    true = faithful(made.program, found)
-    if true.exact and not found.stuck:
-        return ""
-    shown = prove(made.program.with_strictness(strictness))
-    deadlocks = [each.kind is Ending.DEADLOCK for each in shown.refutations]
-    if shown.verdict is Verdict.REFUTED and (hangs or not any(deadlocks)) and (true.sound or all(deadlocks)):
+    if is_decided(made.program.with_strictness(strictness), found, hangs=hangs):
         return ""
     if outside:
         return "nothing in the grid writes the word that a CTA waits for"

@@ -194,7 +194,8 @@ def scope_of(
 
 def _never_wrapped(program: Program) -> tuple[NotJudged, ...]:
     """The barriers of a described program whose stages are used once, which a larger size would use again."""
-    found = never_wrapped_in(program)
+    words = {each.name for each in program.barriers if each.cta == program.words_cta}
+    found = [each for each in never_wrapped_in(program) if each[0] not in words]
     return (never_wrapped(found, [(each.name, each.stage) for each in program.barriers]),) if found else ()
 
 

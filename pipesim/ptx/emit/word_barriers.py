@@ -10,20 +10,17 @@ from collections.abc import Iterator
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER
 from pipesim.model.ops import (
-    OPERANDS,
     Op,
     Operation,
     operand,
 )
-from pipesim.model.word_barriers import WordBarriers, of_several_clusters
+from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters
 from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.stop import Status
-
-_MOST_WRITES = 256  #: of one word
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
@@ -84,21 +81,7 @@ def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData) -> bool:
         if op[0] == Op.WORK and operand(op, "cycles"):
             e = words.events[operand(op, "cycles") - 1]
             return e.act, e.address, e.after - e.before if e.act is WordAct.ADD else e.after, e.written, e.observed
-        found: list[object] = [op[0]]
-        for name, value in zip(OPERANDS[Op(op[0])], op[1:], strict=True):
-            match name:
-                case "access":
-                    a = accesses[value]
-                    found.append((a.space, a.offset, a.nbytes))
-                case "barrier" if value >= 0:
-                    found.append(barriers[value][1])
-                case "named_barrier":
-                    found.append(named[value][1])
-                case "item" | "register" | "state_register":
-                    pass
-                case _:
-                    found.append(value)
-        return tuple(found)
+        return in_its_cta(op, accesses, barriers, named)
 
     kinds: dict[int, list[object]] = {}
     for agent, stream in enumerate(recorder.streams):
@@ -146,7 +129,7 @@ class _WordBarriers:
             apart = any(pc not in frame.joins for frame in warp.frames for pc, _ in frame.pending)
             if warp.agent in self._words.waiting and apart:
                 return "some lanes of a warp wait before others run"
-        if any(sum(e.act.writes for e in events) > _MOST_WRITES for events in self.events.values()):
+        if any(sum(e.act.writes for e in events) > MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
         return ""
 

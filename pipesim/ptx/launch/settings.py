@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
+from pipesim.model.words import TURNS
 from pipesim.ptx.launch.image import checked_number, require_parameters
 from pipesim.ptx.launch.values import (
     ELEMENTS,
     HANDED_OUT,
-    TURNS,
     TYPES,
     Array,
     Content,

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
+from pipesim.model.words import TURNS
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
 MOST_TOGETHER = 8  #: CTAs that are followed together
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
-TURNS = "turns"  #: the setting that is the order in which CTAs execute atomics, each digit a CTA, from 1 on
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
