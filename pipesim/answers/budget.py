@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from pipesim.answers.views.check import CutBy
 from pipesim.model.program import Program
 from pipesim.targets import Target
-
-if TYPE_CHECKING:
-    from pipesim.model.program import Program
 
 WORK_LIMIT = 4_000_000  #: operations of a step: about a minute of one core
 WHOLE_TIME = 1_200.0  #: seconds of all steps of a protocol, unless a person sets the time of a step

@@ -40,9 +40,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="check the launch that hangs, and say whether this hang is predicted: with the PTX in the dump, which is "
         "there if the kernel was compiled with -lineinfo",
     )  # fmt: skip
-    parser.add_argument("--ptx", type=Path, metavar="FILE", help="with --check: the kernel's PTX")
     parser.add_argument(
-        "--launch", type=Path, metavar="FILE", help="with --ptx: its launch file, if not the dump's own"
+        "--ptx", type=Path, metavar="PATH", help="check with this PTX, or that in a folder, as of `pipesim launches`"
     )
     parser.add_argument(
         "--save-launch", type=Path, metavar="FOLDER", help="write the PTX and the launch file of each kernel that hangs"
@@ -57,14 +56,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
+    from pipesim.answers.autopsy.predicted import with_names
     from pipesim.coredump.gdb_text import open_dump_or_text
     from pipesim.formats.documents import document_of
     from pipesim.hang.attach import dump_by_debugger
     from pipesim.report.pages.autopsy import autopsy_lines
     from pipesim.trace.whole import write_whole
 
-    if options.launch is not None and options.ptx is None:
-        raise ParameterError("--launch without --ptx", correction="give the kernel's PTX as well")
+    if options.anonymous and (options.check or options.ptx is not None or options.save_launch is not None):
+        raise ParameterError("what check says names the kernel", correction="leave --anonymous, or --check, out")
     if (options.core is None) == (options.pid is None):
         raise ParameterError("a core dump or --pid N is needed, and not both", correction="give one of them")
     with ExitStack() as stack:
@@ -78,7 +78,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             report = autopsy_of(dump, "" if options.anonymous else name, anonymous=options.anonymous)
     if options.check or options.ptx is not None or options.save_launch is not None:
         launches = tuple(
-            replace(each, predicted=_predict(options, dump, each)) if each.groups else each for each in report.launches
+            with_names(each, _predict(options, dump, each)) if each.groups else each for each in report.launches
         )
         report = replace(report, launches=launches)
     if options.html is not None:
@@ -102,7 +102,7 @@ def _page(report: AutopsyReport) -> Iterator[bytes]:
 
 def _predict(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch) -> PredictedHang:
     """What check says of a launch, or why it cannot be checked."""
-    from pipesim.answers.autopsy.predicted import predicted
+    from pipesim.answers.autopsy.predicted import DumpedProgram
     from pipesim.answers.budget import states_of
     from pipesim.answers.check import check
     from pipesim.answers.views.autopsy import PredictedHang
@@ -117,24 +117,27 @@ def _predict(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch) 
             if not (options.check or options.ptx is not None):
                 return PredictedHang(Verdict.UNKNOWN, files=kept)
             target = find(str(ptx), launch=str(file))
-            program = target.build()
-            found = check(target, {}, program=program, max_states=states_of(None, program))
+            mine = DumpedProgram(launch.hung, target, f"{folder}/")
+            reached = mine.replayed()
+            if reached is not None and target.kernel is not None and target.kernel.limited:
+                return replace(reached, replayed=True, files=kept)  # check takes minutes to say "unknown"
+            states, quick = states_of(None, mine.program), reached is not None
+            found = mine.compared(check(target, {}, program=mine.program, max_states=states, quick=quick), reached)
         except PipesimError as error:
             return PredictedHang(Verdict.UNKNOWN, reason=error.fact)
-    return replace(predicted(launch.groups[0], found, program, f"{folder}/"), files=kept)
+    if options.ptx is not None and reached is None:
+        only = f"{options.ptx} is the PTX of this machine code: only the parameters were compared"
+        found = replace(found, assumes=(*found.assumes, only))
+    return replace(found, files=kept)
 
 
 def _files(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch, folder: Path) -> tuple[Path, Path]:
-    """The PTX and the launch file of a launch, the latter out of the dump unless it is given. PtxError."""
+    """The PTX and the launch file of a launch, the latter out of the dump. PtxError, UsageError."""
     from pipesim.launches.files.of_dump import launch_of_dump
-    from pipesim.ptx.kernel import PTX
 
-    if options.launch is not None:
-        return options.ptx, options.launch
-    ptx = PTX.read_text(options.ptx) if options.ptx is not None else ""
-    hung = launch.groups[0].numbers  # if not all CTAs do the same, one of those that hang is followed
+    hung = launch.hung.numbers  # if not all CTAs do the same, one of those that hang is followed
     cta = hung[0] if len(hung) < launch.ctas else None
-    described = launch_of_dump(dump, dump.grids[launch.number], ptx, cta)
+    described = launch_of_dump(dump, dump.grids[launch.number], options.ptx, cta)
     if described.compiled is None:
         raise PipesimError(described.reason)
     folder.mkdir(parents=True, exist_ok=True)

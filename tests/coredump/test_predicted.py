@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pipesim.answers.autopsy.autopsy import autopsy_of
+from pipesim.answers.autopsy.predicted import DumpedProgram
 from pipesim.cli.main import main
+from pipesim.coredump.dump import open_dump
+from pipesim.launches.files.of_dump import launch_of_dump
+from pipesim.model.finding import Deadlock
+from pipesim.targets import find
 from tests.coredump.test_hangs import DUMPS
 
 MISSING = str(DUMPS / "missing_arrive.h200.elf.xz")
@@ -24,7 +31,55 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_check_predicts_the_hang_and_says_why_the_arrive_did_not_come(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, MISSING, "--check")
     assert "✓ check predicts this hang: all warps wait for the same" in text
-    assert "this branch led it past its arrive (missing_arrive.cu:19), since 96 >= 96, the 5th time" in text
+    assert "compute_2/2 (warp 3) did not arrive on missing_arrive.cu:7[4]: this branch led it past its arrive" in text
+    assert "(missing_arrive.cu:19), since 96 >= 96, the 5th time" in text
+    assert re.search(r"0x1020 missing_arrive.cu:7\[4\] +1 +3 of 4", text)
+
+
+def program_of(name: str, folder: Path) -> DumpedProgram:
+    """The program of a dump's kernel, beside the CTAs that hang."""
+    dump = open_dump(DUMPS / name)
+    (launch,) = autopsy_of(dump, name).launches
+    cta = launch.hung.numbers[0] if len(launch.hung.numbers) < launch.ctas else None
+    made = launch_of_dump(dump, dump.grids[0], cta=cta).compiled
+    assert made is not None
+    ptx, file = made.save(folder)
+    return DumpedProgram(launch.hung, find(str(ptx), launch=str(file)), f"{folder}/")
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("copy_not_issued.h200", "2,048 >= 2,048"),
+        pytest.param("cluster_peer_gone.h100", "4 >= 4", marks=pytest.mark.slow),  # check finds another schedule
+        pytest.param("lapped.h100", "", marks=pytest.mark.slow),  # one warp looks too late: the others go on
+        ("remote_arrive_missing.h200", ""),
+    ],
+)
+def test_the_program_comes_to_the_state_of_the_dump(name: str, cause: str, tmp_path: Path) -> None:
+    found = program_of(f"{name}.elf.xz", tmp_path).replayed()
+    assert found is not None
+    assert found.same == found.of > 0
+    assert found.shown is not None
+    assert isinstance(found.shown.finding, Deadlock)
+    assert [each.because for each in found.shown.finding.led_past[:1]] == ([cause] if cause else [])
+    if name == "lapped.h100":
+        assert found.shown.finding.blocked[0].missed >= 0
+
+
+@pytest.mark.parametrize("other", ["pending", "warp"])
+def test_another_state_is_not_that_of_the_dump(other: str, tmp_path: Path) -> None:
+    whole = program_of("copy_not_issued.h200.elf.xz", tmp_path)
+    deadlock, more = whole.group.deadlock, {"arrivals_missing": 1} if other == "pending" else {"agent": "warp/2"}
+    blocked = tuple(replace(each, **more) if each.agent == "warp/0" else each for each in deadlock.blocked)
+    group = replace(whole.group, deadlock=replace(deadlock, blocked=blocked))
+    assert DumpedProgram(group, whole.target, f"{tmp_path}/").replayed() is None
+
+
+def test_what_check_takes_for_granted_of_a_word_that_warps_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, str(DUMPS / "flag_not_set.h200.elf.xz"), "--check")
+    assert "its PTX comes to this hang: while a warp waits for global memory, all others wait for the same" in text
+    assert "check takes for granted that the loop at flag_not_set.cu:8 (_Z12flag_not_setPKfPfPVjPKj.ptx:51)" in text
 
 
 def test_the_launch_is_saved_and_can_be_checked_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +98,23 @@ def test_a_corrected_kernel_is_not_said_to_hang(tmp_path: Path, capsys: pytest.C
     corrected = tmp_path / "corrected.ptx"
     corrected.write_text(text.replace("%r33, 96, 128, %p4", "%r33, 128, 128, %p4"), encoding="utf-8")
     report = said(capsys, MISSING, "--check", "--ptx", str(corrected))
+    assert f"check takes for granted that {corrected} is the PTX of this machine code: only the" in report
     assert "check does not predict this hang: its verdict is proved" in report
+
+
+def test_ptx_from_a_folder_such_as_a_cache_has_the_parameters_of_the_machine_code(tmp_path: Path) -> None:
+    dump = open_dump(DUMPS / "missing_arrive_bare.h200.elf.xz")
+    whole = open_dump(DUMPS / "missing_arrive.h200.elf.xz")
+    (tmp_path / "AB12").mkdir()
+    made = launch_of_dump(whole, whole.grids[0]).compiled
+    assert made is not None
+    (tmp_path / "AB12" / "kernel.ptx").write_text(made.ptx, encoding="utf-8")
+    (tmp_path / "wider.ptx").write_text(made.ptx.replace(".param .u32", ".param .u64"), encoding="utf-8")
+    found = launch_of_dump(dump, dump.grids[0], tmp_path)
+    assert found.compiled == made
+    (tmp_path / "again.ptx").write_text(made.ptx.replace("96, 128, %p4", "128, 128, %p4"), encoding="utf-8")
+    assert "has 2 different ones of this kernel with the" in launch_of_dump(dump, dump.grids[0], tmp_path).reason
+    assert "none of the 1 with this" in launch_of_dump(dump, dump.grids[0], tmp_path / "wider.ptx").reason
 
 
 @pytest.mark.slow

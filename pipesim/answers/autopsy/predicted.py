@@ -1,41 +1,143 @@
-"""Whether ``check`` finds the hang that a core dump shows: the same warps wait, for barriers that lack the same."""
+"""Whether the program of a kernel comes to the hang that a core dump shows, and whether ``check`` finds it.
+
+The agents of the program go as far as they can. Where that is no hang, or another one, one of them stays for a while at
+one of its waits until the others stand still, as a warp does that misses a phase. An agent whose warp spins on a word
+of global memory, which is no wait of the program, stays for good.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
-from pipesim.answers.views.autopsy import DumpedCtas, PredictedHang
-from pipesim.answers.views.check import CheckReport
-from pipesim.model.finding import BlockedAgent, Deadlock
-from pipesim.model.program import Program
+from pipesim.answers.autopsy.standing import WaitsFor
+from pipesim.answers.budget import Budget, BudgetSpentError
+from pipesim.answers.check_question import CheckQuestion
+from pipesim.answers.failures import Failures
+from pipesim.answers.views.autopsy import DumpedCtas, DumpedLaunch, PredictedHang
+from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.conform.diagnose.examination import RebuiltBarrier
+from pipesim.explain.blocked_agents import blocked_agents, explain
+from pipesim.model.coverage import Assumption
+from pipesim.model.ending import Ending
+from pipesim.model.finding import BlockedAgent, Deadlock, Finding, Verdict
+from pipesim.model.groups import PARITY_WAITS
+from pipesim.prove.check import How, unknown
+from pipesim.prove.counterexample.play import Play
+from pipesim.prove.refutation import Refutation
+from pipesim.targets import Target
+
+_Warp = tuple[int, int]  #: the rank of its CTA in the cluster, and its number
+_MOST_MOVES = 300_000  #: of all tries: some seconds
+_WARP = re.compile(r"(?:warp/|lanes of warp )(\d+)(?: from \d+)?(?:@(\d+))?")
+#: What a hang on a word of global memory contradicts.
+_ABOUT_WORDS = (Assumption.GLOBAL_LOOPS, Assumption.GLOBAL_WORDS, Assumption.POLICIES)
 
 
-def predicted(group: DumpedCtas, report: CheckReport, program: Program, folder: str) -> PredictedHang:
-    """The hang of a check that is most like the one of these CTAs; ``folder``: of the PTX, which no line names."""
-    waits = {_warp_of(each.agent): each for each in group.deadlock.blocked}
-    best = PredictedHang(report.verdict, of=len(waits))
-    for each in report.refutations:
-        if isinstance(each.finding, Deadlock):
-            same = sum(_is_same(waits, blocked, program) for blocked in each.finding.blocked)
-            if best.shown is None or same > best.same:
-                corrections = tuple(replace(c, line=c.line.removeprefix(folder)) for c in each.corrections)
-                best = PredictedHang(report.verdict, replace(each, corrections=corrections), same, len(waits))
-    return best
+class DumpedProgram:
+    """The program of a kernel, compared with CTAs of a dump that hang; ``folder``: of its PTX, which no line names."""
+
+    def __init__(self, group: DumpedCtas, target: Target, folder: str) -> None:
+        self.group, self.target, self._folder = group, target, folder
+        self.program = target.build()
+        self._warps = {self.program.agent_name(n): (a.cta, a.warp) for n, a in enumerate(self.program.agents)}
+        self._waits: defaultdict[_Warp, list[BlockedAgent]] = defaultdict(list)
+        self._spins: set[_Warp] = set()
+        for each in group.deadlock.blocked:
+            found = _WARP.fullmatch(each.agent)
+            if found is not None and each.barrier.startswith(WaitsFor.GLOBAL.value):
+                self._spins.add((int(found[2] or 0), int(found[1])))
+            elif found is not None and not each.barrier.startswith("the lanes of "):
+                self._waits[int(found[2] or 0), int(found[1])].append(each)
+
+    def replayed(self) -> PredictedHang | None:
+        """The hang as the program comes to it, and why what is missing did not come; None if it does not."""
+        order, made = range(len(self.program.agents)), 0
+        for hold in self._stays() if self._waits else ():
+            play = Play(self.program, passes=lambda _: True)
+            play.go_on(order, hold=hold)
+            if not self._spins:
+                play.go_on(order)
+            found = explain(self.program, play.state) or Deadlock(blocked_agents(self.program, play.state), ())
+            alike, names = self._alike(found)
+            others = {self._warps[each.agent] for each in found.blocked} - alike - self._spins
+            if alike == set(self._waits) and not others and len(set(names.values())) == len(names):
+                refuted = Refutation(Ending.DEADLOCK, tuple(play.moves), deadlock=found)
+                return self._made(Verdict.UNKNOWN, self._explained(refuted))
+            made += len(play.moves)
+            if made > _MOST_MOVES:
+                break
+        return None
+
+    def _stays(self) -> Iterator[tuple[int, int]]:
+        """Where an agent stays while the others go on; first that none does, if no warp of the dump missed a phase."""
+        missed = {warp for warp, mine in self._waits.items() if any(each.missed >= 0 for each in mine)}
+        if not (self._spins or missed):
+            yield -1, -1
+        for agent, code in enumerate(self.program.code):
+            mine = self.program.agents[agent].cta, self.program.agents[agent].warp
+            if mine in (self._spins or missed or self._waits):
+                yield from ((agent, pc) for pc, op in enumerate(code) if self._spins or op[0] in PARITY_WAITS)
+
+    def _explained(self, refuted: Refutation) -> Counterexample:
+        """With its causes, and what corrects them, as check has them of a hang that it finds."""
+        asked = CheckQuestion(self.target, {}, self.program, None, 1, quick=True)
+        failures = Failures(asked, replace(unknown(self.program, How.STOPPED), refutations=(refuted,)))
+        budget, operations = Budget(), sum(map(len, self.program.code))
+        with suppress(BudgetSpentError):
+            if not self._spins:  # else nothing of the program is wrong
+                failures.correct(lambda _done, _of: budget.ask(operations))
+        return next(shown for _, shown in failures.shown(()))
+
+    def _alike(self, found: Finding) -> tuple[set[_Warp], dict[str, str]]:
+        """The warps that wait in both for what lacks the same, and the program's names of barriers of the dump."""
+        alike: set[_Warp] = set()
+        names: dict[str, str] = {}
+        for each in found.blocked if isinstance(found, Deadlock) else ():
+            for theirs in self._waits.get(self._warps.get(each.agent, (-1, -1)), ()):
+                if _is_same(theirs, each) and names.setdefault(theirs.barrier, each.barrier) == each.barrier:
+                    alike.add(self._warps[each.agent])
+        return alike, names
+
+    def compared(self, report: CheckReport, reached: PredictedHang | None) -> PredictedHang:
+        """With what a check says: its hang that is most like the dump's, or the one that was ``reached``."""
+        best = PredictedHang(report.verdict, of=len(self._waits))
+        for each in report.refutations:
+            found = self._made(report.verdict, each)
+            if isinstance(each.finding, Deadlock) and (best.shown is None or found.same > best.same):
+                best = found
+        about = [each.what for each in report.scope.assuming if each.kind in _ABOUT_WORDS and self._spins]
+        if reached is not None:
+            best = replace(reached, verdict=report.verdict, same=best.same, replayed=True)
+        return replace(best, assumes=tuple(about), spins=bool(self._spins))
+
+    def _made(self, verdict: Verdict, shown: Counterexample) -> PredictedHang:
+        alike, names = self._alike(shown.finding)
+        corrections = tuple(replace(c, line=c.line.removeprefix(self._folder)) for c in shown.corrections)
+        finding = shown.finding
+        if isinstance(finding, Deadlock):
+            past = (p._replace(agent=f"{p.agent} (warp {self._warps[p.agent][1]})") for p in finding.led_past)
+            finding = replace(finding, led_past=tuple(past))
+        shown = replace(shown, finding=finding, corrections=corrections)
+        return PredictedHang(verdict, shown, len(alike), len(self._waits), names=names)
 
 
-def _warp_of(agent: str) -> tuple[int, int]:
-    """The rank of its CTA in the cluster, and the number of its warp: ``warp/3@1``."""
-    name, _, rank = agent.partition("@")
-    number = name.rpartition("/")[2]
-    return int(rank or 0), int(number) if number.isdecimal() else -1
+def with_names(launch: DumpedLaunch, found: PredictedHang) -> DumpedLaunch:
+    """The launch with what its check says, and in the tables of its barriers the names that these have there."""
+
+    def named(each: RebuiltBarrier) -> RebuiltBarrier:
+        name = found.names.get(each.name, "")
+        return replace(each, name=f"{each.name.removeprefix('mbarrier ')} {name}") if name else each
+
+    groups = (replace(group, barriers=tuple(map(named, group.barriers))) for group in launch.groups)
+    return replace(launch, predicted=found, groups=tuple(groups))
 
 
-def _is_same(waits: dict[tuple[int, int], BlockedAgent], blocked: BlockedAgent, program: Program) -> bool:
-    """Whether the warp of an agent also waits in the dump, for a barrier that lacks the same."""
-    mine = next((a for n, a in enumerate(program.agents) if program.agent_name(n) == blocked.agent), None)
-    theirs = waits.get((mine.cta, mine.warp)) if mine is not None else None
-    return theirs is not None and _lacks(theirs) == _lacks(blocked)
-
-
-def _lacks(blocked: BlockedAgent) -> tuple[int, ...]:
-    return blocked.parity, blocked.count, blocked.arrivals_missing, blocked.bytes_missing
+def _is_same(*both: BlockedAgent) -> bool:
+    """Whether a warp of the dump waits for what an agent waits for: in the same phase, where the dump tells it."""
+    told = both[0].phase_now >= 0
+    rows = {(b.parity, b.count, b.arrivals_missing, b.bytes_missing, b.phase_now if told else 0) for b in both}
+    return len(rows) == 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -52,11 +53,13 @@ class DumpedCtas:
 
 @dataclass(frozen=True)
 class PredictedHang:
-    """What ``check`` says of the launch in the dump: its verdict, and the hang that it finds (``shown``), if it does.
+    """What ``check`` says of the launch in the dump: its verdict, and a hang (``shown``), if there is one.
 
-    ``same``: of the agents that wait in the dump, those whose warp waits in this hang for a barrier that lacks the
-    same; ``of``: all of them.
-    ``reason``: why it could not be checked, "" if it was. ``files``: the PTX and the launch file, if they were kept.
+    ``same``: of the warps that wait in the dump, those that wait in the hang that check finds for a barrier that lacks
+    the same; ``of``: all of them. ``reason``: why it could not be checked, "" if it was. ``files``: the PTX and the
+    launch file, if they were kept. ``replayed``: the program comes to the state of the dump, which is shown; else it is
+    what check finds. ``spins``: warps wait for a word of global memory, of which check ``assumes`` something.
+    ``names``: the program's, of barriers of the dump.
     """
 
     verdict: Verdict
@@ -65,6 +68,10 @@ class PredictedHang:
     of: int = 0
     reason: str = ""
     files: tuple[str, ...] = ()
+    replayed: bool = False
+    spins: bool = False
+    assumes: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class WriterState(Enum):
@@ -144,6 +151,11 @@ class DumpedLaunch:
     started: int
     groups: tuple[DumpedCtas, ...]
     predicted: PredictedHang | None = None
+
+    @property
+    def hung(self) -> DumpedCtas:
+        """The first CTAs that hang, else the first of all."""
+        return next((each for each in self.groups if each.hangs), self.groups[0])
 
     @property
     def ctas(self) -> int:

@@ -71,9 +71,12 @@ class Codes:
 
 
 def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The ``.ptx`` files of a folder by the kernels that they have, as (name, text). UsageError if it has none."""
+    """The ``.ptx`` files of a folder and those in it by the kernels that they have, as (name, text).
+
+    UsageError if there are none.
+    """
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == ".ptx")
+        paths = sorted(folder.rglob("*.ptx"))
     except OSError as error:
         raise UsageError(f"the folder {folder} cannot be read", cause=error.strerror or str(error)) from error
     if not paths or len(paths) > MAX_SPOOL_FILES:

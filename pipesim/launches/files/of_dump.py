@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pipesim.answers.autopsy.coded_dump import line_of
 from pipesim.coredump.cubin import cubins_of
 from pipesim.coredump.dump import CoreDump, DumpGrid
+from pipesim.launches.files.found_ptx import dumped_ptx
 from pipesim.launches.files.launch_file import DescribedLaunch, describe_launch, kernel_text
 from pipesim.launches.records.record import LaunchRecord, SeenParameter, SeenPointer
+from pipesim.ptx.kernel import PTX
 from pipesim.ptx.text.module import Param
 
 _MOST_ALIGN = 1 << 12
@@ -18,9 +21,12 @@ _SPACE = 40  #: bits below those that all addresses of a process share
 _ROUNDED = 128  #: bytes to which the shared memory of a CTA is rounded up
 
 
-def launch_of_dump(dump: CoreDump, grid: DumpGrid, ptx: str = "", cta: int | None = None) -> DescribedLaunch:
-    """The launch of a grid, or why there is none, with this PTX or that in the dump; ``cta``: the one to be followed.
+def launch_of_dump(
+    dump: CoreDump, grid: DumpGrid, ptx: Path | None = None, cta: int | None = None
+) -> DescribedLaunch:  # fmt: skip
+    """The launch of a grid, or why there is none, with the PTX in the dump, or that of a file, or of any in a folder.
 
+    ``cta``: the one to be followed. PTX from elsewhere has to have the parameters of the machine code, at their places.
     A word of a parameter is a pointer if the dump has memory there, or if it lies where the code does. Memory is as the
     dump has it: what the kernel wrote before it stopped is not what was there at the launch. Raises PtxError.
     """
@@ -28,10 +34,19 @@ def launch_of_dump(dump: CoreDump, grid: DumpGrid, ptx: str = "", cta: int | Non
     cubin, code = next(both, (None, None))
     if cubin is None or code is None:
         return DescribedLaunch(None, "the machine code of its kernel is not in the dump")
-    if not (ptx or cubin.ptx):
-        return DescribedLaunch(None, "there is no PTX in the dump: compile with -lineinfo, or give --ptx FILE")
-    kernel, text = code.name, kernel_text(ptx or cubin.ptx_with_lines(line_of), "its PTX", code.name)
-    shared = next((len(each.shared) for each in dump.ctas if each.grid == grid.number), 0)
+    if ptx is None and not cubin.ptx:
+        return DescribedLaunch(None, "there is no PTX in the dump: compile with -lineinfo, or give --ptx PATH")
+    kernel, places = code.name, sorted(cubin.parameters_of(code.name).values())
+    given = _texts(ptx, kernel) if ptx is not None else [cubin.ptx_with_lines(line_of)]
+    texts = [kernel_text(each, "its PTX", kernel) for each in given]
+    if ptx is not None:
+        texts = [each for each in texts if _fit(each.entry.params, places, len(grid.parameters))]
+    if len(texts) != 1:
+        found = f"{len(texts)} different ones of" if texts else f"none of the {len(given)} with"
+        return DescribedLaunch(None, f"{ptx} has {found} this kernel with the parameters of the machine code")
+    text = texts[0]
+    mine = (each for each in dump.ctas if (each.device, each.grid) == (grid.device, grid.number))
+    shared = next((len(each.shared) for each in mine), 0)
     dynamic = shared - max(cubin.size_of(f".nv.shared.{kernel}"), _RESERVED)
     record = LaunchRecord(
         kernel=kernel,
@@ -48,6 +63,19 @@ def launch_of_dump(dump: CoreDump, grid: DumpGrid, ptx: str = "", cta: int | Non
         parameters=tuple(_parameter(dump, grid, each) for each in text.entry.params),
     )
     return describe_launch(record, text, cta)
+
+
+def _fit(formals: Sequence[Param], places: Sequence[int], end: int) -> bool:
+    """Whether parameters are where those of the machine code are, and end where these do."""
+    is_end = max((each.offset + each.size for each in formals), default=0) == end
+    return is_end and (not places or [each.offset for each in formals] == places)
+
+
+def _texts(ptx: Path, kernel: str) -> Sequence[str]:
+    """The PTX in a file, or the different ones of a folder that have a kernel. PtxError, UsageError."""
+    if not ptx.is_dir():
+        return [PTX.read_text(ptx)]
+    return list(dict.fromkeys(text for _, text in dumped_ptx(ptx).get(kernel, ())))
 
 
 def _parameter(dump: CoreDump, grid: DumpGrid, formal: Param) -> SeenParameter:

@@ -73,11 +73,14 @@ def _word_lines(word: AwaitedWord, report: AutopsyReport, width: int) -> list[st
 
 def _ctas(launch: int, ctas: Sequence[int], kernels: Mapping[int, str]) -> str:
     """``CTA 3``, ``CTAs 0 to 2 of writer``."""
+    return _named(ctas) + (f" of {kernels[launch]}" if len(kernels) > 1 else "")
+
+
+def _named(ctas: Sequence[int]) -> str:
     named = number_runs(ctas)
     if len(named) > _LONGEST:
         named = f"{number(ctas[0])} and {count(len(ctas) - 1, 'other')}"
-    of = f" of {kernels[launch]}" if len(kernels) > 1 else ""
-    return f"{'CTA' if len(ctas) == 1 else 'CTAs'} {named}{of}"
+    return f"{'CTA' if len(ctas) == 1 else 'CTAs'} {named}"
 
 
 def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
@@ -157,22 +160,28 @@ def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:
 
 def _predicted_lines(found: PredictedHang, width: int) -> list[str]:
     """Whether check finds this hang, in its own words, and how to ask it for more."""
-    lines = []
+    lines, whole, shown = [], 0 < found.of == found.same, found.shown
     if found.reason:
         lines = wrap(f"not checked: {found.reason}", width, f"{UNSURE} ")
-    elif found.shown is not None and isinstance(found.shown.finding, Deadlock):
-        warps = "all warps" if found.same == found.of else f"{number(found.same)} of {count(found.of, 'warp')}"
+    elif shown is not None and isinstance(shown.finding, Deadlock):
+        warps = "all warps" if whole else f"{number(found.same)} of {count(found.of, 'warp')}"
         said = f"check predicts this hang: {warps} wait for the same"
-        if not found.same:
+        if found.replayed and not whole:
+            others = "while a warp waits for global memory, all others" if found.spins else "all warps"
+            said = f"its PTX comes to this hang: {others} wait for the same"
+        elif not found.same:
             said = "check predicts another hang: no warp waits for the same"
-        lines = wrap(said, width, f"{GOOD if found.same == found.of else UNSURE} ")
-        past = found.shown.finding.led_past
-        lines += [] if past else wrap(claim_of(found.shown.finding), width, "  ", "    ")
+        lines = wrap(said, width, f"{GOOD if whole or found.replayed else UNSURE} ")
+        past = shown.finding.led_past
+        lines += [] if past or found.spins else wrap(claim_of(shown.finding), width, "  ", "    ")
         for each in past:
             lines += with_source(led_past_words(each), each.line, width, "  ", "    ")
-        lines += correction_lines(found.shown, width)
-    elif not found.files or found.verdict is not Verdict.UNKNOWN:
-        lines = wrap(f"check does not predict this hang: its verdict is {found.verdict.value}", width, f"{UNSURE} ")
+        lines += correction_lines(shown, width)
+    if found.assumes:
+        lines += wrap(f"check takes for granted that {'; '.join(found.assumes)}", width, f"{UNSURE} ")
+    if not (found.reason or whole or found.spins) and (found.replayed or (shown is None and not found.files)):
+        does = "refutes it otherwise" if found.verdict is Verdict.REFUTED else "does not predict this hang"
+        lines += wrap(f"check {does}: its verdict is {found.verdict.value}", width, f"{UNSURE} ")
     if found.files:
         lines += command_lines("  see: ", ["pipesim", "check", found.files[0]], width, whole=True)
     return ["", *lines]
@@ -196,11 +205,8 @@ def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[st
 
 def _which(launch: DumpedLaunch, group: DumpedCtas) -> str:
     """``CTA 37 of 64``; CTAs that hang alike are shown together."""
-    named = number_runs(group.numbers)
-    if len(named) > _LONGEST:
-        named = f"{number(group.numbers[0])} and {count(group.ctas - 1, 'other')}"
     alike = ", all in the same state" if group.ctas > 1 else ""
-    return f"{'CTA' if group.ctas == 1 else 'CTAs'} {named} of {number(launch.ctas)}{alike}"
+    return f"{_named(group.numbers)} of {number(launch.ctas)}{alike}"
 
 
 def _shape(shape: Sequence[int]) -> str:
