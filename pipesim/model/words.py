@@ -113,7 +113,7 @@ class WordsOfRun:
     the order of the writes is that of the program; ``zeros``: names of words taken to
     be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
     ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
-    good as another.
+    good as another. ``narrow``: an access to a word that several CTAs access, whose scope is one of them.
     """
 
     words: tuple[GlobalWord, ...] = ()
@@ -129,6 +129,7 @@ class WordsOfRun:
     off_turn: bool = False
     alike: bool = False
     set_within: tuple[Range, ...] = ()
+    narrow: str = ""
 
     @property
     def order(self) -> tuple[tuple[int, tuple[int, ...]], ...]:

@@ -207,20 +207,21 @@ class _State(NamedTuple):
     known: tuple[Clock, ...]
     fenced: tuple[Clock, ...]  #: by thread: what it knew at its last fence
     seen: tuple[Clock, ...]  #: by thread: what a fence makes known
-    cells: tuple[tuple[Clock, Clock], ...]  #: by cell: 1 + the last write and read of each thread
+    cells: tuple[tuple[Clock, Clock], ...]  #: by cell: 1 + the last write and read of each thread; by word that a
+    #: store of CTA scope writes: such stores, and all accesses
 
 
 def explore(threads: Threads) -> set[str] | None:
     """Whether some schedule has a ``race`` or a ``deadlock``; None where there are too many states."""
-    count = len(threads)
+    count, narrow = len(threads), frozenset(step.at for mine in threads for step in mine if step.how == "cta")
     zero = (0,) * count
-    start = _State(zero, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, ((zero, zero),) * CELLS)
+    start = _State(zero, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, ((zero, zero),) * (CELLS + WORDS))
     open_, done, found = [start], {start}, set[str]()
     while open_:
         state = open_.pop()
         moved = False
         for me in range(count):
-            after, races = _move(threads, state, me)
+            after, races = _move(threads, state, me, narrow)
             found |= {"race"} if races else set()
             moved = moved or after is not None
             if after is not None and after not in done:
@@ -233,7 +234,7 @@ def explore(threads: Threads) -> set[str] | None:
     return found
 
 
-def _move(threads: Threads, state: _State, me: int) -> tuple[_State | None, bool]:
+def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> tuple[_State | None, bool]:
     pc = state.pcs[me]
     if pc >= len(threads[me]):
         return None, False
@@ -265,6 +266,12 @@ def _move(threads: Threads, state: _State, me: int) -> tuple[_State | None, bool
         others = [wrote] if step.what == "read" else [wrote, read]
         races = any(last > known[u] for each in others for u, last in enumerate(each) if u != me)
         cells[step.at] = (_put(wrote, me, pc + 1), read) if step.what == "write" else (wrote, _put(read, me, pc + 1))
+    elif step.what != "fence" and step.at in narrow:
+        narrowly, every = cells[CELLS + step.at]
+        others = [every] if step.how == "cta" else [narrowly]
+        races = any(last > state.known[me][u] for each in others for u, last in enumerate(each) if u != me)
+        narrowly = _put(narrowly, me, pc + 1) if step.how == "cta" else narrowly
+        cells[CELLS + step.at] = narrowly, _put(every, me, pc + 1)
     pcs = _put(state.pcs, me, next_)
     clocks = _put(state.known, me, known), _put(state.fenced, me, fenced), _put(state.seen, me, seen)
     return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells)), races

@@ -99,6 +99,9 @@ def _of_every_size(
             yield settings, made
             known.words |= dict.fromkeys(word.name for word in found.words)
             known.loops |= set(_loops(kernel, found))
+            if found.narrow:
+                known.why_not = found.narrow
+                return
             if found.open_data >= 0:
                 known.open_data = place_in(made.kernel, found.open_data)
         if left_out:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 class GlobalRace:
     """Two clusters access the same bytes: the positions of both accesses, and the numbers of both CTAs in the grid.
 
-    The first one writes, which this ``agent`` of its cluster does; ``what`` are the bytes, in words.
+    The first one writes, which this ``agent`` of its cluster does; ``what`` are the bytes, in words. ``lost``: it
+    stores there what it has made of a load, by accesses that are strong, so that it is no data race.
     """
 
     position: int
@@ -20,6 +21,7 @@ class GlobalRace:
     what: str
     both_write: bool
     agent: int
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class GridMemory:
 
 DATA = "data decides where"
 ORDER = "other CTAs may access the same bytes, and what orders it is not followed"
+LOST = f"an update that is not atomic: {ORDER}"
 MAYBE = "it may not happen"
 MANY = "too many places"
 CONSTANT = "a load of constant data, of bytes that this launch writes"

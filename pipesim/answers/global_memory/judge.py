@@ -17,6 +17,7 @@ from pipesim.answers.global_memory.grid_memory import (
     CONSTANT,
     DATA,
     INSIDE,
+    LOST,
     MANY,
     MAYBE,
     ORDER,
@@ -37,11 +38,11 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
+from pipesim.answers.global_memory.updates import Observations
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emulate.addresses import MODULE_VARIABLES
 from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, Strength, kind_of, strength_of
 from pipesim.ptx.emulation import Kernel, on_global_memory
-from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.slice import ParameterPlaces
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.free.forms import Form, Terms, bounds
@@ -105,11 +106,9 @@ class _Judge:
         self._image = readings[0].image
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
-        self._uses = uses = kernel.code.regions.uses
-        read = {name for names in uses.reads for name in names}
-        read |= {each.guard.register for each in self._body if each.guard is not None}
-        looking = (each for each in self._body if each.opcode == "call" or read & {*uses.writes[each.position]})
-        self._looks = any(map(_looks_at_others, looking)) or any(each.unread for each in readings)
+        self._uses = kernel.code.regions.uses
+        observed = Observations(self._body, self._uses)
+        self._looks, self._updates = observed.decide or any(each.unread for each in readings), observed.updates
 
     def judge(self, cut: str) -> GridMemory:
         """Find what meets."""
@@ -238,6 +237,8 @@ class _Judge:
                 equal.add(at)
             self._equal |= equal
             if met is None:
+                for at, loads in self._updates.items():
+                    self._find_lost(memory, at, loads)
                 return
             if not (one[1].sure and other[1].sure):  # there may be another one that is
                 met = self._meeting(memory, [each for each in memory.accesses if each[1].sure], equal)
@@ -249,10 +250,39 @@ class _Judge:
             why = ORDER if self._looks else MAYBE
             self._leave_open((each.position for _, each in memory.accesses), why)
             return
+        self._races.append(self._race(memory, one, other, met))
+
+    def _race(self, memory: Memory, one: Chosen, other: Chosen, met: ContestedBytes) -> GlobalRace:
         ctas = self._cta(met.one, *one), self._cta(met.other, *other)
         first, second, words = one[1], other[1], memory.in_words(met.low, met.high)
-        made = GlobalRace(first.position, second.position, *ctas, words, second.kind.writes, first.agent)
-        self._races.append(made)
+        return GlobalRace(first.position, second.position, *ctas, words, second.kind.writes, first.agent)
+
+    def _find_lost(self, memory: Memory, at: int, loads: Collection[int]) -> None:
+        """Words that a cluster loads and stores at a position, as strong accesses, while another one writes them.
+
+        That is no data race. What the other one writes in between is lost.
+        """
+        parts = [[each for each in memory.accesses if each[1].position == at]]
+        parts.append([each for each in memory.accesses if self._role(each[1], ()) is AccessRole.STRONG_WRITE])
+        met = met_by_any(*(memory.spans(self._kinds, part) for part in parts)) if parts[0] else None
+        if met is None:
+            return
+        found: tuple[Chosen, Chosen, ContestedBytes] | None = next(
+            (
+                (one, other, met._replace(low=begin, high=end))
+                for one, low, high in self._accessing(memory, met.one, met.low, met.high)
+                for other, begin, end in self._accessing(memory, met.other, low, high)
+                for load, *_ in self._accessing(memory, met.one, begin, end)
+                if one in parts[0] and other in parts[1]
+                if load[1].position in loads and load[1].agent == one[1].agent
+            ),
+            None,
+        )
+        sure = found is not None and found[0][1].sure and found[1][1].sure
+        if found is None or self._looks or not memory.exact or not sure:
+            self._leave_open({at, *loads}, LOST)
+        else:
+            self._races.append(replace(self._race(memory, *found), lost=True))
 
     def _look_inside(self, memory: Memory) -> None:
         """What warps of one cluster access alike in one memory."""
@@ -313,7 +343,7 @@ class _Judge:
 
     def _of_agent(self, memory: Memory, chosen: list[Chosen], only: int | None) -> tuple[Spans, Spans, Spans]:
         writes = [each for each in chosen if each[1].kind.writes]
-        weak = [each for each in chosen if not self._is_strong(each[1])]
+        weak = [each for each in chosen if not self._is_strong(each[1]) or each[1].position in self._updates]
         every, wrote, plain = (memory.spans(self._kinds, part, only) for part in (chosen, writes, weak))
         return every, wrote, plain
 
@@ -430,16 +460,6 @@ _MOST_APART = 256  #: of these that are compared with each other, not just those
 
 #: Accesses whose end, or whose parts, no operation of a program on global memory says.
 _WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_REDUCTION)
-
-
-def _looks_at_others(each: Instruction) -> bool:
-    """Whether a thread may learn by it how far another CTA is."""
-    if each.opcode in ("call", "multimem"):
-        return True
-    return may_touch_global(each) and (each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*_ASKING)))
-
-
-_ASKING = ("volatile", "relaxed", "acquire", "mmio")
 
 
 def _is_uniform(at: int, body: Sequence[Instruction], uses: Uses) -> bool:

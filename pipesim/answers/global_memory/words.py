@@ -63,6 +63,9 @@ def _forbidden(kernel: Kernel, race: GlobalRace) -> Forbidden:
     who = f"CTA {race.cta:,} and CTA {race.other_cta:,}{there} both write {race.what}"
     if not race.both_write:
         who = f"CTA {race.cta:,} writes {race.what}, which CTA {race.other_cta:,} reads{there}"
+    if race.lost:
+        writes = f"what CTA {race.other_cta:,} writes{there} in between may be lost"
+        who = f"CTA {race.cta:,} loads {race.what} and stores what it made of them, which is not atomic: {writes}"
     both = [strength_of(kernel.function.body[at]) for at in (race.position, race.other)]
     scope = next((one.scope for one in both if one.is_narrow and all(one.order for one in both)), None)
     who += f", at {scope.name.lower()} scope, which does not include both" if scope is not None else ""

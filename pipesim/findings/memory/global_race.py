@@ -10,8 +10,9 @@ GLOBAL_RACE = FindingKind(
     FaultKind.GLOBAL_RACE,
     what=(
         "Two CTAs of one launch write the same bytes of global memory, or one writes what the other one reads, and "
-        "neither learns how far the other one is: nothing orders the two accesses. Atomics may meet atomics. The "
-        "addresses are those of the launch file, for all CTAs of the grid."
+        "neither learns how far the other one is: nothing orders the two accesses. Atomics may meet atomics; a "
+        "strong load and store that are an update may not, since it may be lost. The addresses are those of the "
+        "launch file, for all CTAs of the grid."
     ),
     ptx="Memory Consistency Model, Conflict and Data-races",
     shows=(

@@ -14,9 +14,10 @@ from pipesim.model.ops import Op, Operation, Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess
+from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, strength_of
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.memory import merge_ranges
+from pipesim.ptx.text.instruction import Instruction
 
 _MOST_ACCESSES = 1 << 14
 _BY_THREADS = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC)
@@ -80,7 +81,7 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
             access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
             item = -1
             if one.kind.writes:
-                item = cluster.item("atomic" if one.kind.is_atomic else None)
+                item = cluster.item("atomic" if one.kind.is_atomic and _is_strong(one, body[one.position]) else None)
             op = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
             found.before.setdefault(one.agent, {}).setdefault(one.index, []).append((op, one.position))
     for first, end in met:
@@ -112,7 +113,7 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
     for one in accesses:
         does = AccessKind.LOAD if not one.kind.writes else AccessKind.STORE
         does = AccessKind.ATOMIC if one.kind.is_atomic else does
-        strong = does is AccessKind.ATOMIC or body[one.position].has_any(*STRONG)
+        strong = _is_strong(one, body[one.position])
         kinds.setdefault((does, strong), {}).setdefault(streams[one.agent].cta, []).extend(one.ranges)
         if does is AccessKind.ATOMIC and not read.isdisjoint(uses.writes[one.position]):
             kinds.setdefault((AccessKind.LOAD, True), {}).setdefault(streams[one.agent].cta, []).extend(one.ranges)
@@ -124,6 +125,11 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
             pairs = ((mine, its) for cta, mine in ones.items() for other, its in others.items() if other != cta)
             found[one_strong and strong].extend(each for mine, its in pairs for each in in_both(mine, its))
     return merge_ranges(found[0]), merge_ranges(found[1])
+
+
+def _is_strong(one: GlobalAccess, each: Instruction) -> bool:
+    """Whether an access is strong for threads of other CTAs."""
+    return (one.kind.is_atomic or each.has_any(*STRONG)) and not strength_of(each).is_narrow
 
 
 def in_both(one: list[Range], other: list[Range]) -> Iterator[Range]:

@@ -9,11 +9,7 @@ from collections.abc import Iterator
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER
-from pipesim.model.ops import (
-    Op,
-    Operation,
-    operand,
-)
+from pipesim.model.ops import Op, Operation, Scope, operand, scope_of
 from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters
 from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
@@ -62,6 +58,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         words.off_turn,
         alike,
         tuple(sorted({_set_within(cluster, position, at) for position, at, *_ in words.waiting.values()})),
+        made.narrow(),
     )
 
 
@@ -131,6 +128,15 @@ class _WordBarriers:
                 return "some lanes of a warp wait before others run"
         if any(sum(e.act.writes for e in events) > MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
+        return ""
+
+    def narrow(self) -> str:
+        """An access of CTA scope to a word that several CTAs access, which is no strong one for the others."""
+        for events in self.events.values():
+            if len({self._streams[e.agent].cta for e in events}) > 1:
+                for e in events:
+                    if scope_of(e.written) is Scope.CTA:
+                        return f"{self._cluster.code.body[e.position].mnemonic}: its scope is one CTA"
         return ""
 
     def words(self) -> Iterator[GlobalWord]:

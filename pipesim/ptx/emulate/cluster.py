@@ -431,6 +431,8 @@ class Cluster:
     def on_global(self, warp: EmulatedWarp, each: Instruction, address: Value, size: int) -> None:
         """The lanes that execute access ``size`` bytes each of global memory, or of another one by its address."""
         if self.global_accesses is not None and each.position in self.code.on_global:
+            if self.words is not None and each.position in self.code.on_written:
+                warp.apart.access(warp.mask, each.position)
             sure = not warp.maybe and not warp.has_two_ways
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             if self.launch_events is not None:

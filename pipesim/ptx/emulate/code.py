@@ -33,7 +33,7 @@ from pipesim.ptx.emulate.synchronisation import (
 )
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
-from pipesim.ptx.flow.slice import Slice
+from pipesim.ptx.flow.slice import Slice, only_loaded
 from pipesim.ptx.text.instruction import (
     Address,
     CodeLabel,
@@ -160,6 +160,7 @@ class Code:
         ] = ()  #: bytes of global memory whose accesses are operations
         self.global_base = 0  #: where the memory begins that they are in
         self.wanted = part.wanted
+        self.on_written = self.on_global and self.on_global - only_loaded(function, regions.uses)
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
         self._writes = regions.uses.writes
         self.masks = masks_of_all_lanes(self.body, self._writes)  #: registers that name all lanes of a warp

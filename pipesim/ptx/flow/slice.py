@@ -142,6 +142,19 @@ class ParameterPlaces:
         return None
 
 
+def only_loaded(function: Function, uses: Uses) -> frozenset[int]:
+    """The loads of what pointers of the launch lead to where nothing is stored, if these lead to different memory."""
+    places, loads, written = ParameterPlaces(function, uses), dict[int, int](), set[int]()
+    for each in filter(may_touch_global, function.body):
+        if each.opcode == "ld":
+            loads[each.position] = places.pointer(each.operands[1])
+        elif each.opcode != "cp" or each.modifiers.index("global") < min(
+            (n for n, each in enumerate(each.modifiers) if each.startswith("shared")), default=99
+        ):
+            written.add(places.pointer(each.operands[each.opcode == "atom"]))
+    return frozenset(at for at, pointer in loads.items() if pointer not in written and -1 not in written | {pointer})
+
+
 def control_dependence(graph: Graph) -> tuple[tuple[int, ...], ...]:
     """For each block, the blocks whose last instruction decides whether it runs, in ascending order."""
     found: list[list[int]] = [[] for _ in graph.blocks]

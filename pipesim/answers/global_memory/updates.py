@@ -1,0 +1,58 @@
+"""What is made of values that other CTAs may change: updates that are not atomic, and whether it decides anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesim.ptx.flow.opcodes import may_touch_global
+from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.instruction import Instruction, Register, parts_of
+
+_ASKING = ("volatile", "relaxed", "acquire", "mmio")
+_STRONG = ("volatile", "relaxed", "release", "mmio")
+
+
+class Observations:
+    """The strong loads and atomics of a kernel, with what is made of their results.
+
+    ``decide``: whether one of them may decide what a thread does, so that it learns how far another CTA is.
+    ``updates``: the strong stores of what is made of strong loads, by position, each with these loads.
+    """
+
+    def __init__(self, body: Sequence[Instruction], uses: Uses) -> None:
+        self._uses = uses
+        self._readers: dict[str, list[Instruction]] = {}
+        for each in body:
+            guard = () if each.guard is None else (each.guard.register,)
+            for name in {*uses.reads[each.position], *guard}:
+                self._readers.setdefault(name, []).append(each)
+        self.updates: dict[int, set[int]] = {}
+        self.decide = any(self._decides(each) for each in body if _looks_at_others(each))
+
+    def _decides(self, first: Instruction) -> bool:
+        """Whether more is made of a result than what is stored to global memory."""
+        if first.opcode in ("call", "multimem"):
+            return first.opcode == "call" or any(name in self._readers for name in self._uses.writes[first.position])
+        open_, seen = list(self._uses.writes[first.position]), set[str]()
+        decides = False
+        while open_:
+            name = open_.pop()
+            for each in self._readers.get(name, ()) if name not in seen else ():
+                guarded = each.guard is not None and each.guard.register == name
+                if each.opcode in ("st", "red") and each.has("global"):
+                    decides |= guarded or Register(name) in parts_of(each.operands[0])
+                    if first.opcode == "ld" and each.opcode == "st" and each.has_any(*_STRONG):
+                        self.updates.setdefault(each.position, set()).add(first.position)
+                elif guarded or each.opcode in ("ld", "atom", "call") or not self._uses.writes[each.position]:
+                    decides = True
+                else:
+                    open_ += self._uses.writes[each.position]
+            seen.add(name)
+        return decides
+
+
+def _looks_at_others(each: Instruction) -> bool:
+    """Whether a thread may learn by it how far another CTA is."""
+    if each.opcode in ("call", "multimem"):
+        return True
+    return may_touch_global(each) and (each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*_ASKING)))
