@@ -173,7 +173,10 @@ def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, 
 
 
 def unmeasured_profile(program: Program, device: str) -> tuple[Advisory, ...]:
-    """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured."""
+    """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured; or words."""
+    if program.words_cta >= 0:
+        claim = "global memory was not measured: a word takes the times of an mbarrier, data those of shared memory"
+        return (Advisory("", claim, ""),)
     if not device.startswith(_HOPPER) or not _uses_tcgen05(program):
         return ()
     claim = "the times of tcgen05, tensor memory and CLC are estimates: no device that has them was measured"

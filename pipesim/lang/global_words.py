@@ -15,7 +15,7 @@ from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
-from pipesim.model.tables import Barrier
+from pipesim.model.tables import Barrier, Tile
 from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters
 from pipesim.model.words import WordAct, WordEvent, WordsOfRun
 
@@ -81,6 +81,10 @@ class GridWords:
                         cause="what CTAs say by a word is known if every access is to the word as such",
                         correction="give data memory of its own: p.gmem(name, slots, nbytes)",
                     )
+
+
+def _slots(tile: Tile) -> range:
+    return range(tile.offset, tile.offset + tile.slots * tile.nbytes, tile.nbytes)
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,7 @@ class GridRun:
             lines=tuple(tuple(lines) for _, lines in streams),
             sources=sources,
             ctas=program.ctas + 1,
+            tiles=tuple(t for t in program.tiles if t.space != Space.GLOBAL or by_offset.keys().isdisjoint(_slots(t))),
             coverage=replace(program.coverage, not_judged=(NotJudged(NotJudgedKind.WORDS, 0, (NOT_CHECKED,)),)),
         )
         return GridProgram(grid, words, self._turns, self._answers)

@@ -5,11 +5,11 @@ from __future__ import annotations
 _LANE = "a role is what a whole warp does: inside `with w.elect_one():` one lane acts, inside `with w.lanes(n):` n do"
 _WARP = "w.index is the warp's number within its role, w.warp that within its CTA"
 _WARPS = 'the role\'s decorator says how many warps it has: @p.role("mma", warps=4); w.index is 0 to 3 there'
-_CTA = "w.cta is the CTA's rank in its cluster; the clusters of a launch all do the same, and have no number"
+_CTA = 'w.cta is the CTA\'s rank in its cluster, or its number in a grid of single CTAs: Protocol("name", grid=3)'
 _CLUSTER = 'the protocol says how many CTAs a cluster has: Protocol("name", cluster=2)'
 _GLOBAL = (
-    "global memory is not described: a load names the item that it brings, w.tma_load(tile[s], mbar, item=i), "
-    "a store reads its tile, w.async_read(Engine.BULK, tile[s], item=i)"
+    "a load names the item that it brings, w.tma_load(tile[s], mbar, item=i), a store reads its tile, "
+    "w.async_read(Engine.BULK, tile[s], item=i); what CTAs hand to each other is p.gmem(name, slots, nbytes)"
 )
 _SHARED = "tiles in shared memory are declared once, before the roles: tile = p.smem(name, slots=4, nbytes=16384)"
 _TENSOR = "tiles in tensor memory are declared once, before the roles: acc = p.tmem(name, slots=2, nbytes=65536)"

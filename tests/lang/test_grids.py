@@ -5,6 +5,7 @@ The right ones are those of ``docs/examples/grids.py``; a wrong one is its text 
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from tests.support.paths import ROOT
+from tests.support.random_words import judged_description
 
 EXAMPLES = ROOT / "docs" / "examples" / "grids.py"
 SOURCE = EXAMPLES.read_text()
@@ -116,6 +118,18 @@ def test_a_lock_orders_what_its_holders_do_and_has_to_be_given_back() -> None:
     assert "spin_until" in Path(__file__).read_text().splitlines()[int(kept.refutations[0].place.split(":")[1]) - 1]
     once = check(targets.target_of(lambda: locked(apart=1)), {}, quick=True)
     assert once.verdict is not Verdict.PROVED
+
+
+@pytest.mark.sampled(1, 4)
+@pytest.mark.parametrize("first", range(0, 2_000, 25))
+def test_random_descriptions_do_what_the_verdict_says(first: int) -> None:
+    found = Counter(map(judged_description, range(first, first + 25)))
+    assert found.keys() <= {"decided", "not decided"}
+    assert found["decided"] > 20
+
+
+def test_a_wait_for_a_value_that_is_there_already_is_not_stale() -> None:
+    assert judged_description(1_820) == "decided"
 
 
 def test_what_one_order_of_atomics_shows_is_not_a_proof_of_all() -> None:

@@ -1,4 +1,4 @@
-"""Random CTAs of one thread that talk by words of global memory, as PTX, and what every schedule of them can do.
+"""Random CTAs of one thread that talk by words of global memory, as PTX and described, and what schedules can do.
 
 The explorer carries out every order of their operations, with a clock for each thread, word and fence: it knows nothing
 of barriers, and nothing of how the words are used (PTX ISA, "Memory Consistency Model": release and acquire patterns).
@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple, TypeVar
 
+from pipesim import Fence, Order, Protocol, Scope, Warp
+from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.model.coverage import LENIENT
 from pipesim.model.finding import FaultKind, Verdict
@@ -16,6 +18,7 @@ from pipesim.prove.check import check as prove
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
+from pipesim.targets import target_of
 
 Clock = tuple[int, ...]
 WORDS, CELLS = 3, 4
@@ -194,7 +197,60 @@ def judged(seed: int) -> str:
         if shown.verdict is Verdict.UNKNOWN:
             return "not decided"
         said |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
-    if true is None or not (said or (known.sizes and not known.not_judged)):
+    return _compared(seed, said, true, proved=bool(known.sizes and not known.not_judged))
+
+
+def described(threads: Threads) -> Protocol:
+    """The same threads as a description."""
+    p = Protocol("talk", grid=len(threads))
+    words, cells = p.gmem("words", WORDS, 4), p.gmem("cells", CELLS, 4)
+
+    @p.role("thread")
+    def thread(w: Warp) -> None:
+        with w.elect_one():
+            left = 0
+            for n, step in enumerate(threads[w.cta]):
+                left -= 1
+                if left >= 0:
+                    continue
+                order = {"": Order.RELAXED, "cta": Order.RELAXED}.get(step.how) or Order[step.how.upper()]
+                scope = Scope.CTA if step.how == "cta" else Scope.GPU
+                match step.what:
+                    case "store":
+                        w.gstore(words[step.at], value=step.value, order=order, scope=scope)
+                    case "add":
+                        w.atomic(words[step.at], add=step.value, order=order, scope=scope)
+                    case "wait":
+                        w.spin_until(words[step.at], at_least=step.value, order=order, scope=scope)
+                    case "take":
+                        w.spin_until(words[step.at], cas=(0, 1), order=order, scope=scope)
+                    case "count":
+                        left = (
+                            0
+                            if w.atomic(words[step.at], add=1, order=order, scope=scope).old == step.value
+                            else step.skip + 1
+                        )
+                    case "fence":
+                        w.fence(Fence.ACQ_REL, Scope.GPU)
+                    case "write":
+                        w.gstore(cells[step.at], item=len(threads) * n + w.cta)
+                    case _:
+                        w.gload(cells[step.at])
+
+    return p
+
+
+def judged_description(seed: int) -> str:
+    """As :func:`judged`, of the description of a random kernel."""
+    threads = random_threads(seed)
+    found, true = check(target_of(lambda: described(threads)), {}, quick=True), explore(threads)
+    kinds = [each.finding.kind for each in found.refutations]
+    said = {"race" if each in _RACES else each if isinstance(each, str) else each.name.lower() for each in kinds}
+    return _compared(seed, said, true, proved=found.verdict is Verdict.PROVED)
+
+
+def _compared(seed: int, said: set[str], true: set[str] | None, *, proved: bool) -> str:
+    if true is None or not (said or proved):
         return "not decided"
     right = said <= true and bool(said) == bool(true)
     return "decided" if right else f"seed {seed}: said {sorted(said)}, and schedules have {sorted(true)}"

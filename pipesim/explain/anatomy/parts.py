@@ -199,7 +199,10 @@ class CtaKindParts:
 
 @dataclass(frozen=True)
 class Anatomy:
-    """One CTA of a program, how the others of its cluster differ from it, and the kinds of CTAs of the launch."""
+    """One CTA of a program, how the others of its cluster differ from it, and the kinds of CTAs of the launch.
+
+    ``talk``: the others are clusters of their own, with which it talks by words of global memory.
+    """
 
     name: str
     params: Mapping[str, int]
@@ -213,3 +216,4 @@ class Anatomy:
     totals: Totals
     others: tuple[Other, ...]
     kinds: tuple[CtaKindParts, ...] = ()
+    talk: bool = False

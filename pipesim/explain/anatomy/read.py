@@ -29,7 +29,8 @@ def anatomy(program: Program, cta: int = 0) -> Anatomy:
         )
     books = ledger(program), touches(program)
     shown = _one(program, *books, cta)
-    others = tuple(_other(shown, _one(program, *books, rank)) for rank in range(program.ctas) if rank != cta)
+    ranks = (rank for rank in range(program.ctas) if rank not in (cta, program.words_cta))
+    others = tuple(_other(shown, _one(program, *books, rank)) for rank in ranks)
     return replace(shown, others=others)
 
 
@@ -49,14 +50,15 @@ def _one(program: Program, barriers: SignalLedger, memory: Touches, cta: int) ->
         program.name,
         program.params,
         program.grid,
-        program.ctas,
+        program.ctas if program.words_cta < 0 else program.words_cta,
         cta,
         roles,
-        groups(barriers, cta),
+        groups(barriers, cta) + (groups(barriers, program.words_cta) if program.words_cta >= 0 else ()),
         tiles(memory, cta),
         _meetings(program, cta),
         totals,
         (),
+        talk=program.words_cta >= 0,
     )
 
 

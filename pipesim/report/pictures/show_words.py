@@ -215,4 +215,6 @@ def other_parts(others: Sequence[Other]) -> list[str]:
 
 def place_words(anatomy: Anatomy) -> str:
     """Which CTA of what cluster is shown."""
+    if anatomy.talk:
+        return f"CTA {anatomy.cta} of {anatomy.ctas} that talk by words of global memory"
     return f"CTA {anatomy.cta} of a cluster of {anatomy.ctas}"
