@@ -147,11 +147,6 @@ class TestAnswers:
             with pytest.raises(ParameterError, match=said):
                 sweep(asked)
 
-    @pytest.mark.slow
-    def test_processes_give_the_same(self) -> None:
-        asked = Sweep(find("producer_consumer"), {"stages": range(1, 4), "tiles": (8, 40)}, {"work": 100}, H200)
-        assert sweep(asked, Where(jobs=2)) == sweep(asked, Where(jobs=1))
-
 
 class TestAnEndBeforeTheLast:
     def test_a_time_limit_leaves_what_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,21 +163,6 @@ class TestAnEndBeforeTheLast:
         assert (report.interrupted, report.conclusion) == ("the time limit of 1 s was reached", Conclusion.UNKNOWN)
         with pytest.raises(LimitReachedError):
             sweep(of_ring(stages=[3, 4]))
-
-    def test_an_interruption_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        tried = configuration.evaluate
-
-        def interrupted(params: Any, *rest: Any) -> SweepAnswer:
-            if dict(params)["stages"] == 2:
-                raise KeyboardInterrupt
-            return tried(params, *rest)
-
-        monkeypatch.setattr(module, "evaluate", interrupted)
-        report = sweep(of_ring(stages=[1, 2]))
-        assert [(each.state, each.why) for each in report.configurations] == [
-            (Outcome.USABLE, ""),
-            (Outcome.NOT_REACHED, "interrupted"),
-        ]
 
 
 class TestResultsFile:

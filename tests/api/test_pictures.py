@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -88,13 +87,6 @@ def test_every_wrong_twin_has_a_picture(name: str) -> None:
         assert last, "what goes wrong is marked"
 
 
-@pytest.mark.slow
-def test_many_agents_share_the_lanes_of_their_roles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipesim.answers.failures.corrections_of", lambda *_: ())  # they take their time
-    found, *_ = counterexamples("conv_epilogue", residual=0)
-    inside(ET.fromstring(found.svg()))
-
-
 def test_a_simulation_is_exported_as_the_command_writes_it(tmp_path: Path) -> None:
     run = pipesim.simulate("producer_consumer", tiles=3)
     for to in ("html", "svg", "perfetto"):
@@ -138,43 +130,6 @@ def test_a_comparison_in_a_notebook_has_the_simulation_above_the_hardware_as_exp
     assert "copies in flight" in said[: said.index(label)]
     assert "copies in flight" in said[said.index(label) :]
     assert result.svg() == svg
-
-
-@pytest.mark.slow
-def test_a_comparison_that_differs_also_shows_where() -> None:
-    trace = read_trace(RECORDED)
-    row = len(trace.events) // 2
-    changed = trace.events.parity.copy()
-    changed[row] ^= 1
-    wrong = replace(trace, events=replace(trace.events, parity=changed))
-    result = pipesim.compare(wrong)
-    assert result.divergence is not None
-    assert [caption for caption, _ in result.pictures()] == [
-        "simulation and recording of producer_consumer",
-        "the timeline of producer_consumer around the divergence",
-    ]
-    (whole, near) = (svg for _, svg in result.pictures())
-    assert near == result.svg()
-    inside(ET.fromstring(near))
-    assert near.count('class="here"') == 1
-    assert 'class="here"' not in whole
-    assert near.count("<rect") < whole.count("<rect") / 2, "it is a part of the run"
-
-
-@pytest.mark.slow
-def test_a_verification_in_a_notebook_shows_the_first_trace_below_its_simulation() -> None:
-    result = pipesim.verify("producer_consumer", hardware="recorded")
-    assert result.verdict is pipesim.Verdict.PROVED
-    first = result.hardware[0]
-    assert list(result.pictures()) == list(pipesim.compare(first.measured).pictures())
-    assert "copies in flight" in result.pictures()[0][1]
-
-
-@pytest.mark.slow
-def test_a_proved_protocol_without_traces_shows_its_simulated_run() -> None:
-    result = pipesim.verify("producer_consumer", hardware=False, profile="h200", tiles=6)
-    assert result.verdict is pipesim.Verdict.PROVED
-    assert list(result.pictures()) == list(pipesim.simulate("producer_consumer", "h200", tiles=6).pictures())
 
 
 def test_a_refuted_protocol_shows_its_counterexample_and_no_run() -> None:

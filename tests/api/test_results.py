@@ -181,18 +181,6 @@ def test_what_a_simulation_finds_has_no_counterexample() -> None:
     assert "<img" not in finding._repr_html_()
 
 
-def test_the_numbers_of_a_simulation() -> None:
-    plain, traced = (pipesim.simulate("producer_consumer", "h200", traced=t) for t in (False, True))
-    assert plain.profile.name == "h200"
-    assert plain.cycles < traced.cycles, "recording costs cycles"
-    assert plain.steps == traced.steps
-    assert plain.period_millicycles is not None
-    assert len(plain.trace.events) > 0
-    assert plain.deadlock is None
-    assert not plain.faults
-    assert not plain.findings
-
-
 def test_a_tolerance_decides_a_comparison() -> None:
     near, far = (pipesim.compare(RECORDED, tolerance=t) for t in (50, 0.0001))
     assert (near.ok, json.loads(near.to_json())["exit_code"]) == (True, 0)

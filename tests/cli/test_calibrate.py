@@ -11,8 +11,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipesim.answers import calibrate as answers
@@ -91,28 +89,6 @@ def test_recordings_that_are_held_out_are_not_read(mine: Path) -> None:
     assert [each.path.name for each in inputs.files] == fit
     assert inputs.left_out == 2 - len(fit)
     assert len(choose_inputs([mine], split=False).files) == 2
-
-
-@pytest.mark.slow
-def test_a_recording_counts_once(call: Call, mine: Path) -> None:
-    """A folder and a file in it, the same file again, and a copy with another name."""
-    shutil.copy(mine / RING, mine / "copy.parquet")
-    inputs = choose_inputs([mine, mine / RING, mine / RING])
-    assert (len(inputs.files), inputs.repeated) == (2, 3)
-    answer = call("calibrate", mine / RING, mine / RING, "--values", "arrive.issue")
-    assert answer.code == 0
-    assert "note: 1 recordings were given more than once" in " ".join(answer.err.split())
-    assert "1 recording given twice, counted once" in " ".join(answer.out.split())
-
-
-@pytest.mark.slow
-def test_a_parquet_file_of_another_program_is_left_out(call: Call, mine: Path) -> None:
-    pq.write_table(pa.table({"a": [1, 2]}), mine / "other.parquet")
-    answer = call("calibrate", mine, "--values", "arrive.issue")
-    assert answer.code == 0
-    assert "left out, a Parquet file that is not a trace" in " ".join(answer.err.split())
-    assert "other.parquet" in answer.err
-    assert call("calibrate", mine / "other.parquet").code != 0
 
 
 class EndedWorkers(FitWorkers):

@@ -98,33 +98,3 @@ def test_a_simulated_trace_measures_nothing(call: Call) -> None:
     assert (answer.code, answer.out) == (3, "")
     assert "a profile cannot be fitted to this trace" in answer.err
     assert not Path("mine.json").exists()
-
-
-@pytest.mark.slow
-def test_of_several_accesses_the_first_has_the_time() -> None:
-    """The others do none: a measured length is not counted again for each."""
-    read = read_kernel(FOLDER / "triton-grouped_gemm.ptx")
-    kernel = recorded_kernel(read.timed, read.places, read_trace(FOLDER / "triton-grouped_gemm.parquet"))
-    works = measured_works(kernel.program, kernel.trace, H200)
-    empty = {work.name for work in read.timed.work if not work.amounts}
-    assert empty
-    assert empty.isdisjoint(each.name for each in works)
-
-
-@pytest.mark.slow
-def test_a_saved_simulation_is_that_of_the_same_ptx(call: Call) -> None:
-    """What is estimated leaves no events in it: so it is compared as a recording is, with a window, too."""
-    ptx = str(FOLDER / "triton-gemm_tma_fp8.ptx")
-    for more in ((), ("--window", "2..5"), ("--recording",)):
-        assert call("run", ptx, "--profile", "h200", "--save-trace", "s.parquet", "--force", *more).code == 0
-        assert not any("work" in site.name for site in read_trace("s.parquet").meta.sites)
-        found = call("diff", "s.parquet", "--protocol", ptx)
-        assert found.code == 0
-        assert more or "off by 0.0 %" in found.out
-
-
-def test_as_json(call: Call) -> None:
-    ptx, trace = str(FOLDER / "triton-softmax.ptx"), str(FOLDER / "triton-softmax.parquet")
-    report = call("calibrate", trace, "--kernel", ptx, "--json").json["report"]
-    assert (report["kernel"], report["inputs"]) == ("softmax", ["ptx/triton-softmax.parquet"])
-    assert {each["state"] for each in report["values"]} == {"measured"}

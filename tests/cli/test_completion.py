@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,54 +70,3 @@ def test_the_line_for_a_shell(call: Call, shell: str) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert "pipesim" in answer.out
     assert call("completion", shell, "--json").json["text"].strip() == answer.out.strip()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_in_bash(tmp_path: Path) -> None:
-    """The whole way: what bash calls when the tabulator is pressed, by the words that it would have."""
-    assert in_bash("pipesim run producer_consumer -p st", 4, tmp_path).split() == ["stages="]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_the_name_of_a_file_is_a_word_in_bash(tmp_path: Path) -> None:
-    """What bash puts into the line is evaluated as it would be when the line is entered."""
-    names = [
-        "$(touch pwned).py",
-        "`touch pwned`.py",
-        "a; touch pwned;.py",
-        "a b|touch pwned|.py",
-        "a'b\".py",
-        "x\\y.py",
-    ]
-    for name in [*names, "new\nline.py", "escape\x1b[2J.py", "bell\x0bx.py"]:
-        Path(name).touch()
-    offered = in_bash("pipesim check ", 2, tmp_path, then='printf "%s\\n" "${COMPREPLY[@]}"').splitlines()
-    words = [word for word in offered if word.rstrip().endswith(".py")]
-    again = subprocess.run(
-        ["bash", "-c", f"printf '%s\\n' {' '.join(words)}"], check=True, capture_output=True, text=True
-    )
-    assert sorted(again.stdout.splitlines()) == sorted(names)
-    assert not Path("pwned").exists()
-
-
-def in_bash(line: str, word: int, folder: Path, then: str = 'echo "${COMPREPLY[@]}"') -> str:
-    """What bash prints after the completion of a line's last word."""
-    script = folder / "pipesim"
-    script.write_text(
-        f"#!{sys.executable}\nfrom pipesim.cli.main import main\nraise SystemExit(main())\n", encoding="utf-8"
-    )
-    script.chmod(0o755)
-    typed = f"""
-        eval "$(pipesim completion bash)"
-        COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_TYPE=9
-        COMP_WORDS=({line}); COMP_CWORD={word}
-        _python_argcomplete pipesim
-        {then}
-    """
-    path = os.pathsep.join([str(folder), os.environ["PATH"]])
-    answer = subprocess.run(
-        ["bash", "-c", typed], env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True
-    )
-    return answer.stdout

@@ -93,13 +93,6 @@ class TestCheck:
         document = call("check", PC, *FEW, "--json").json
         assert (document["exit_code"], document["report"]["cut"]) == (3, "time")
 
-    @pytest.mark.slow
-    def test_nor_is_it_known_without_memory(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(checking, "prove", out_of_memory)
-        answer = call("check", PC, *FEW)
-        assert (answer.code, answer.err) == (3, "")
-        assert answer.verdict == "? unknown: neither proved nor refuted when the memory limit was reached"
-
     @pytest.mark.parametrize(("reached", "what"), [(time_is_up, "time"), (out_of_memory, "memory")])
     def test_a_verdict_is_kept(
         self, call: Call, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None], what: str
@@ -109,17 +102,6 @@ class TestCheck:
         assert (answer.code, answer.err) == (0, "")
         said = " ".join(answer.out.split())
         assert f"left out what is left at the end: {what} limit · other sizes: {what} limit" in said
-
-    def test_the_others_are_checked_all_the_same(self, call: Call, user: Callable[[str], None]) -> None:
-        user(
-            "import os, signal\n\ndef loops(tiles: int = 2):\n"
-            "    os.kill(os.getppid(), signal.SIGALRM)\n    signal.pause()\n"
-        )
-        answer = call("check", "mine.py:loops", PC, *FEW, "--quick", "--json")
-        assert answer.code == 3
-        each = answer.json["protocols"]
-        assert each["mine.py:loops"]["error"]["kind"] == "LimitError"
-        assert each[PC]["report"]["verdict"] == "proved"
 
 
 class TestOthers:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipesim.targets import find
-from pipesim.trace.files import read_meta
 
 Call = Callable[..., Any]
 User = Callable[[str], None]
@@ -131,14 +127,6 @@ def test_a_transfer_that_outlives_its_cta(
     assert notes(call(*command, "mine.py:f", "-p", f"load={load}", "-p", "waits=1").out) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["producer_consumer", "gemm_sm90", "cluster_multicast", "attention_sm90", "attention_sm90_fused"]
-)
-def test_the_protocols_wait_for_all_that_they_start(call: Call, name: str) -> None:
-    assert notes(call("run", name).out) == []
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
 def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, ...]) -> None:
@@ -159,28 +147,6 @@ def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user:
         )
     ]
     assert "a lap early" not in call("run", "mine.py:e", "-p", "tries=0").out, "it never waits"
-
-
-@pytest.mark.slow
-def test_a_launch_of_clusters_counts_ctas(call: Call) -> None:
-    answer = call("run", "cluster_multicast", "-p", "tiles=4", "-p", "cluster=2", "--save-trace", "two.parquet")
-    assert "grid 2 CTAs in clusters of 2" in " ".join(answer.out.split())
-    assert "grid 6 CTAs in clusters of 2" in " ".join(
-        call("verify", "cluster_multicast", "-p", "cluster=2", "--ctas", "6", "--no-hardware").out.split()
-    )
-    meta = read_meta(Path("two.parquet"))
-    assert meta.grid == 2
-    program = find("cluster_multicast").build(meta.params, grid=meta.grid)
-    assert program == find("cluster_multicast").build(meta.params), "the trace's grid builds the same program"
-    refused = call("run", "cluster_multicast", "-p", "cluster=2", "--ctas", "3")
-    assert (refused.code, refused.error) == (
-        2,
-        [
-            "pipesim: a launch of 3 CTAs of cluster_multicast, whose clusters have 2",
-            "  probable cause: a launch consists of whole clusters",
-            "  try: use 4, or another multiple of 2",
-        ],
-    )
 
 
 SHORT = "stages=2 k_iters=1 epi_stages=2 accumulators=1 clc_stages=3 residual=0 first_tile_only=1 epilogue=0 tiles=12"

@@ -164,11 +164,3 @@ def test_what_a_protocol_prints_is_no_part_of_the_report(tmp_path, command, code
     done = pipesim(*command.split(), "loud.py:ring", "--json", cwd=tmp_path)
     assert (isinstance(json.loads(done.stdout), dict), done.returncode) == (True, code)
     assert [text in done.stderr for text in ("the module", "the protocol", "the role")] == [True] * 3
-
-
-@pytest.mark.slow
-def test_nor_is_what_it_prints_a_part_of_a_comparison(call, tmp_path):
-    (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
-    call("run", "loud.py:ring", "--save-trace", "a.parquet")
-    done = pipesim("diff", "a.parquet", "--protocol", "loud.py:ring", "--json", cwd=tmp_path)
-    assert (json.loads(done.stdout)["exit_code"], "the role" in done.stderr) == (0, True)

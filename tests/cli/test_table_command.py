@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 import pytest
 
 from hwkernels.source_recorder.table import read_table
-from pipesim.formats.documents import document
-from pipesim.model.program_json import dumps
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL
 from pipesim.trace.sites import site_table
@@ -83,17 +80,6 @@ def odd():
 
 
 @pytest.mark.slow
-def test_parameters_are_those_of_the_usual_values(call: Call) -> None:
-    """With one ring for keys and values the protocol has other groups, and no slices."""
-    out = call("table", "attention_sm90", "-p", "fused=1").out
-    assert (
-        "// For FUSED = 1, QK_STAGES = 1: with another value it has other roles or barriers, or cannot be made.\n"
-        in out
-    )
-    assert "PIPESIM_BARRIER(full, STAGES, 1)\n" in out
-
-
-@pytest.mark.slow
 def test_sites_that_a_kernel_need_not_have(call: Call) -> None:
     """Those of named barriers, commits and groups are there unless only the required ones are asked for, or fit."""
     out, least = (call("table", "gemm_sm90", "-p", "tiles=1", *more).out for more in ((), ("--required",)))
@@ -110,48 +96,6 @@ def test_sites_that_a_kernel_need_not_have(call: Call) -> None:
 
 def _noted(text: str) -> str:
     return next(line + "\n" for line in text.splitlines() if "a record can name" in line)
-
-
-def test_a_flat_program_has_numbers(call: Call, ring: str) -> None:
-    assert call("run", ring, "--save-program", "ring.json").code == 0
-    assert "PIPESIM_BARRIER(full, 2, 1)\n" in call("table", "ring.json").out
-
-
-@pytest.mark.slow
-def test_as_json(call: Call, ring: str) -> None:
-    printed = call("table", ring, "--json").json
-    assert printed == document("table", file=None, text=call("table", ring).out)
-
-
-def test_what_no_table_can_say_is_refused_in_the_words_of_the_protocol(call: Call) -> None:
-    """A barrier without a count, and warps with a gap: the place is not a file that nobody has."""
-    program = json.loads(dumps(find("producer_consumer").build({"tiles": 2})))
-    unused = {**program, "barriers": [*program["barriers"], [0, "unused", 0]]}
-    Path("unused.json").write_text(json.dumps(unused), encoding="utf-8")
-    answer = call("table", "unused.json")  # the twin: nothing uses it
-    assert (answer.code, "PIPESIM_BARRIER(unused, 1, 0)  // unused: no init" in answer.out) == (0, True)
-    no_inits = [[op for op in agent if op[1] != "INIT"] for agent in program["code"]]
-    Path("used.json").write_text(json.dumps({**program, "code": no_inits}), encoding="utf-8")
-    answer = call("table", "used.json")
-    assert (answer.code, answer.error) == (
-        2,
-        [
-            "pipesim: no table can say the count of full, which no agent initialises",
-            "  probable cause: a table gives the arrivals that complete a phase of each barrier",
-            "  try: initialise full, or leave it out",
-        ],
-    )
-    gap = {**program, "agents": [[cta, 2 * warp, *rest] for cta, warp, *rest in program["agents"]]}
-    Path("gap.json").write_text(json.dumps(gap), encoding="utf-8")
-    answer = call("table", "gap.json")
-    assert answer.code == 2
-    assert answer.error[0] == "pipesim: no table can say which warps the roles producer, consumer have"
-    named = {**program, "barriers": [[cta, f"{name} of it", stage] for cta, name, stage in program["barriers"]]}
-    alike = {**named, "barriers": [[0, "a.b", 0], [0, "a_b", 0], *named["barriers"][2:]]}
-    Path("alike.json").write_text(json.dumps(alike), encoding="utf-8")
-    answer = call("table", "alike.json")
-    assert answer.code == 2
-    assert answer.error[0] == "pipesim: no table can be written of this protocol: barrier a_b is defined twice"
 
 
 def test_lanes_of_one_warp_that_are_several_agents_have_no_table(call: Call) -> None:

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject
-from pipesim.answers import verify
 from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.progress import TerminalProgress
@@ -24,33 +23,6 @@ H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 SIMULATED = "proved for every schedule; the simulation finishes without a finding"
 ORDER = f"✓ {SIMULATED}; the order of events agrees with the hardware"
 WITHIN = "; times: within the profile's stated error (+1.2 %: period 1,099 simulated, 1,086 measured)"
-
-
-def blocks(answer: Any) -> list[tuple[str, str]]:
-    return [(block["device"], block["source"]) for block in answer.json["report"]["hardware"]]
-
-
-class TestRecorded:
-    @pytest.mark.slow
-    def test_of_several_recordings_of_a_device_that_of_the_sm_clock_counts(self, call: Call, recorded: Path) -> None:
-        assert len(list(recorded.parent.glob(f"{recorded.stem}*.parquet"))) > 1
-        assert blocks(call("verify", PC, "--json")) == [
-            (H100, f"h100/{recorded.name}"),
-            (H200, f"h200/{recorded.name}"),
-        ]
-
-    @pytest.mark.slow
-    def test_another_recording_counts_where_there_is_none_of_the_sm_clock(self, call: Call, recorded: Path) -> None:
-        Path("mine").mkdir()
-        other = recorded.with_name(f"{recorded.stem}-globaltimer.parquet")
-        shutil.copy(other, "mine")
-        assert blocks(call("verify", PC, "--traces", "mine", "--json")) == [(H100, f"mine/{other.name}")]
-
-    @pytest.mark.slow
-    def test_the_size_of_the_launch_counts(self, call: Call) -> None:
-        answer = call("verify", PC, "--ctas", "132", "--json")
-        assert answer.code == 0
-        assert [source.endswith("-g132.parquet") for _, source in blocks(answer)] == [True, True]
 
 
 class TestInterrupt:
@@ -78,16 +50,6 @@ class TestInterrupt:
         assert "left out     other sizes: interrupted" in answer.out
         proved = SIMULATED.partition("; the simulation")[0]
         assert answer.verdict == f"? {proved}; interrupted before the simulation"
-
-    @pytest.mark.slow
-    def test_between_simulation_and_comparison(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.at(monkeypatch, Stage.COMPARE)
-        answer = call("verify", PC, "--json")
-        assert answer.code == 3
-        report = answer.json["report"]
-        assert (report["interrupted"], report["hardware"]) == (True, [])
-        assert len(report["simulations"]) == 2
-        assert report["verdict"] == f"{SIMULATED}; interrupted before every trace was compared"
 
     def test_what_is_wrong_stays_wrong(self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at(monkeypatch, CheckStep.SCHEDULE)
@@ -130,48 +92,6 @@ class TestNothingToCompareWith:
             f"  probable cause: {cause}",
             "  try: name a folder with its traces (--traces FOLDER), or do not compare with hardware (--no-hardware)",
         ]
-
-    @pytest.mark.slow
-    def test_in_json_the_result_is_on_standard_output_and_the_reason_on_standard_error(
-        self, call: Call, ring: str
-    ) -> None:
-        answer = call("verify", ring, "--json")
-        assert answer.code == answer.json["exit_code"] == 3
-        assert answer.json["report"]["ok"] is None
-        assert answer.json["report"]["hardware"] == []
-        assert answer.err.startswith("pipesim: no recorded trace of ring with ")
-        error = answer.json["error"]
-        assert error["kind"] == "NoTraceError"
-        assert answer.error[0] == f"pipesim: {error['fact']}"
-
-    @pytest.mark.slow
-    def test_the_reason_is_said_before_the_simulation_begins(
-        self, call: Call, ring: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        said = []
-        simulate = verify.run  # type: ignore[attr-defined]  # replaced in place
-
-        def watched(*args: Any, **options: Any) -> Any:
-            said.append(capsys.readouterr().err)
-            return simulate(*args, **options)
-
-        monkeypatch.setattr(verify, "run", watched)
-        answer = call("verify", ring)
-        assert (answer.code, answer.err) == (3, "")
-        assert [text.startswith("pipesim: no recorded trace of ring with ") for text in said] == [True]
-
-    @pytest.mark.slow
-    def test_a_cause_is_as_wide_as_a_report(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Words, such as a path, stay whole; a correction may be a command to copy, and is not broken."""
-        wrapped = call("verify", PC, "-p", "stages=5")
-        monkeypatch.setenv("COLUMNS", "10000")
-        whole = call("verify", PC, "-p", "stages=5")
-        assert whole.err.splitlines() == wrapped.error == whole.error
-        first = next(n for n, line in enumerate(wrapped.err.splitlines()) if line.startswith("  probable cause: "))
-        cause = wrapped.err.splitlines()[first:-1]
-        assert len(cause) > 3
-        assert all(len(line) <= 80 or " " not in line.strip() for line in cause)
-        assert wrapped.err.splitlines()[-1].startswith("  try: ")
 
     @pytest.mark.slow
     def test_parquet_files_of_other_programs_are_left_out_and_named(self, call: Call, recorded: Path) -> None:
@@ -224,9 +144,4 @@ class TestFreshTrace:
         answer = call("verify", PC, *words)
         assert answer.code == 0
         assert "captured now" not in answer.out
-        assert gpu == []
-
-    @pytest.mark.slow
-    def test_nor_for_a_protocol_without_a_kernel(self, call: Call, ring: str, gpu: list[CaptureRequest]) -> None:
-        assert call("verify", ring).code == 3
         assert gpu == []

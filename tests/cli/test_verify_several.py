@@ -72,14 +72,6 @@ class TestTable:
         assert found == {f"h100/{FAULT}": "fault_named", f"h100/{usual}": "conforms", f"h200/{usual}": "conforms"}
 
     @pytest.mark.slow
-    def test_processes_change_nothing(self, call: Call, several: Call, shelf: Path, ring: str) -> None:
-        words = (PC, ring, "--traces", shelf, "-p", "tiles=24")
-        one = several(*words)
-        assert one.code == 1  # the ring hands back six tiles only
-        assert row(one, PC)[3:] == ["✓ 1/1"]
-        assert call("verify", *words, "--jobs", "2") == one
-
-    @pytest.mark.slow
     def test_a_recording_without_an_event_is_not_counted(self, several: Call, recorded: Path, ring: str) -> None:
         Path("mine", "h100").mkdir(parents=True)
         shutil.copy(recorded.with_name(recorded.name.replace("-t64-", "-t0-")), Path("mine", "h100"))
@@ -96,16 +88,6 @@ class TestTable:
 
 
 class TestWhatIsNotRight:
-    @pytest.mark.slow
-    def test_a_protocol_that_is_refuted(self, several: Call, ring: str, user: Callable[[str], None]) -> None:
-        user("from ring import ring\n\ndef short():\n    return ring(arrivals=3)\n")
-        answer = several(ring, "mine.py:short", "--no-hardware")
-        assert answer.code == 1
-        assert row(answer, "mine.py:short")[1:3] == ["✗ refuted", "✗ deadlock"]
-        assert "\n  refuted: deadlock, 2 of 2 agents wait indefinitely\n    pipesim check mine.py:short\n" in answer.out
-        assert "\n  the simulation ends in a deadlock\n    pipesim run mine.py:short --profile h100\n" in answer.out
-        assert answer.verdict == "✗ 1 of 2 protocols passed; failed: mine.py:short (hardware left out)"
-
     @pytest.mark.slow
     def test_a_trace_that_differs_and_one_that_lost_records(self, several: Call, shelf: Path, ring: str) -> None:
         first = shelf / "h100" / FAULT
@@ -165,11 +147,6 @@ class TestOptions:
             monkeypatch.delitem(BUILT_IN, name)
 
     @pytest.mark.slow
-    def test_one_that_is_left_out_is_said(self, several: Call) -> None:
-        answer = several("--all", "--except", "cluster_multicast", "--no-hardware")
-        assert answer.verdict == "✓ 1 of 1 protocol passed; left out: cluster_multicast (hardware left out)"
-
-    @pytest.mark.slow
     def test_a_name_that_does_not_exist_does_not_stop_the_others(self, several: Call, ring: str) -> None:
         answer = several("no_such_protocol", ring, "--no-hardware")
         assert answer.code == 2
@@ -199,14 +176,3 @@ class TestOptions:
         assert row(answer, ring)[1:3] == ["✓ these parameters", "? interrupted"]
         assert "interrupted before the end of the simulation" in said(answer)
         assert answer.verdict == f"? 1 of 2 protocols passed; unknown: {ring} (hardware left out)"
-
-    def test_a_parameter_that_some_have_names_these(self, several: Call) -> None:
-        answer = several("--all", "-p", "tile_bytes=4096", "--json")
-        assert answer.json["error"]["correction"] == f"name those that have it: {PC}"
-
-    @pytest.mark.slow
-    def test_the_launch_and_the_parameters_choose_among_the_recordings(self, several: Call) -> None:
-        traces = agreements(several("--all", "-p", "stages=4", "--ctas", "8", "--json"), "cluster_multicast")
-        assert len(traces) == 5
-        assert all("-s4-" in name and "-g8" in name for name in traces)
-        assert set(traces.values()) == {"conforms"}

@@ -81,12 +81,6 @@ CHANGES: tuple[Callable[[Any], object], ...] = (
 )
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_an_attribute_that_was_assigned_from_outside_is_named(change: Callable[[Protocol], object]) -> None:
-    with pytest.raises(ProtocolError, match="was changed from outside"):
-        made(after=change)
-
-
 def test_a_name_that_was_assigned_is_a_name() -> None:
     with pytest.raises(ProtocolError, match="the name of a protocol is"):
         made(after=lambda p: setattr(p, "name", "\x1b[31m"))

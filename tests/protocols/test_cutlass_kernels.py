@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
-import pytest
-
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.blackwell.cutlass_sm100 import cutlass_sm100
-from pipesim.protocols.hopper.cutlass_sm90_cooperative import cutlass_sm90_cooperative
-from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
-from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, load_profile
-
-H100 = load_profile("h100")
-#: Copies, waits and arrivals cost next to nothing, stores little: what is left is the tensor cores' time and the
-#: epilogue's.
-FAST = replace(
-    H100,
-    values=H100.values
-    | {"copy.issue": 5, "copy.bytes_per_kcycle": 10**6, "wait.issue": 5, "wait.retry": 1, "wait.poll": 1}
-    | {"clock.tensor_permille": 1000, "clock.tensor_loaded_permille": 1000}
-    | {"wait.wake_up": 5, "arrive.issue": 5, "transfer.latency": 500, "sync.latency": 30}
-    | {"copy.store_bytes_per_kcycle": 10**6},
-)
 
 # the table of barriers
 
@@ -55,23 +34,3 @@ def test_the_barriers_of_a_pair() -> None:
 
 
 # what bounds a tile
-
-
-def period(make: Callable[..., Protocol], profile: Profile, **params: int) -> int:
-    """Cycles of a tile in the steady state: eight more tiles take eight periods."""
-    cycles = [simulate(make(tiles=tiles, **params).flatten(), profile).cycles for tiles in (12, 20)]
-    return (cycles[1] - cycles[0]) // 8
-
-
-MMA = 8 * 256  #: 8 steps of 64 by 128 by 64 on a Hopper SM, of 128 by 128 by 64 on a Blackwell SM
-
-
-@pytest.mark.slow
-def test_ping_pong_hides_the_shorter_of_the_two_and_cooperation_neither() -> None:
-    epilogue = 4 * 800  # longer than the products
-    assert epilogue < period(cutlass_sm90_pingpong, FAST, k_tiles=8, epilogue=800) < epilogue + MMA
-    assert period(cutlass_sm90_cooperative, FAST, k_tiles=8, epilogue=800) > epilogue + 2 * MMA  # of 128 rows
-    assert epilogue < period(cutlass_sm100, FAST, k_tiles=8, epilogue=800) < epilogue + MMA
-    assert (
-        period(cutlass_sm100, FAST, k_tiles=8, epilogue=800, accumulators=1) > MMA + 800 * 3
-    )  # released before the last

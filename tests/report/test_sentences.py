@@ -8,14 +8,12 @@ import pytest
 
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.progress import Stage
-from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.summary import TraceLine
-from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, PeriodCheck, TraceComparison
+from pipesim.answers.views.trace import CAPTURED_NOW, TraceComparison
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.result import Divergence, DivergenceKind, TraceVerdict
 from pipesim.report.sentences.stage import doing_words, done_words
 from pipesim.report.sentences.trace import (
-    compare_sentence,
     comparison_reason,
     trace_line_reason,
 )
@@ -24,7 +22,6 @@ from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
 
 GOOD = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet"
-HEADING = Heading("producer_consumer", {}, 1, ())
 DIVERGENCE = Divergence(DivergenceKind.TOO_EARLY, "what it is in this trace", 0, "consumer/0", 1, 2, 3, 4)
 
 
@@ -60,31 +57,6 @@ def test_one_of_many_traces_names_its_divergence_by_its_claim() -> None:
     lost = replace(line, reason=Reason(ReasonKind.RECORDS_LOST, 1), claim="")
     assert trace_line_reason(lost) == "1 record was lost"
     assert trace_line_reason(replace(line, reason=None, claim="", unusable="it is truncated")) == "it is truncated"
-
-
-def test_a_trace_that_agrees(agreeing: TraceComparison) -> None:
-    report = CompareReport(HEADING, (agreeing,))
-    conforms = "the recorded trace conforms to the protocol (NVIDIA H100 80GB HBM3)"
-    times = "times: off by −0.2 % (whole run, traced: 6,522 simulated, 6,537 measured)"
-    assert compare_sentence(report) == f"{conforms}; {times}"
-    hung = replace(report, hardware=(replace(agreeing, agreement=Agreement.HANGS_TOO),))
-    said = "the recorded run hung, and the model hangs in the same state"
-    assert compare_sentence(hung) == f"{said} (NVIDIA H100 80GB HBM3)"
-    events = len(agreeing.measured.events)
-    assert compare_sentence(replace(hung, captured=True)) == f"recorded {events} events in t.parquet; {said}"
-    assert compare_sentence(replace(report, captured=True)) == f"recorded {events} events in t.parquet"
-
-
-@pytest.mark.parametrize(
-    ("period", "said"),
-    [
-        (PeriodCheck(4.999, 5.0), ""),
-        (PeriodCheck(-36.512, 5.0), "the simulated period is −36.51 % off, outside 5 %"),
-        (PeriodCheck(None, 5.0), "no period was measured, so the tolerance cannot be applied"),
-    ],
-)
-def test_a_period_and_its_tolerance(agreeing: TraceComparison, period: PeriodCheck, said: str) -> None:
-    assert comparison_reason(replace(agreeing, period=period)) == said
 
 
 def test_every_stage_has_words() -> None:

@@ -20,7 +20,6 @@ from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.conform.timing import median_period
 from pipesim.errors import (
-    HardwareError,
     KernelHangError,
     KernelTrapError,
     ParameterError,
@@ -272,24 +271,6 @@ def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeyp
     found = conform(program(), trace)
     assert found.divergence is not None
     assert found.divergence.kind is DivergenceKind.NOT_FINISHED
-
-
-def test_a_warp_that_never_counted_its_records_is_named(gpu, request_, builds, monkeypatch):
-    monkeypatch.setattr(gpu, "record", lambda self, said: None)
-    with pytest.raises(HardwareError, match="math/0 of CTA 0 never counted its records"):
-        capture_here(replace(request_, capacity=64), INFO, builds)
-
-
-@pytest.mark.parametrize("text", ["0", "-4", "many", "", "65537"])
-def test_a_room_that_is_no_number(request_, text):
-    with pytest.raises(ParameterError, match=f"-D PIPESIM_ROOM={text} is not a number of records"):
-        check_request(changed(request_, defines={"PIPESIM_ROOM": text}))
-
-
-def test_more_stages_than_a_record_can_name(request_):
-    check_request(changed(request_, params=PARAMS | {"stages": 32}))
-    with pytest.raises(UsageError, match="has 33 stages; a record can name 32"):
-        check_request(changed(request_, params=PARAMS | {"stages": 33}))
 
 
 def test_a_request_survives_the_way_to_another_process(request_, builds):

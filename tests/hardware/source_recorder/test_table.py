@@ -60,67 +60,6 @@ def test_a_wrong_line_is_named(tmp_path, line, fact):
     assert caught.value.place == f"{path}:4"
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "cause"),
-    [
-        (None, "part", "there is no such file"),
-        ('#include "whole.table.h"', "whole", "it includes this one"),
-        ('#include "part.table.h"', "part", "it includes this one"),
-    ],
-)
-def test_a_file_that_cannot_be_included(tmp_path, text, name, cause):
-    path, part = tmp_path / "whole.table.h", tmp_path / "part.table.h"
-    path.write_text('\n#include "part.table.h"\n')
-    if text is not None:
-        part.write_text(text)
-    with pytest.raises(UsageError) as caught:
-        read_table(path, VALUES)
-    assert (caught.value.fact, caught.value.cause) == (f"cannot include {name}.table.h", cause)
-    assert caught.value.place == (f"{path}:2" if text is None else f"{part}:1")
-
-
-ABOVE = "at most {} are possible here, after the lines above it"
-SUPPORTED = "only numbers, names, + - * and parentheses are supported"
-
-
-@pytest.mark.parametrize(
-    ("line", "fact", "cause"),
-    [
-        ("PIPESIM_ROLE(mma, 1000000000)", "1000000000 is 1000000000", ABOVE.format("1,023")),
-        ("PIPESIM_ROLE(mma, A * A)", "A * A is 21267647932558653966460912964485513216", ABOVE.format("1,023")),
-        ("PIPESIM_BARRIER(b, 32769, 1)", "32769 is 32769", ABOVE.format("32,768")),
-        ("PIPESIM_ROLE(mma, " + "(" * 60_000 + "1" + ")" * 60_000 + ")", None, None),
-        ("PIPESIM_ROLE(mma, " + "9" * 5000 + ")", None, None),
-        ("PIPESIM_ROLE(mma, 1if 2)", f"cannot evaluate '1if 2': {SUPPORTED}", None),
-        ("PIPESIM_ROLE(mma, 2 ** 99)", f"cannot evaluate '2 ** 99': {SUPPORTED}", None),
-        ("PIPESIM_ROLE(é, 1)", "'é' is not a name", None),
-        ("PIPESIM_ROLE(" + "a" * 300 + ", 1)", None, "it has 300 characters; at most 200 are possible"),
-        ("\x1b[31m" + "x" * 100_000, None, None),
-    ],
-)  # fmt: skip
-def test_a_line_that_no_kernel_needs(tmp_path, line, fact, cause):
-    path = tmp_path / "large.table.h"
-    path.write_text(f"PIPESIM_ROLE(load, 1)\n{line}\n", encoding="utf-8")
-    with pytest.raises(UsageError) as caught:
-        read_table(path, {"A": 1 << 62})
-    error = caught.value
-    assert error.fact == (fact or error.fact)
-    assert error.cause == (cause or error.cause)
-    assert (error.exit_code, error.place) == (2, f"{path}:2")
-    assert error.correction
-    assert len(str(error)) < 1000
-    assert error.fact.isprintable()
-
-
-@pytest.mark.parametrize("data", [b"\xff\xfe", b"a" * ((1 << 20) + 1)])
-def test_a_table_that_is_no_text_of_its_size(tmp_path, data):
-    path = tmp_path / "odd.table.h"
-    path.write_bytes(data)
-    with pytest.raises(UsageError) as caught:
-        read_table(path, VALUES)
-    assert caught.value.fact == f"the table {path} cannot be read"
-
-
 def test_includes_that_double_are_not_followed_to_their_end(tmp_path):
     """Each of 15 files includes the next one twice: 2**15 times the last, whose line would be read."""
     for n in range(15):
@@ -130,15 +69,6 @@ def test_includes_that_double_are_not_followed_to_their_end(tmp_path):
         read_table(tmp_path / "0.table.h", VALUES)
     assert caught.value.fact == "the table has more than 10,000 lines with all that it includes"
     assert caught.value.cause == "a file is included again and again"
-
-
-def test_includes_that_are_too_deep(tmp_path):
-    for n in range(40):
-        (tmp_path / f"{n}.table.h").write_text(f'#include "{n + 1}.table.h"\n')
-    (tmp_path / "40.table.h").write_text("")
-    with pytest.raises(UsageError) as caught:
-        read_table(tmp_path / "0.table.h", VALUES)
-    assert caught.value.cause == "files include each other more than 16 deep"
 
 
 def test_more_sites_than_a_tag_can_name(tmp_path):
