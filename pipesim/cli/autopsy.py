@@ -118,14 +118,13 @@ def _predict(options: argparse.Namespace, dump: CoreDump, launch: DumpedLaunch) 
                 return PredictedHang(Verdict.UNKNOWN, files=kept)
             target = find(str(ptx), launch=str(file))
             mine = DumpedProgram(launch.hung, target, f"{folder}/")
-            reached = mine.replayed()
-            if reached is not None and target.kernel is not None and target.kernel.limited:
-                return replace(reached, replayed=True, files=kept)  # check takes minutes to say "unknown"
-            states, quick = states_of(None, mine.program), reached is not None
-            found = mine.compared(check(target, {}, program=mine.program, max_states=states, quick=quick), reached)
+            found = mine.replayed()
+            if not (found.replayed and target.kernel and target.kernel.limited):  # then it says "unknown" after minutes
+                states = states_of(None, mine.program)
+                found = mine.compared(found, check(target, {}, program=mine.program, max_states=states, quick=True))
         except PipesimError as error:
             return PredictedHang(Verdict.UNKNOWN, reason=error.fact)
-    if options.ptx is not None and reached is None:
+    if options.ptx is not None and not found.replayed:
         only = f"{options.ptx} is the PTX of this machine code: only the parameters were compared"
         found = replace(found, assumes=(*found.assumes, only))
     return replace(found, files=kept)

@@ -58,7 +58,7 @@ def program_of(name: str, folder: Path) -> DumpedProgram:
 )
 def test_the_program_comes_to_the_state_of_the_dump(name: str, cause: str, tmp_path: Path) -> None:
     found = program_of(f"{name}.elf.xz", tmp_path).replayed()
-    assert found is not None
+    assert found.replayed
     assert found.same == found.of > 0
     assert found.shown is not None
     assert isinstance(found.shown.finding, Deadlock)
@@ -73,7 +73,7 @@ def test_another_state_is_not_that_of_the_dump(other: str, tmp_path: Path) -> No
     deadlock, more = whole.group.deadlock, {"arrivals_missing": 1} if other == "pending" else {"agent": "warp/2"}
     blocked = tuple(replace(each, **more) if each.agent == "warp/0" else each for each in deadlock.blocked)
     group = replace(whole.group, deadlock=replace(deadlock, blocked=blocked))
-    assert DumpedProgram(group, whole.target, f"{tmp_path}/").replayed() is None
+    assert DumpedProgram(group, whole.target, f"{tmp_path}/").replayed().replayed is False
 
 
 def test_what_check_takes_for_granted_of_a_word_that_warps_wait_for(capsys: pytest.CaptureFixture[str]) -> None:

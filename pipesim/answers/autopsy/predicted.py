@@ -53,24 +53,27 @@ class DumpedProgram:
             elif found is not None and not each.barrier.startswith("the lanes of "):
                 self._waits[int(found[2] or 0), int(found[1])].append(each)
 
-    def replayed(self) -> PredictedHang | None:
-        """The hang as the program comes to it, and why what is missing did not come; None if it does not."""
+    def replayed(self) -> PredictedHang:
+        """The hang that the program comes to which is most like the dump's, and why what is missing did not come."""
         order, made = range(len(self.program.agents)), 0
+        best, shown = PredictedHang(Verdict.UNKNOWN, of=len(self._waits), spins=bool(self._spins)), None
         for hold in self._stays() if self._waits else ():
             play = Play(self.program, passes=lambda _: True)
             play.go_on(order, hold=hold)
             if not self._spins:
                 play.go_on(order)
-            found = explain(self.program, play.state) or Deadlock(blocked_agents(self.program, play.state), ())
+            held = Deadlock(blocked_agents(self.program, play.state) if self._spins else (), ())
+            found = explain(self.program, play.state) or held
             alike, names = self._alike(found)
             others = {self._warps[each.agent] for each in found.blocked} - alike - self._spins
-            if alike == set(self._waits) and not others and len(set(names.values())) == len(names):
-                refuted = Refutation(Ending.DEADLOCK, tuple(play.moves), deadlock=found)
-                return self._made(Verdict.UNKNOWN, self._explained(refuted))
+            whole = alike == set(self._waits) and not others and len(set(names.values())) == len(names)
+            if whole or (len(alike) > best.same and found is not held):
+                best = replace(best, same=len(alike), names=names if whole else {}, replayed=whole)
+                shown = Refutation(Ending.DEADLOCK, tuple(play.moves), deadlock=found)
             made += len(play.moves)
-            if made > _MOST_MOVES:
+            if whole or made > _MOST_MOVES:
                 break
-        return None
+        return replace(best, shown=self._explained(shown)) if shown is not None else best
 
     def _stays(self) -> Iterator[tuple[int, int]]:
         """Where an agent stays while the others go on; first that none does, if no warp of the dump missed a phase."""
@@ -90,7 +93,11 @@ class DumpedProgram:
         with suppress(BudgetSpentError):
             if not self._spins:  # else nothing of the program is wrong
                 failures.correct(lambda _done, _of: budget.ask(operations))
-        return next(shown for _, shown in failures.shown(()))
+        shown = next(each for _, each in failures.shown(()))
+        corrections = tuple(replace(c, line=c.line.removeprefix(self._folder)) for c in shown.corrections)
+        assert isinstance(shown.finding, Deadlock)
+        past = (p._replace(agent=f"{p.agent} (warp {self._warps[p.agent][1]})") for p in shown.finding.led_past)
+        return replace(shown, finding=replace(shown.finding, led_past=tuple(past)), corrections=corrections)
 
     def _alike(self, found: Finding) -> tuple[set[_Warp], dict[str, str]]:
         """The warps that wait in both for what lacks the same, and the program's names of barriers of the dump."""
@@ -102,27 +109,11 @@ class DumpedProgram:
                     alike.add(self._warps[each.agent])
         return alike, names
 
-    def compared(self, report: CheckReport, reached: PredictedHang | None) -> PredictedHang:
-        """With what a check says: its hang that is most like the dump's, or the one that was ``reached``."""
-        best = PredictedHang(report.verdict, of=len(self._waits))
-        for each in report.refutations:
-            found = self._made(report.verdict, each)
-            if isinstance(each.finding, Deadlock) and (best.shown is None or found.same > best.same):
-                best = found
+    def compared(self, found: PredictedHang, report: CheckReport) -> PredictedHang:
+        """With what a check says."""
+        same = any(self._alike(each.finding)[0] == set(self._waits) for each in report.refutations)
         about = [each.what for each in report.scope.assuming if each.kind in _ABOUT_WORDS and self._spins]
-        if reached is not None:
-            best = replace(reached, verdict=report.verdict, same=best.same, replayed=True)
-        return replace(best, assumes=tuple(about), spins=bool(self._spins))
-
-    def _made(self, verdict: Verdict, shown: Counterexample) -> PredictedHang:
-        alike, names = self._alike(shown.finding)
-        corrections = tuple(replace(c, line=c.line.removeprefix(self._folder)) for c in shown.corrections)
-        finding = shown.finding
-        if isinstance(finding, Deadlock):
-            past = (p._replace(agent=f"{p.agent} (warp {self._warps[p.agent][1]})") for p in finding.led_past)
-            finding = replace(finding, led_past=tuple(past))
-        shown = replace(shown, finding=finding, corrections=corrections)
-        return PredictedHang(verdict, shown, len(alike), len(self._waits), names=names)
+        return replace(found, verdict=report.verdict, by_check=same and found.of > 0, assumes=tuple(about))
 
 
 def with_names(launch: DumpedLaunch, found: PredictedHang) -> DumpedLaunch:

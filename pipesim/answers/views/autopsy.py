@@ -53,13 +53,12 @@ class DumpedCtas:
 
 @dataclass(frozen=True)
 class PredictedHang:
-    """What ``check`` says of the launch in the dump: its verdict, and a hang (``shown``), if there is one.
+    """What ``check`` says of the launch in the dump, and the hang that its program comes to (``shown``), if it does.
 
-    ``same``: of the warps that wait in the dump, those that wait in the hang that check finds for a barrier that lacks
-    the same; ``of``: all of them. ``reason``: why it could not be checked, "" if it was. ``files``: the PTX and the
-    launch file, if they were kept. ``replayed``: the program comes to the state of the dump, which is shown; else it is
-    what check finds. ``spins``: warps wait for a word of global memory, of which check ``assumes`` something.
-    ``names``: the program's, of barriers of the dump.
+    ``same``: of the warps that wait in the dump, those that wait in that hang for a barrier that lacks the same;
+    ``of``: all of them. ``replayed``: it is the state of the dump; ``by_check``: check finds it. ``reason``: why it
+    could not be checked, "" if it was. ``files``: the PTX and the launch file, if they were kept. ``spins``: warps wait
+    for a word of global memory, of which check ``assumes`` something. ``names``: the program's, of barriers of the dump
     """
 
     verdict: Verdict
@@ -69,6 +68,7 @@ class PredictedHang:
     reason: str = ""
     files: tuple[str, ...] = ()
     replayed: bool = False
+    by_check: bool = False
     spins: bool = False
     assumes: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)

@@ -76,7 +76,7 @@ def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     UsageError if there are none.
     """
     try:
-        paths = sorted(folder.rglob("*.ptx"))
+        paths = sorted(folder.rglob("*.ptx")) if any(folder.iterdir()) else []
     except OSError as error:
         raise UsageError(f"the folder {folder} cannot be read", cause=error.strerror or str(error)) from error
     if not paths or len(paths) > MAX_SPOOL_FILES:

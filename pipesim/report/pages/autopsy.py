@@ -160,18 +160,15 @@ def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:
 
 def _predicted_lines(found: PredictedHang, width: int) -> list[str]:
     """Whether check finds this hang, in its own words, and how to ask it for more."""
-    lines, whole, shown = [], 0 < found.of == found.same, found.shown
+    lines, shown = [], found.shown
     if found.reason:
         lines = wrap(f"not checked: {found.reason}", width, f"{UNSURE} ")
     elif shown is not None and isinstance(shown.finding, Deadlock):
-        warps = "all warps" if whole else f"{number(found.same)} of {count(found.of, 'warp')}"
-        said = f"check predicts this hang: {warps} wait for the same"
-        if found.replayed and not whole:
-            others = "while a warp waits for global memory, all others" if found.spins else "all warps"
-            said = f"its PTX comes to this hang: {others} wait for the same"
-        elif not found.same:
-            said = "check predicts another hang: no warp waits for the same"
-        lines = wrap(said, width, f"{GOOD if whole or found.replayed else UNSURE} ")
+        others = "while a warp waits for global memory, all others" if found.spins else "all warps"
+        said = f"{'check predicts' if found.by_check else 'its PTX comes to'} this hang: {others} wait for the same"
+        if not found.replayed:
+            said = f"its PTX comes to another hang: {number(found.same)} of {count(found.of, 'warp')} wait for the same"
+        lines = wrap(said, width, f"{GOOD if found.replayed else UNSURE} ")
         past = shown.finding.led_past
         lines += [] if past or found.spins else wrap(claim_of(shown.finding), width, "  ", "    ")
         for each in past:
@@ -179,7 +176,7 @@ def _predicted_lines(found: PredictedHang, width: int) -> list[str]:
         lines += correction_lines(shown, width)
     if found.assumes:
         lines += wrap(f"check takes for granted that {'; '.join(found.assumes)}", width, f"{UNSURE} ")
-    if not (found.reason or whole or found.spins) and (found.replayed or (shown is None and not found.files)):
+    if not (found.reason or found.by_check or found.spins) and (shown is not None or not found.files):
         does = "refutes it otherwise" if found.verdict is Verdict.REFUTED else "does not predict this hang"
         lines += wrap(f"check {does}: its verdict is {found.verdict.value}", width, f"{UNSURE} ")
     if found.files:
