@@ -54,7 +54,7 @@ class How(Enum):
     UNSIZED = "tensor maps have no box: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"
     WEAKENED = "the kernel has an order that the program has not: see coverage"
-    OPEN_WAITS = "no one run shows which accesses come after griddepcontrol.wait"
+    OPEN_WAITS = "no one run shows, in the order of memory, which accesses come after griddepcontrol.wait"
     ASSUMES = "it needs an assumption that was ruled out"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 

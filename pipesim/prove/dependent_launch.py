@@ -2,7 +2,8 @@
 
 A wait of any thread orders what comes after it: PTX makes what earlier kernels did visible to the grid, not to the
 thread. An access of another thread comes after it by whatever orders threads. That is read off the run which represents
-all schedules; where none does, an access whose order it would show is not decided.
+all schedules; where none does, an access whose order it would show is not decided, nor is one that comes after the wait
+in time alone: a relaxed arrival or wait carries no order of memory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import way_to
-from pipesim.prove.happens_before.snapshot import Clock
+from pipesim.prove.happens_before.snapshot import Knowledge
+from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Refutation
 
 _WRITTEN, _READ, _NO_LOAD_AFTER, _OTHERS_AFTER, _STORED, _STORE = range(len(WHY))
@@ -34,16 +36,16 @@ class AfterWait(Enum):
 
     AFTER = 0
     NOT_AFTER = 1
-    OPEN = 2  #: other threads' waits may come before it, and no one run shows it
+    OPEN = 2  #: other threads' waits may come before it, and no one run shows it, or not in the order of memory
 
 
-class _Moments(Certificate):
-    """A certificate that keeps what agents know of the others at some of their operations."""
+class _Moments(MemoryOrder):
+    """Keeps what agents know of the others at some of their operations."""
 
     def __init__(self, program: Program, wanted: set[tuple[int, int]]) -> None:
         super().__init__(program)
         self._wanted = wanted
-        self.clocks: dict[tuple[int, int], Clock] = {}
+        self.clocks: dict[tuple[int, int], Knowledge] = {}
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked."""
@@ -53,7 +55,7 @@ class _Moments(Certificate):
     def note(self, agent: int, pc: int) -> None:
         """An agent is before this operation."""
         if (agent, pc) in self._wanted:
-            self.clocks.setdefault((agent, pc), self._clocks[agent])
+            self.clocks.setdefault((agent, pc), self._moments[agent])
 
 
 @dataclass
@@ -61,7 +63,7 @@ class EventOrder:
     """The events of a program in relation to its waits and triggers."""
 
     program: Program
-    clocks: dict[tuple[int, int], Clock] = field(default_factory=dict)
+    clocks: dict[tuple[int, int], Knowledge] = field(default_factory=dict)
     certain: bool = True  #: one run represents every schedule
 
     def after_wait(self, at: int) -> AfterWait:
@@ -71,9 +73,10 @@ class EventOrder:
             return AfterWait.AFTER
         clock = self.clocks.get((event.agent, event.at))
         others = [each for each in events if each.kind is LaunchAct.WAIT and each.agent != event.agent]
-        if clock is None or not any(clock.covers(each.agent, each.at) for each in others):
+        if clock is None or not any(clock.occurs.covers(each.agent, each.at) for each in others):
             return AfterWait.NOT_AFTER
-        return AfterWait.AFTER if self.certain else AfterWait.OPEN
+        ordered = any(clock.synced.covers(each.agent, each.at) for each in others)
+        return AfterWait.AFTER if self.certain and ordered else AfterWait.OPEN
 
     def before(self, at: int, other: int) -> bool:
         """Whether an access comes before a trigger of its CTA in every schedule."""
@@ -87,7 +90,7 @@ class EventOrder:
         arrives = one.at < len(code) and code[one.at][0] == Op.BAR_SYNC
         last = code[one.at - 1][0] if one.at else Op.BAR_SYNC
         only = last == Op.BAR_SYNC or last not in HANDS_ON
-        return clock.seen[one.agent] >= one.at + (not (arrives and only))
+        return clock.occurs.seen[one.agent] >= one.at + (not (arrives and only))
 
 
 def event_order(program: Program, *, triggers: bool = False) -> EventOrder:
@@ -98,12 +101,13 @@ def event_order(program: Program, *, triggers: bool = False) -> EventOrder:
     if not open_ or not any(each.kind in asked for each in events):
         return EventOrder(program)
     moments = _Moments(program, {(each.agent, each.at) for each in events})
-    run = CanonicalRun(program, [moments])
+    certificate = Certificate(program)
+    run = CanonicalRun(program, [certificate, moments])
     run.to_end()
     for agent, pc in enumerate(run.state.pcs):
         moments.note(agent, pc)
-    moments.close()
-    return EventOrder(program, moments.clocks, certain=not moments.doubts)
+    certificate.close()
+    return EventOrder(program, moments.clocks, certain=not certificate.doubts)
 
 
 def early_accesses(order: EventOrder) -> Iterator[tuple[int, int]]:

@@ -15,13 +15,15 @@ from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind, Strictnes
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.finding import FaultKind, FaultReport, Verdict
 from pipesim.model.program_json import dumps, loads
+from pipesim.prove.check import How
+from pipesim.prove.check import check as prove
 from pipesim.prove.dependent_launch import launch_refutations
 from pipesim.ptx.kernel import launch_template
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer, TensorMap
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
-from tests.support.small_ptx import program_of
+from tests.support.small_ptx import SET_UP, program_of
 
 pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).parent / "kernels.cu"
@@ -122,6 +124,30 @@ def test_lanes_come_after_a_wait_of_others_where_they_meet_them(body: str, fault
     found = program_of(f" mov.u32 %r0, %tid.x;\n mov.u64 %rd1, 268435456;\n{LANE_0}{body}", 1)
     assert len(launch_refutations(found)) == faults
     assert sum(each.kind is Assumption.LANES for each in found.coverage.assumed) == assumed
+
+
+#: Warp 0 waits and arrives, warp 1 waits for it and stores.
+TOLD = (
+    SET_UP.format(first=1, count=1)
+    + f""" mov.u64 %rd1, 268435456;
+ setp.lt.u32 %p1, %r0, 32;
+ @!%p1 bra told;
+{WAIT} setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra end;
+ mbarrier.arrive.HOW.shared::cta.b64 _, [%r3];
+ bra end;
+told:
+ mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+ @!%p2 bra told;
+{STORE}end:
+"""
+)
+
+
+@pytest.mark.parametrize(("how", "verdict"), [("release.cta", Verdict.PROVED), ("relaxed.cta", Verdict.UNKNOWN)])
+def test_a_relaxed_arrival_puts_nothing_after_a_wait_in_the_order_of_memory(how: str, verdict: Verdict) -> None:
+    found = prove(program_of(TOLD.replace("HOW", how)))
+    assert (found.verdict, found.how is How.OPEN_WAITS) == (verdict, verdict is Verdict.UNKNOWN)
 
 
 def test_of_a_wait_that_may_not_happen_nothing_is_said() -> None:
