@@ -1,23 +1,30 @@
 """At which branch a warp was led past an instruction, and by which values: read off a second run of its kernel.
 
-A branch decides whether an instruction is executed in an iteration of the loops around it if one of its ways leads
-there without a new iteration, and the other does not; it decides for good if the other way leads there no more at all.
+A branch decides whether an instruction is executed in its turn, an iteration of the loops around it, if one of its
+ways leads there without a new one, and the other does not; it decides for good if the other way leads there no more at
+all. A loop without a wait in which the instruction is executed once between two waits has all its iterations in one
+turn: its exit decides if the instruction was not executed before.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import pairwise, product
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from pipesim.ptx.emit.names import source_of
+from pipesim.ptx.emit.record import PathStep
 from pipesim.ptx.emulate.code import Getter
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
 from pipesim.ptx.emulation import Kernel, emulate
-from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.graph import Graph, Loop
+from pipesim.ptx.source_owner import own_line
 from pipesim.ptx.text.instruction import CodeLabel, Instruction, Register
+from pipesim.ptx.text.module import Module
 
 _COMPARED: dict[str, tuple[Callable[[int, int], bool], str, str]] = {  # what holds if it is true, and if it is false
     "eq": (operator.eq, "==", "!="), "ne": (operator.ne, "!=", "=="), "lt": (operator.lt, "<", ">="),
@@ -57,45 +64,96 @@ def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[i
     ``kernel`` has not been run: what its branches decide is written down while it is.
     """
     graph, body = kernel.code.regions.graph, kernel.function.body
-    deciding = {past: dict(_deciding(kernel, graph, past)) for past in instructions}
-    logs = {at: _Log(kernel, body[at]) for ways in deciding.values() for at in ways}
+    waits = {each.position for each in body if is_wait(each)}
+    turns = {past: _turns(graph, past, waits) for past in instructions}
+    deciding = {past: [dict(_deciding(kernel, graph, past, loops)) for loops in turns[past]] for past in instructions}
+    logs = {at: _Log(kernel, body[at]) for each in deciding.values() for ways in each for at in ways}
     kernel.code.watched = {at: log.write for at, log in logs.items()}
     last = emulate(kernel).cluster
+    paths = [stream.path for stream in last.recorder.streams]
     found: list[BranchPast] = []
-    for past, ways in deciding.items():
-        for at, (around, ends) in ways.items():
+    for past, levels in deciding.items():
+        often = len(levels) > 1 and any(_often(path, past, waits) for path in paths)
+        inner = turns[past][-1][0].blocks if len(levels) > 1 and not often else frozenset()
+        for at, (around, ends) in levels[-1 if often else 0].items():
             times: defaultdict[int, set[int]] = defaultdict(set)  # both ways of one time are at one step
-            lines = source_of(body[at], kernel.module), source_of(body[past], kernel.module)
-            for who, step, way, lanes, because in logs[at].of(last):
+            for who, step, way, lanes, because, decides in logs[at].of(last):
                 times[who].add(step)
+                if graph.block_of[at] in inner and past in since_wait(paths[who], step, waits):
+                    continue
                 if who in agents and way in around:
                     nth, end = len(times[who]), way in ends
+                    lines = (
+                        _line(body[at], body[decides], body[past], kernel.module),
+                        source_of(body[past], kernel.module),
+                    )
                     found.append(
                         BranchPast(who, step, at, past, nth, end, way, lanes, _depth(graph, at), *lines, because)
                     )
     return sorted(found)
 
 
+def _line(branch: Instruction, compared: Instruction, past: Instruction, module: Module) -> str:
+    """The line of a branch, or of what it compares if that is inlined there; not of what it led past if it is there."""
+    frames, inner = (each.source.frames if each.source is not None else () for each in (branch, compared))
+    apart = past.source is None or frames != past.source.frames[: len(frames)]
+    inlined = len(inner) > len(frames) and inner[0][:2] == frames[0][:2]
+    return own_line(compared if inlined else branch, module) if apart or inlined else source_of(branch, module)
+
+
 def comes_to(kernel: Kernel, at: int, instructions: Collection[int]) -> bool:
     """Whether a way leads from a position to one of these instructions without a new iteration of its loops."""
     graph = kernel.code.regions.graph
-    return any(graph.block_of[at] in _within(graph, graph.block_of[each]) for each in instructions)
+    return any(
+        graph.block_of[at] in _leading_to(graph, graph.block_of[each], _backs(_around(graph, each)))
+        for each in instructions
+    )
 
 
-def _within(graph: Graph, block: int) -> set[int]:
-    mine = [loop for loop in graph.loops if block in loop.blocks]
-    return _leading_to(graph, block, _backs(mine))
+def is_wait(each: Instruction) -> bool:
+    """Whether it waits for a phase of an mbarrier."""
+    return each.opcode == "mbarrier" and (each.has("try_wait") or each.has("test_wait"))
 
 
-def _deciding(kernel: Kernel, graph: Graph, past: int) -> Iterator[tuple[int, tuple[set[bool], set[bool]]]]:
-    """The branches that decide about an instruction: which ways lead past it, and which of them for good."""
+def since_wait(path: Sequence[PathStep], step: int, waits: Collection[int]) -> set[int]:
+    """What an agent executed between its last wait before a step and that."""
+    begin = next((at for at in range(step - 1, -1, -1) if path[at].position in waits), -1) + 1
+    return {each.position for each in path[begin:step]}
+
+
+def _often(path: Sequence[PathStep], past: int, waits: Collection[int]) -> bool:
+    """Whether an instruction is executed several times between two waits."""
+    mine = [each.position for each in path if each.position == past or each.position in waits]
+    return any(one == two == past for one, two in pairwise(mine))
+
+
+def _around(graph: Graph, at: int) -> list[Loop]:
+    """The loops around an instruction, the innermost first."""
+    return sorted(
+        (loop for loop in graph.loops if graph.block_of[at] in loop.blocks), key=lambda loop: len(loop.blocks)
+    )
+
+
+def _turns(graph: Graph, past: int, waits: Collection[int]) -> list[list[Loop]]:
+    """The loops of which an iteration is a turn: those that have a wait, and all, if these are others."""
+    every = _around(graph, past)
+    waiting = {graph.block_of[at] for at in waits}
+    with_wait = [loop for loop in every if not waiting.isdisjoint(loop.blocks)]
+    return [with_wait, every] if with_wait and len(with_wait) < len(every) else [every]
+
+
+def _deciding(
+    kernel: Kernel, graph: Graph, past: int, mine: Sequence[Loop]
+) -> Iterator[tuple[int, tuple[set[bool], set[bool]]]]:
+    """The branches that decide about an instruction in an iteration of these loops: which ways lead past it, and which
+    of them for good.
+    """
     code, body, block = kernel.code, kernel.function.body, graph.block_of[past]
-    if body[past].guard is not None:
+    if body[past].guard is not None and mine == _around(graph, past):
         yield past, ({False}, set())
-    mine = [loop for loop in graph.loops if block in loop.blocks]
-    within = _within(graph, block)
+    within = _leading_to(graph, block, _backs(mine))
     ever = _leading_to(graph, block, set())
-    inner = min((loop.blocks for loop in mine), key=len, default=None)
+    inner = mine[0].blocks if mine else None
     for number, each in enumerate(graph.blocks):
         branch = body[each.end - 1]
         if branch.guard is None or branch.position not in code.kept or branch.opcode not in ("bra", "ret", "exit"):
@@ -121,7 +179,7 @@ def _depth(graph: Graph, at: int) -> int:
     return found
 
 
-def _backs(loops: Collection[Any]) -> set[tuple[int, int]]:
+def _backs(loops: Collection[Loop]) -> set[tuple[int, int]]:
     return {(back, loop.header) for loop in loops for back in loop.backs}
 
 
@@ -143,17 +201,32 @@ class _Taken(NamedTuple):
     taken: bool
     lanes: int
     because: str
+    decides: int  #: the position of the only comparison, else of the branch
 
 
 @dataclass(frozen=True)
 class _Compare:
     """A comparison that a predicate depends on: its operands, and how it is written."""
 
+    at: int
     first: Getter
     second: Getter
     holds: Callable[[int, int], bool]
     words: tuple[str, str]
     signed: int  #: bits of a signed type, 0 of another
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Predicates: true if any is (``any_``), else if all are; the other way round if ``negated``."""
+
+    parts: tuple[_Condition, ...]
+    any_: bool = True
+    negated: bool = False
+
+
+_Condition: TypeAlias = _Compare | _Joined | None  #: None: not known
+_Ways: TypeAlias = frozenset[frozenset[tuple[str, int]]]  #: sets of comparisons, each of which alone decides
 
 
 class _Log:
@@ -165,7 +238,8 @@ class _Log:
         self._writers: dict[str, list[int]] | None = None
         self._guard = self._code.register(branch.guard.register)
         self._negated = branch.guard.negated
-        self._compares = list(self._comparing(branch.guard.register, branch.position, 0))
+        self._at = branch.position
+        self._condition = self._comparing(branch.guard.register, branch.position, 0)
         self._seen: list[_Taken] = []
         self._cluster: object = None
 
@@ -182,40 +256,40 @@ class _Log:
         for way in (False, True):
             lanes = _lanes_where(predicate, warp.mask, wanted=way is not self._negated)
             if lanes:
-                self._seen.append(_Taken(warp.agent, step, way, lanes, self._because(warp, lanes)))
+                self._seen.append(_Taken(warp.agent, step, way, lanes, *self._because(warp, lanes)))
 
-    def _because(self, warp: Any, lanes: int) -> str:
-        """The only comparison, with its numbers: where there are several it is not said which of them decides."""
-        if len(self._compares) != 1:
-            return ""
-        (each,) = self._compares
-        values = [_common(get(warp.R, warp.K, warp), lanes) for get in (each.first, each.second)]
-        if any(value is None for value in values):
-            return ""
-        a, b = (_with_sign(value, each.signed) for value in values)
-        return f"{a:,} {each.words[0 if each.holds(a, b) else 1]} {b:,}"
+    def _because(self, warp: Any, lanes: int) -> tuple[str, int]:
+        """The fewest comparisons that decide alone for all these lanes, with the numbers that these have in common."""
+        compares = list(_compares(self._condition))
+        values = {each.at: [get(warp.R, warp.K, warp) for get in (each.first, each.second)] for each in compares}
+        alike = all(isinstance(value, int) for both in values.values() for value in both)
+        ways: _Ways | None = None
+        for lane in lanes_in(lanes & -lanes if alike else lanes):
+            here = _decided(self._condition, values, lane)[1]
+            ways = here if ways is None else ways & here
+        best = min(ways or (), key=lambda each: (len(each), sorted(each)), default=frozenset())
+        said = sorted(best, key=itemgetter(1))
+        return " and ".join(each for each, _ in said), said[0][1] if len(said) == 1 else self._at
 
-    def _comparing(self, name: str, before: int, depth: int) -> Iterator[_Compare]:
+    def _comparing(self, name: str, before: int, depth: int) -> _Condition:
         """The comparisons of integers that a predicate is made of, as far as their operands are still there."""
         at = self._writer(name, before)
         if at is None or depth > _DEEPEST:
-            return
+            return None
         each = self._code.body[at]
         if each.opcode in ("not", "and", "or") and each.has("pred"):
-            for part in each.operands[1:]:
-                if isinstance(part, Register):
-                    yield from self._comparing(part.name, at, depth + 1)
-            return
+            parts = [self._comparing(p.name, at, depth + 1) for p in each.operands[1:] if isinstance(p, Register)]
+            return _Joined(tuple(parts), each.opcode != "and", negated=each.opcode == "not")
         compared = next((_COMPARED[m] for m in each.modifiers if m in _COMPARED), None)
         if each.opcode != "setp" or each.guard is not None or compared is None or len(each.operands) != 3:
-            return
+            return None
         getters = [self._code.getter(part) for part in each.operands[1:]]
-        kept = all(self._unchanged(part.name, at, before) for part in each.operands[1:] if isinstance(part, Register))
+        kept = all(self._unchanged(part.name, at, self._at) for part in each.operands[1:] if isinstance(part, Register))
         first, second = getters
-        if kept and first is not None and second is not None:
-            kind = each.modifiers[-1]
-            signed = int(kind[1:]) if kind[0] == "s" else 0
-            yield _Compare(first, second, compared[0], compared[1:], signed)
+        kind = each.modifiers[-1]
+        if not kept or first is None or second is None or kind[0] == "f":
+            return None
+        return _Compare(at, first, second, compared[0], compared[1:], int(kind[1:]) if kind[0] == "s" else 0)
 
     def _writer(self, name: str, before: int) -> int | None:
         """The instruction that writes a register last in the block before a position, else the only one."""
@@ -239,6 +313,37 @@ class _Log:
                     self._writers.setdefault(each, []).append(position)
         found = self._writers.get(name, [])
         return found[0] if len(found) == 1 else None
+
+
+def _compares(condition: _Condition) -> Iterator[_Compare]:
+    """The comparisons in a predicate."""
+    if isinstance(condition, _Compare):
+        yield condition
+    elif condition is not None:
+        for each in condition.parts:
+            yield from _compares(each)
+
+
+def _decided(condition: _Condition, values: Mapping[int, Sequence[Value]], lane: int) -> tuple[bool | None, _Ways]:
+    """The value of a predicate in a lane, and what decides it; ``values``: of the operands of its comparisons."""
+    if condition is None:
+        return None, frozenset()
+    if isinstance(condition, _Compare):
+        both = [_common(value, 1 << lane) for value in values[condition.at]]
+        if any(value is None for value in both):
+            return None, frozenset()
+        a, b = (_with_sign(value, condition.signed) for value in both)
+        holds = condition.holds(a, b)
+        said = f"{a:,} {condition.words[0 if holds else 1]} {b:,}"
+        return holds, frozenset({frozenset({(said, condition.at)})})
+    parts = [_decided(each, values, lane) for each in condition.parts]
+    alone = [ways for value, ways in parts if value is condition.any_]
+    if alone:
+        return condition.any_ is not condition.negated, frozenset().union(*alone)
+    if any(value is None for value, _ in parts):
+        return None, frozenset()
+    every = product(*(ways for _, ways in parts))
+    return condition.any_ is condition.negated, frozenset(frozenset().union(*each) for each in every)
 
 
 def _common(value: Value, mask: int) -> int | None:

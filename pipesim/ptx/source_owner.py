@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pipesim.findings.kind import Owner
-from pipesim.ptx.emit.names import short_file
+from pipesim.ptx.emit.names import short_file, source_of
 from pipesim.ptx.text.instruction import Frame, Instruction
+from pipesim.ptx.text.module import Module
 
 #: Folders of installed packages, of the system, and of the headers of CUDA's, CUTLASS's and compilers' own libraries.
 _LIBRARY = re.compile(
@@ -32,6 +33,12 @@ class SourceOwner(NamedTuple):
 def is_library(file: str) -> bool:
     """Whether a file, as ``.file`` names it, is not the user's."""
     return _LIBRARY.search(file) is not None
+
+
+def own_line(each: Instruction, module: Module) -> str:
+    """``file:line`` of the innermost function that is the user's, where an instruction has one; else its line."""
+    frames = each.source.frames if each.source is not None else ()
+    return next((_place(frame) for frame in reversed(frames) if not is_library(frame.file)), source_of(each, module))
 
 
 def _line_apart(each: Instruction, kept: Iterable[Instruction]) -> Frame | None:

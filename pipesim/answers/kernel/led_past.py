@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
 
 from pipesim.explain.blocked_agents import contributes
@@ -12,7 +13,7 @@ from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Refutation
-from pipesim.ptx.branch_decisions import BranchPast, comes_to, led_past
+from pipesim.ptx.branch_decisions import BranchPast, comes_to, is_wait, led_past
 from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 
@@ -73,7 +74,10 @@ class _Missing:
         self._does = "arrive" if blocked.arrivals_missing else "copy"
         if wait[0] in ON_NAMED_BARRIER:
             self._does = "sync"
-        self._at = self._positions(self._here) or self._positions(self._wanted(wait, group=True))
+        self._at = self._positions(self._wanted(wait, group=True))
+        self._own = self._positions(self._here) or self._at  #: of these those that have done so at this barrier
+        self._waits = {each.position for each in reading.function.body if is_wait(each)}
+        self._executed: dict[int, dict[int, set[int]]] = {}
 
     def _wanted(self, wait: Operation, *, group: bool) -> _Wanted:
         """A test for what brings it to this barrier, or to any of its group."""
@@ -107,11 +111,11 @@ class _Missing:
         program, missing = self._program, max(self._blocked.arrivals_missing, 1)
         if not self._at:
             return []
-        does = {a for a, stream in enumerate(self._streams) if not self._at.isdisjoint(stream.positions)}
+        does = {a for a, stream in enumerate(self._streams) if not self._own.isdisjoint(stream.positions)}
         roles = {(program.agents[a].role, program.agents[a].cta) for a in does}
         lacks = self._lacks()
         ready = kernel.prepared()
-        held_up = {a for a in lacks if self._next(a) >= 0 and comes_to(ready, self._next(a), self._at)}
+        held_up = {a for a in lacks if self._next(a) >= 0 and comes_to(ready, self._next(a), self._own)}
         found = self._came_for(lacks, led_past(ready, lacks, self._at), held_up)
         come = held_up - found.keys()
         mine = [f for a, f in found.items() if (program.agents[a].role, program.agents[a].cta) in roles]
@@ -146,13 +150,37 @@ class _Missing:
         for agent in agents:
             last = self._last_step(agent)
             mine = [p for p in found if p.agent == agent and p.step <= last and not self._lanes(p) & ~p.lanes]
+            mine = [p for p in mine if p.ends or not self._instead(p)]
             turns = [past for past in mine if not past.ends and self._stage_of(past, mine) == self._stage]
             there = self._of_role(agent) if self._next(agent) >= 0 else {past.past for past in mine}
             ends = [past for past in mine if past.ends and agent not in held_up and past.past in there]
             if turns or ends:
                 after = [past for past in turns if past.step > self._last_turn(past)]
-                chosen[agent] = after[0] if after else (turns or ends)[-1]
+                first = [past for past in after if past.step == after[0].step]  # the last alternative is the deepest
+                chosen[agent] = max(first, key=lambda past: past.depth) if after else (turns or ends)[-1]
         return chosen
+
+    def _turns_of(self, agent: int) -> dict[int, set[int]]:
+        """The turns, each after a wait, in which an agent executed each instruction that brings such a thing."""
+        if agent not in self._executed:
+            turn, found = 0, defaultdict[int, set[int]](set)
+            for each in self._streams[agent].path:
+                turn += each.position in self._waits
+                if each.position in self._at:
+                    found[each.position].add(turn)
+            self._executed[agent] = found
+        return self._executed[agent]
+
+    def _alternatives(self, past: BranchPast) -> set[int]:
+        """The instructions of which its agent executes another one in each turn."""
+        turns = self._turns_of(past.agent)
+        return {at for at, of in turns.items() if of.isdisjoint(turns.get(past.past, ()))} | {past.past}
+
+    def _instead(self, past: BranchPast) -> bool:
+        """Whether the agent executed an alternative in the turn in which it was led past an instruction."""
+        turn = sum(each.position in self._waits for each in self._streams[past.agent].path[: past.step])
+        turns = self._turns_of(past.agent)
+        return any(turn in turns.get(at, ()) for at in self._alternatives(past) - {past.past})
 
     def _of_role(self, agent: int) -> set[int]:
         """The instructions that the agents of its role execute."""
@@ -186,7 +214,8 @@ class _Missing:
             self._turns(self._streams[past.agent], self._program.code[past.agent], past)
         )
         ring = sorted({self._stage} | {stage for each in self._all_turns(past) for _, stage in each})
-        skipped = [each.step for each in found if not each.ends and each.past == past.past]
+        same = self._alternatives(past)
+        skipped = {each.step for each in found if not each.ends and each.past in same}
         before = [turn for turn in turns if turn[0] < past.step]
         if before:
             since = sum(before[-1][0] < step <= past.step for step in skipped)
@@ -202,11 +231,12 @@ class _Missing:
         return [list(self._turns(s, code, past)) for s, code in zip(self._streams, self._program.code, strict=True)]
 
     def _turns(self, stream: Stream, code: Sequence[Operation], past: BranchPast) -> Iterator[tuple[int, int]]:
-        """Step and stage of each execution of the instruction that a branch led past."""
+        """Step and stage of each execution of the instruction that a branch led past, and of its alternatives."""
+        same = self._alternatives(past)
         for pc, op in enumerate(code):
-            if stream.positions[pc] == past.past and op[0] in ON_NAMED_BARRIER:
+            if stream.positions[pc] in same and op[0] in ON_NAMED_BARRIER:
                 yield stream.steps[pc][0], 0
-            elif stream.positions[pc] == past.past and operand(op, "barrier") >= 0:
+            elif stream.positions[pc] in same and operand(op, "barrier") >= 0:
                 yield stream.steps[pc][0], self._program.barriers[operand(op, "barrier")].stage
 
     def say(self, past: BranchPast) -> LedPast:
