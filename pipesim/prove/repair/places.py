@@ -264,7 +264,9 @@ def _turns_of_reads(program: Program, agent: int, group: str, order: list[int]) 
     cells: set[int] = set()  # elsewhere items have the same numbers
     for (cell, item), (barrier, lap) in phases_of_writes(program, group).items():
         cells.add(cell)
-        turns.setdefault(item, set()).add(lap * len(order) + order.index(program.barriers[barrier].stage))
+        stage = program.barriers[barrier].stage
+        if stage in order:  # else it is in a CTA in which the group has more stages
+            turns.setdefault(item, set()).add(lap * len(order) + order.index(stage))
     found: dict[int, int] = {}
     read: set[int] = set()
     for pc, op in reversed(list(enumerate(program.code[agent]))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op
+from pipesim.model.program_json import loads
 from pipesim.prove.check import check
 from pipesim.prove.repair import correction
 from pipesim.prove.repair.applicable import repairs
@@ -122,3 +124,12 @@ def test_what_a_change_does_to_the_operations() -> None:
     assert again.code == program.code
     assert place_of(silent, Repair(K.ARRIVE, "consumer", EMPTY)).rpartition("/")[2].startswith("ring.py:")
     assert place_of(program, Repair(K.LATER, "consumer", EMPTY)) == ""
+
+
+def test_a_group_may_have_other_stages_in_another_cta() -> None:
+    """A program in which three stages of a group are in one CTA and the fourth is in the other one."""
+    text = Path(__file__).with_name("uneven_ctas.json").read_text(encoding="utf-8")
+    program = loads(text)
+    for each in check(program).refutations:
+        corrections(program, each, program)
+    assert apply_repair(program, Repair(K.CARRY, "r0", "b", was=2)) is None
