@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pipesim.answers.launch_sequence.file import SequencedLaunch, StreamAct, read_sequence
 from pipesim.answers.launch_sequence.kernel_uses import FAR, KernelUses, PlacedUse, kernel_uses
 from pipesim.answers.launch_sequence.stream_order import LaunchMoments, launch_moments
+from pipesim.answers.launch_sequence.words_left import words_left
 from pipesim.answers.views.sequence import LaunchPair, Promise, SequenceReport, SharedBytes
 from pipesim.findings.kind import Basis
 
@@ -32,8 +33,10 @@ def check_sequence(path: Path) -> SequenceReport:
         mine = found.setdefault((each.earlier, each.later), {})
         mine[lines] = _both(mine[lines], made) if lines in mine else made
     pairs = tuple(sequence.pair(*numbers, tuple(mine.values())) for numbers, mine in found.items())
+    own = tuple(sequence.pair(n, n, kernel.races) for n, kernel in enumerate(sequence.kernels) if kernel.races)
     unread = tuple(dict.fromkeys(f"{each.name}: {each.unread}" for each in sequence.kernels if each.unread))
-    report = SequenceReport(path.name, len(launches), pairs, (), unread)
+    unread += tuple(words_left(launches, sequence.kernels))
+    report = SequenceReport(path.name, len(launches), own + pairs, (), unread)
     return report if unread or report.findings else replace(report, superfluous=tuple(sequence.superfluous(meetings)))
 
 
@@ -114,7 +117,7 @@ class _Sequence:
         """A pair with the bytes that both access."""
         one, two, before = self.launches[earlier].stream, self.launches[later].stream, self.moments[later].before
         by = f"stream {one}" if one == two else f"streams {one} and {two}"
-        if before >= 0:
+        if before >= 0 and earlier != later:
             begins = "launch_dependents or the end" if self.kernels[before].triggers else "the end"
             by += f", begins after {begins} of {before + 1}"
         return LaunchPair(earlier + 1, later + 1, self.kernels[earlier].name, self.kernels[later].name, by, shared)

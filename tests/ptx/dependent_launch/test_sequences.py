@@ -16,6 +16,7 @@ from pipesim.errors import LaunchFileError
 from pipesim.findings.kind import Basis
 from tests.cli.conftest import Call, call  # noqa: F401  # a fixture
 from tests.support.documents import faults
+from tests.support.paths import ROOT
 
 pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).parent / "kernels.cu"
@@ -109,6 +110,41 @@ def test_memory_that_the_file_does_not_place_is_not_known(folder: Path) -> None:
     assert (report.conclusion, len(report.unread)) == (Conclusion.UNKNOWN, 1)
     with pytest.raises(LaunchFileError, match="no parameter 64"):
         asked(folder, {**FIRST, "buffers": {"64": "A"}})
+
+
+@pytest.mark.parametrize(("second", "wrong"), [("A", False), ("A+1024", False), ("A+4", True)])
+def test_two_parameters_to_one_buffer_are_judged_with_its_bytes(folder: Path, second: str, *, wrong: bool) -> None:
+    report = asked(folder, launch("with_wait", "A", second))
+    assert [each.basis for each in report.findings] == [Basis.CERTAIN] * wrong
+    assert report.conclusion is (Conclusion.WRONG if wrong else Conclusion.AGREES)
+    assert all(
+        "CTA 0 and CTA 1 of this launch both access bytes 256 to 259" in each.missing for each in report.findings
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "counter_barrier_0",
+            "2 counter_barrier_0: where flags[0] is 2 at its start, as 1 leaves it, 2 CTAs have a race",
+        ),
+        ("generation_barrier_0", ""),  # which counts from any number
+    ],
+)
+def test_flags_that_a_launch_leaves_are_those_with_which_the_next_one_begins(
+    folder: Path, name: str, said: str
+) -> None:
+    head = {"format": "pipesim-launch", "version": 1, "grid": [2, 1, 1], "block": [64, 1, 1], "entry": name}
+    given = [{"kind": "pointer", "name": each} for each in ("flags", "x", "y")]
+    (folder / f"{name}.json").write_text(json.dumps({**head, "parameters": given}), "utf-8")
+    step = {**launch(name, "F", "X", "Y", after=False), "ptx": str(ROOT / "tests/ptx/flags/flags.ptx")}
+    report = asked(folder, step, step)
+    assert (report.conclusion is Conclusion.UNKNOWN, " ".join(report.unread).partition(" at flags")[0]) == (
+        bool(said),
+        said,
+    )
 
 
 def test_the_command_prints_a_block_for_each_pair(folder: Path, call: Call) -> None:  # noqa: F811
