@@ -17,7 +17,7 @@ from pipesim.targets import Target
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 #: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
 #: them a class is where the code is to show it.
-_TIMES = ((1, 1), (1, 3), (2, 1), (2, 3))
+_TIMES = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 3))
 _LESS = (1 << 24, 1 << 16)  #: values up to which it is shown where it is not for all
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
@@ -204,7 +204,7 @@ class WordClaim:
         every = [each for each in self.found.values() if isinstance(each, EveryValue)]
         if not whole or len(every) < len(self.found):
             why = next((each.why for each in self.found.values() if isinstance(each, SomeValues)), Stop.OTHERWISE)
-            why = Stop.TOO_LARGE if self.classes.limited else why
+            why = Stop.TOO_LARGE if self.classes.limited and why is not Stop.NOT_SHOWN else why
             return ProvedRange(name, low, checked, why=why, step=step, most=high)
         lap = self._lap(every)
         first = known[max(each.first for each in every)].value

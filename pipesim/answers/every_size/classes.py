@@ -142,9 +142,13 @@ class SizeClasses:
         """
         assert self._target.kernel is not None
         free = FreeRange(one.value, one.last, self.free.step, self.name, lap, most)
+        free = free._replace(most=max(most, free.seen + lap))
         kernel = self._target.kernel.kernel
-        launch = with_free_range(kernel.launch, kernel.entry, self.name, free)
-        first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, one.value)
+        try:
+            launch = with_free_range(kernel.launch, kernel.entry, self.name, free)
+        except ParameterError:  # a word of this type has no such values
+            return False
+        first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, free.seen)
         every = EveryCta(first)
         shown = all(made.repeats for made in (first, *([] if kernel.launch.cta is not None else every)))
         places = every.place_of(kernel.launch) if kernel.launch.cta is not None else every.all_places()

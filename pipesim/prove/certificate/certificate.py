@@ -174,7 +174,7 @@ class Certificate:
             marks.shape += (agent, register, asked.barrier, asked.parity)
             marks.phases += ((asked.barrier, asked.known), (asked.barrier, asked.phase))
         self._commits.mark(marks)
-        self._groups.mark(marks)
+        self._groups.mark(marks, self._clocks, self.accesses)
         self._other_cta.mark(marks, self._clocks, self.accesses)
         self.accesses.mark(marks)
         self._lives.mark(marks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from pipesim.model.ops import Engine, Op
@@ -74,12 +74,19 @@ class Groups(Generic[M]):
                 mine[:] = [(group, access) for group, access in mine if group >= over]
         return moment
 
-    def mark(self, marks: Marks) -> None:
-        """Enter the groups that an agent may yet wait for, counted back from the last one closed."""
+    def mark(self, marks: Marks, moments: Sequence[M], accesses: Accesses) -> None:
+        """Enter the groups that an agent may yet wait for, counted back from the last one closed.
+
+        ``moments``: what each agent knows. Where all who may wait for a group know by an mbarrier that an access is
+        over, as of a product, a wait for the group tells nobody more: whoever learns of the wait learns of that, too.
+        """
         for agent, engine in self._closed:
             closed = self._closed[agent, engine]
             flown = self._flown[agent, engine]
-            waited = [self._waited[member, engine] for member in self._members(agent, engine)]
+            members = self._members(agent, engine)
+            clocks = [clock for member in members for clock in _relations(moments[member])]
+            flown[:] = [one for one in flown if not all(accesses.over(clock, one[1]) for clock in clocks)]
+            waited = [self._waited[member, engine] for member in members]
             marks.shape += (agent, engine, len(flown))
             marks.shape += [len(closed) - groups for groups in waited]
             for moment in closed[max(min(waited) - 1, 0) :]:
@@ -90,3 +97,13 @@ class Groups(Generic[M]):
 
     def _members(self, agent: int, engine: int) -> tuple[int, ...]:
         return self._program.warp_groups[agent] if engine == Engine.WGMMA else (agent,)
+
+
+def _relations(moment: Clock | Knowledge) -> Iterator[Clock]:
+    """The clocks of which each contains what its agent knew, where it contains one of the agent's operations."""
+    if isinstance(moment, Clock):
+        yield moment
+    else:
+        yield from (moment.occurs, moment.ordered, moment.synced)
+        if moment.tensor is not None:
+            yield moment.tensor

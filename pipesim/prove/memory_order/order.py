@@ -435,7 +435,7 @@ class MemoryOrder:
             marks.operations.append((agent, asked.pc))
             if asked.phases:
                 self._mark_seen(marks, self._program.code[agent][asked.pc][BARRIER], asked.phases)
-        self._groups.mark(marks)
+        self._groups.mark(marks, self._moments, self._compared.accesses)
         self._compared.mark(marks)
         return marks.snapshot()
 

@@ -1,11 +1,13 @@
 """A loop that a word of the launch lengthens: whether every further lap of it is the same, by what the code computes.
 
 The word is a value and ``m`` times what one lap takes, where ``m`` is a free input from 0 on. The run is that of
-``m`` 0. It is watched for a moment at which the cluster is where it was before, after a lap that compared something
-with ``m``. From there on each register is an expression of ``t``, the laps before this one, and ``u``, those after it:
-``m`` becomes ``t + u``, and what the last laps added to the register is added ``t`` times. If the next lap leaves the
-state in which ``t`` is one more and ``u`` one less, without having decided anything on either, it is the same lap for
-every ``t`` and ``u``: the code is the evidence. After it ``u`` is 0 and ``t`` is ``m``.
+``m`` 2. It is watched for a moment at which the cluster is where it was before, and before that, after two laps that
+compared something with ``m`` and added the same to each register. From there on each register is an expression of
+``t``, the laps since the first of these moments, and ``u``, those still to come: ``m`` becomes ``t + u``, and what a
+lap adds to the register is added ``t`` times. If the next lap leaves the state in which ``t`` is one more and ``u`` one
+less, without having decided anything on either, it is the same lap for every ``t`` and ``u``: the code is the evidence.
+After it ``u`` is 0 and ``t`` is ``m``. A run with ``m`` below 2 leaves the loop from the first moment on, or after one
+lap: it is held to what was decided before that moment, and not to what the two laps decided on ``m``.
 
 What is compared is what the values and waits of warps depend on; what it cannot compare is unknown after the lap. The
 operations of a lap, with what is under way at its ends, are compared by the proof, at the sizes that are looked at.
@@ -18,8 +20,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_of, same
-from pipesim.ptx.free.forms import Atom, Form, constant
+from pipesim.ptx.free.forms import Atom, Form, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
+from pipesim.ptx.launch.values import LAPS_SEEN
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
@@ -32,10 +35,13 @@ Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane
 
 
 class _LapMoment(NamedTuple):
-    """The values at a moment, how many comparisons with ``m`` there had been, and the known bytes of shared memory."""
+    """The values at a moment, how many comparisons with ``m`` and conditions there had been, and the known bytes of
+    shared memory.
+    """
 
     values: list[Value]
     compared: int
+    conditions: int
     known: list[dict[object, object]]
 
 
@@ -57,7 +63,7 @@ def watch_laps(cluster: Cluster) -> None:
     """Have the cluster watched where a word of its launch lengthens a loop."""
     for word in cluster.image.free_words.values():
         if word.free.lap:
-            cluster.watcher = LengthenedLoop(cluster, word.free.name, (word.free.most - word.now) // word.free.lap)
+            cluster.watcher = LengthenedLoop(cluster, word.free.name, (word.free.most - word.free.low) // word.free.lap)
 
 
 class LengthenedLoop:
@@ -67,7 +73,9 @@ class LengthenedLoop:
         self._cluster, self._name, self._most = cluster, name, most
         self._inputs: FreeInputs = cluster.inputs
         self._times = 0
-        self._m = self._atom("m")
+        self._m = self._atom("m", LAPS_SEEN)
+        ((more, _),) = self._inputs.forms.free(f"more of {name}", 0, most - LAPS_SEEN).terms
+        self._seen = {self._m: Form(LAPS_SEEN, ((more, 1),))}  # where there are as many laps as are seen, or more
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
         self._moments: dict[object, list[_LapMoment]] = {}
         self._inside: _Lap | None = None
@@ -75,9 +83,9 @@ class LengthenedLoop:
         self._lap: deque[object] = deque()  # where the cluster was in the lap that was left, next what comes again
         self._fails = False
 
-    def _atom(self, name: str, shares: str = "") -> Atom:
+    def _atom(self, name: str, now: int, shares: str = "") -> Atom:
         ((atom, _),) = self._inputs.forms.free(f"{name} of {self._name}", 0, self._most, shares).terms
-        self._inputs.now[atom.name] = 0
+        self._inputs.now[atom.name] = now
         return atom
 
     @property
@@ -113,12 +121,15 @@ class LengthenedLoop:
         moments = self._moments.setdefault(stands, [])
         if moments and len(moments[-1].values) != len(values):
             moments.clear()
-        moments.append(_LapMoment(values, len(self._inputs.forms.compared), self._known()))
+        inputs = self._inputs
+        moments.append(_LapMoment(values, len(inputs.forms.compared), len(inputs.conditions), self._known()))
         for times in range(1, (len(moments) + 1) // 2):
-            first, second, now = (moments[at] for at in (-1 - 2 * times, -1 - times, -1))
-            if self._uses_up(first, second, now) and second.known == now.known:
+            first, *later = (moments[at] for at in (-1 - 2 * times, -1 - times, -1))
+            if self._uses_up(first, *later) and first.known == later[0].known == later[1].known:
+                second, now = (each._replace(values=[self._decided(value) for value in each.values]) for each in later)
                 added = _added_twice(first, second, now)
                 if added is not None:
+                    self._forget_conditions(first.conditions)
                     self._enter(stands, now, added, times)
                     return
         del moments[: -2 * _MOST_TIMES]
@@ -131,6 +142,38 @@ class LengthenedLoop:
             dict(b.terms).get(self._m, 0) == a.constant - b.constant != 0 and a.terms == b.terms
             for a, b in zip(before, after, strict=False)
         )
+
+    def _decided(self, value: Value) -> Value:
+        """A value after the laps seen, with the comparisons that have one result where there are as many or more."""
+        if isinstance(value, PerLane) and Varying in map(type, value.each):
+            return lanes_of([self._decided(each) for each in value.each])
+        if value.__class__ is not Varying or not any(atom.function for atom, _ in value.form.terms):
+            return value
+        return self._inputs.integer(int.__int__(value), self._decided_form(value.form))
+
+    def _decided_form(self, form: Form) -> Form:
+        found = constant(form.constant)
+        for atom, factor in form.terms:
+            arguments = [self._decided_form(each) for each in atom.arguments] if atom.function is not None else []
+            there = _substitute(arguments[0], self._seen) if atom.name in ("negative", "zero") else None
+            result = Form(0, ((atom, 1),))
+            if there is not None:
+                result = getattr(self._inputs.forms, f"is_{atom.name}")(there)
+            elif atom.function is not None and not any(each.terms for each in arguments):
+                result = constant(atom.function(*(each.constant for each in arguments)))
+            found = found.plus(result if not result.terms else Form(0, ((atom, 1),)), factor)
+        return found
+
+    def _forget_conditions(self, before: int) -> None:
+        """Those of the laps seen which hold for as many laps or more: with fewer the loop is left at the first moment.
+
+        ``before``: how many conditions there were then.
+        """
+        for terms, condition in list(self._inputs.conditions.items())[before:]:
+            form = Form(0, terms)
+            there = _substitute(form, self._seen) if _has(form, self._is_mine) else None
+            if there is not None and condition.holds_between(*bounds(there)):
+                del self._inputs.conditions[terms]
 
     def _known(self) -> list[dict[object, object]]:
         """The known bytes of shared memory, and what was written over tensor maps; bytes that depend on the laps are
@@ -146,13 +189,16 @@ class LengthenedLoop:
         return [*found, {at: dict(fields) for at, fields in self._cluster.written_maps.items()}]
 
     def _enter(self, stands: object, now: _LapMoment, added: list[Change], times: int) -> None:
-        """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come."""
+        """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come.
+
+        Two of the ``t`` laps are those that were seen.
+        """
         self._times += 1
         shares = f"m, in loop {self._times}"
-        t, u = self._atom(f"t{self._times}", shares), self._atom(f"u{self._times}", shares)
+        t, u = self._atom(f"t{self._times}", LAPS_SEEN, shares), self._atom(f"u{self._times}", 0, shares)
         sum_of_both = Form(0, tuple(sorted(((t, 1), (u, 1)), key=lambda each: each[0].number)))
         replaced = {self._m: sum_of_both}
-        laps = Form(0, ((t, 1),))
+        laps = Form(-LAPS_SEEN, ((t, 1),))
         pairs = zip(now.values, added, strict=True)
         made = [_with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
         for (holder, key), value in zip(_slots(self._cluster), made, strict=True):

@@ -102,7 +102,7 @@ class Forms:
     def __init__(self) -> None:
         self._known: dict[object, Atom] = {}
         self.watched: frozenset[Atom] = frozenset()  #: free inputs
-        self.compared: list[Form] = []  #: what depends on them and was compared, for all inputs with one result
+        self.compared: list[Form] = []  #: what depends on them and was compared
 
     def free(self, name: str, low: int, high: int, shares: str = "") -> Form:
         """A free input."""
@@ -163,23 +163,23 @@ class Forms:
         return self.apply("remainder", operator.mod, (near, constant(size)), 0, size - 1)
 
     def compare(self, of: Form) -> None:
-        """An expression was compared, for all inputs with the same result."""
+        """An expression was compared."""
         if any(atom in self.watched for atom, _ in of.terms):
             self.compared.append(of)
 
     def is_negative(self, of: Form) -> Form:
         """1 where it is below 0, else 0."""
         low, high = bounds(of)
+        self.compare(of)
         if high < 0 or low >= 0:
-            self.compare(of)
             return constant(high < 0)
         return self.apply("negative", _is_negative, (of,), 0, 1)
 
     def is_zero(self, of: Form) -> Form:
         """1 where it is 0, else 0."""
         low, high = bounds(of)
+        self.compare(of)
         if not of.terms or low > 0 or high < 0:
-            self.compare(of)
             return constant(not of.terms and of.constant == 0)
         factor = gcd(*(f for _, f in of.terms))
         if of.constant % factor:

@@ -49,6 +49,10 @@ class Condition:
     high: int = NO_BOUND
     never: set[int] = field(default_factory=set)
 
+    def holds_between(self, low: int, high: int) -> bool:
+        """Whether it holds for every sum from ``low`` to ``high``."""
+        return self.low <= low and high <= self.high and not any(low <= each <= high for each in self.never)
+
 
 class FreeInputs:
     """The free inputs of one run, and the conditions under which the run is also that of other inputs.

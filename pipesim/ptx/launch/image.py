@@ -16,6 +16,7 @@ from pipesim.ptx.free.forms import Form, Terms
 from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.values import (
     ELEMENTS,
+    LAPS_SEEN,
     TYPES,
     Array,
     Content,
@@ -75,8 +76,8 @@ class FreeWord(NamedTuple):
     def value(self, name: str, inputs: FreeInputs) -> int:
         """The word, of which ``name`` is the free input: how often the step is added to the least value."""
         low, high, step, _, lap, _ = self.free
-        found = inputs.free(name, (self.now - low) // step, 0, (high - low) // step) * step + low
-        return found + inputs.integer(0, inputs.laps) * lap if lap else found
+        found = inputs.free(name, (self.now - self.free.seen) // step, 0, (high - low) // step) * step + low
+        return found + inputs.integer(LAPS_SEEN, inputs.laps) * lap if lap else found
 
 
 @dataclass

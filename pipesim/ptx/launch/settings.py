@@ -60,11 +60,15 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
 
 
 def with_free_range(launch: Launch, function: Function, name: str, free: FreeRange) -> Launch:
-    """The launch in which a word that may have other values may have these; its value becomes the least of them."""
+    """The launch in which a word that may have other values may have these, and now has ``free.seen``.
+
+    ParameterError if its type does not hold a lap more than that.
+    """
 
     def put(was: Content | None) -> Content:
         assert isinstance(was, Number), "the word has values already"
-        return Number(was.type, free.low, free)
+        checked_number(was.type, free.seen + free.lap)
+        return Number(was.type, free.seen, free)
 
     return _put(launch, function, "--any", name, name, put)
 

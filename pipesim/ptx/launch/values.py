@@ -60,6 +60,9 @@ SWIZZLES = ("none", "32B", "64B", "96B", "128B", "128B_atom_32B", "128B_atom_32B
 INTERLEAVES = ("none", "16B", "32B")
 
 
+LAPS_SEEN = 2  #: laps more than with the least values that the run of a word with laps has, to be compared
+
+
 class FreeRange(NamedTuple):
     """The values that a word may have: ``low``, and every ``step`` more up to ``high``; ``lap`` more any number of
     times, up to ``most``. ``name``: of the word.
@@ -71,6 +74,11 @@ class FreeRange(NamedTuple):
     name: str = ""
     lap: int = 0
     most: int = 0
+
+    @property
+    def seen(self) -> int:
+        """The least value, or with laps that of the run which shows that they repeat."""
+        return self.low + LAPS_SEEN * self.lap
 
 
 @dataclass(frozen=True)

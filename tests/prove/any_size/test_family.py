@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from pipesim.answers.any_size import Families, family, trip_counts
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ops import Engine, Op
+from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.prove.any_size.laps import Outline, each_holds, holds
 from pipesim.targets import Target, find, target_of
@@ -160,6 +163,46 @@ def test_a_value_that_is_left_out_is_none_that_was_run() -> None:
         EveryValue("tiles", 0, 11, 4, 19),
         EveryValue("tiles", 6, 11, 4, 19),
     )
+
+
+def multiplied(tiles: int, *, waits: bool) -> Program:
+    """A ring whose tiles are read by products, which arrive on its mbarriers, with a wait for all groups at the end.
+
+    ``waits``: the producer waits for a product before it loads the next tile.
+    """
+    r = ring("products", 2, tiles)
+
+    @r.role("producer")
+    def producer(w: Warp) -> None:
+        for i in range(tiles):
+            if waits or i < 2:
+                r.acquire(i)
+            r.load(w, i)
+
+    @r.role("consumer")
+    def consumer(w: Warp) -> None:
+        for i in range(tiles):
+            r.of_full(i).wait(r.phase(i))
+            w.mma(Engine.TCGEN05, reads=[(r.tile[r.slot(i)], i)])
+            w.commit(Engine.TCGEN05, r.of_empty(i))
+
+    made = r.p.flatten({})
+    if not tiles:
+        return made
+    *others, last = made.code
+    groups = (int(Op.COMMIT), int(Engine.TCGEN05), -1), (int(Op.WAIT_GROUP), int(Engine.TCGEN05), 0)
+    lines = (*made.lines[:-1], made.lines[-1] + made.lines[-1][:2])
+    return replace(made, code=(*others, (*last, *groups)), lines=lines)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_products_that_mbarriers_tell_of_are_not_remembered_until_a_wait_for_groups(*, waits: bool) -> None:
+    """Else no state of the run would repeat an earlier one: each had one product more under way."""
+    said = Family("tiles", lambda n: multiplied(n, waits=waits)).verdict()
+    if waits:
+        assert (type(said), getattr(said, "lap", 0)) == (EveryValue, 4)
+    else:
+        assert (type(said), getattr(said, "why", None)) == (SomeValues, Stop.NOT_RIGHT)
 
 
 @pytest.mark.slow
