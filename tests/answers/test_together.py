@@ -307,6 +307,18 @@ def test_strong_accesses_are_in_no_order_and_of_their_scope(body: str, grid: int
     assert said in claim
 
 
+#: Two warps store to the same words what they load.
+OF_WARPS = """and.b32 %r4, %r0, 31; mad.wide.u32 %rd5, %rLANE, 4, %rd2; ld.global.u32 %r8, [%rd5];
+mad.wide.u32 %rd6, %r1, 128, %rd4; mad.wide.u32 %rd6, %r4, 4, %rd6; st.global.u32 [%rd6], %r8;"""
+
+
+@pytest.mark.parametrize(("lane", "said"), [("4", "nothing"), ("0", "other warps, or copies under way")])
+def test_warps_are_taken_to_store_the_same_where_they_load_the_same(lane: str, said: str) -> None:
+    found = check(kernel(OF_WARPS.replace("LANE", lane), 3, 64), {}, quick=True)
+    assert said in scope_parts(found)["not judged"]
+    assert any(each.kind is Assumption.EQUAL_STORES for each in found.scope.assuming) is (said == "nothing")
+
+
 @pytest.mark.parametrize(("before", "after"), [(MEET, MEET), ("", MEET), (MEET, "")])
 def test_lanes_that_rely_on_one_that_waits_or_signals_alone_are_an_assumption(before: str, after: str) -> None:
     body = OF_LANES.replace("BEFORE", before).replace("AFTER", after)

@@ -38,7 +38,7 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
-from pipesim.answers.global_memory.updates import Observations
+from pipesim.answers.global_memory.updates import Observations, loads_behind
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emulate.addresses import MODULE_VARIABLES
 from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, Strength, kind_of, strength_of
@@ -313,11 +313,27 @@ class _Judge:
             there = met.take(met.owner == cluster)
             ranges = tuple(zip(there.start.tolist(), there.end.tolist(), strict=True))
             positions = frozenset(access.position for _, access in mine)
-            if not isinstance(memory, PointedMemory) or any(self._is_followed_not(access) for _, access in mine):
+            not_followed = any(self._is_followed_not(access) for _, access in mine)
+            if not isinstance(memory, PointedMemory) or not_followed or self._store_what_differs(memory, mine, only):
                 self._leave_open(positions, INSIDE)
                 continue
             cta = self._every.first_cta_of(cluster)
             self._inside.append(MeetingInside(cta, memory.name, memory.base, ranges, positions, alike))
+
+    def _store_what_differs(self, memory: Memory, mine: Sequence[Chosen], only: int | None) -> bool:
+        """Whether warps store to the same bytes what they have made of loads at different addresses."""
+        for at in {access.position for _, access in mine if access.kind is AccessKind.STORE}:
+            loads, agents = loads_behind(at, self._body, self._uses), _by_agent(e for e in mine if e[1].position == at)
+            loaded: dict[int, set[object]] = {agent: set() for agent, *_ in agents}
+            for each in self._readings[mine[0][0]].accesses:
+                if each.position in loads and each.agent in loaded:
+                    loaded[each.agent].add((each.position, each.terms, each.ranges))
+            first, *others = loaded.values()
+            if any(each != first for each in others):
+                spans = (memory.spans(self._kinds, chosen, only) for chosen in agents.values())
+                if contested([(each, each, each) for each in spans]):
+                    return True
+        return False
 
     def _look_at_constant_loads(self, memory: Memory) -> None:
         """Loads of constant data (``ld.global.nc``) whose bytes the grid writes: no order makes these right.

@@ -1,4 +1,4 @@
-"""What is made of values that other CTAs may change: updates that are not atomic, and whether it decides anything."""
+"""What is made of values that are loaded: updates that are not atomic, what decides anything, what a store leaves."""
 
 from __future__ import annotations
 
@@ -49,6 +49,24 @@ class Observations:
                     open_ += self._uses.writes[each.position]
             seen.add(name)
         return decides
+
+
+def loads_behind(at: int, body: Sequence[Instruction], uses: Uses) -> set[int]:
+    """The loads of global memory of which a store's value is made."""
+    writers: dict[str, list[Instruction]] = {}
+    for each in body:
+        for name in uses.writes[each.position]:
+            writers.setdefault(name, []).append(each)
+    open_, seen, found = list(set(uses.reads[at]) - set(uses.needs[at])), set[str](), set[int]()
+    while open_:
+        name = open_.pop()
+        for each in writers.get(name, ()) if name not in seen else ():
+            if each.opcode != "ld":
+                open_ += uses.reads[each.position]
+            elif may_touch_global(each):
+                found.add(each.position)
+        seen.add(name)
+    return found
 
 
 def _looks_at_others(each: Instruction) -> bool:
