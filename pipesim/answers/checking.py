@@ -310,7 +310,7 @@ class SteppedCheck:
         program = with_global_memory(made.program, made.kernel, judged).with_strictness(asked.program.strictness)
         found = prove(program, FEW_STATES)
         wrong = tuple(each for each in found.refutations if is_on_global_memory(program, each))
-        if not wrong:
+        if not wrong or met.told:
             if found.verdict is not Verdict.PROVED or not met.everywhere:
                 judged = judged.with_left_open(met.positions, INSIDE)
             return None, replace(judged, equal=judged.equal | (met.positions & made.equal_stores))

@@ -6,7 +6,7 @@ of which :mod:`pipesim.model.word_barriers` makes barriers. It knows the answers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipesim.errors import ProtocolError
@@ -173,8 +173,10 @@ class GridRun:
         program, memory = self._program, self._memory
         barriers = list(program.barriers)
 
-        def enter(name: str) -> int:
-            barriers.append(Barrier(program.ctas, name, sum(each.name == name for each in barriers)))
+        def enter(name: str, agents: Collection[int]) -> int:
+            ctas = {program.agents[agent].cta for agent in agents}
+            cta = ctas.pop() if len(ctas) == 1 else program.ctas
+            barriers.append(Barrier(cta, name, sum(each.name == name for each in barriers)))
             return len(barriers) - 1
 
         by_offset = {each.offset: each for each in memory.words.values()}

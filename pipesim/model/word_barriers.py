@@ -8,7 +8,7 @@ that program is one of the kernel, and it has all of them, is checked with what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from pipesim.model.ops import (
@@ -32,14 +32,15 @@ Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and
 
 
 class WordBarriers:
-    """The barriers of one run. ``new_barrier``: enters one for a word of this name, which is in no CTA's shared memory.
+    """The barriers of one run. ``new_barrier``: enters one for a word of this name, which these agents alone use, or
+    any if there are none; it is in no CTA's shared memory.
 
     ``counts``: of each barrier; ``instead``: the operations of events, by number; ``at_end``: for each agent that waits
     in the end its operations, and where; ``missing``: of each such wait how many writes more would end it, 0 if that is
     not known.
     """
 
-    def __init__(self, new_barrier: Callable[[str], int]) -> None:
+    def __init__(self, new_barrier: Callable[[str, Collection[int]], int]) -> None:
         self._enter = new_barrier
         self.counts: dict[int, int] = {}
         self.instead: dict[int, list[Operation]] = {}
@@ -64,7 +65,9 @@ class WordBarriers:
         """A barrier for the writes between each two that some wait tells apart, all of one phase."""
         needed = _needed(events, values)
         waits = {needed[e.number] for e in events if e.act is WordAct.WAIT}
-        segments = _Segments(word, waits, self)
+        stuck, seen = tuple(stuck), dict[int, int]()  # by agent
+        agents = {e.agent for e in events} | {agent for agent, *_ in stuck}
+        segments = _Segments(word, waits, _continued(events), self, agents)
         for e in events:
             if e.act is WordAct.WAIT or (e.act.writes and word.chained):
                 reads = e.act is WordAct.WAIT or e.observed
@@ -72,6 +75,10 @@ class WordBarriers:
                 self.instead[e.number] = segments.waits_for(needed[e.number], written)
             elif e.act.writes:
                 self.instead[e.number] = []
+            elif e.agent in seen and order_of(e.written) is Order.ACQUIRE:  # what its wait has observed
+                self.instead[e.number] = segments.waits_for(seen[e.agent], e.written)
+            if e.act is WordAct.WAIT:
+                seen[e.agent] = needed[e.number]
         for agent, position, passes, written in stuck:
             missing = _missing(word, passes)
             self.at_end[agent] = segments.waits_for_more(max(missing, 1), written), position
@@ -85,9 +92,9 @@ class WordBarriers:
             self._entries.append((word, e, count if e.act.writes else needed.get(e.number, count)))
             count += e.act.writes
 
-    def new_barrier(self, name: str, count: int) -> int:
+    def new_barrier(self, name: str, count: int, agents: Collection[int] = ()) -> int:
         """A new barrier, which is in no CTA's shared memory."""
-        number = self._enter(name)
+        number = self._enter(name, agents)
         self.counts[number] = count
         return number
 
@@ -152,21 +159,39 @@ def _needed(events: Sequence[WordEvent], values: list[int]) -> dict[int, int]:
     return needed
 
 
+def _continued(events: Sequence[WordEvent]) -> dict[int, int]:
+    """Of each write that releases nothing the last one before it of its agent that does: both are a release pattern.
+
+    PTX ISA, "Release and Acquire Patterns": a release operation on M followed by a strong write on M.
+    """
+    found, released = dict[int, int](), dict[int, int]()
+    for k, e in enumerate(each for each in events if each.act.writes):
+        if order_of(e.written) in (Order.RELEASE, Order.ACQ_REL):
+            released[e.agent] = k
+        elif e.agent in released:
+            found[k] = released[e.agent]
+    return found
+
+
 class _Segments:
     """The writes of a word between those that waits distinguish: a barrier for each such segment that is waited for."""
 
-    def __init__(self, word: GlobalWord, waits: set[int], maker: WordBarriers) -> None:
-        self._word, self._waits, self._maker = word, waits, maker
+    def __init__(
+        self, word: GlobalWord, waits: set[int], continued: dict[int, int], maker: WordBarriers, agents: set[int]
+    ) -> None:  # fmt: skip
+        self._word, self._waits, self._continued, self._maker, self._agents = word, waits, continued, maker, agents
         count = len(word.writes)
         stores = {n for n, each in enumerate(word.writes) if each.act is WordAct.STORE}
-        self._cuts = sorted({0, count, *waits, *stores} | (set(range(count)) if word.chained else set()))
+        alone = {end for k in continued.values() for end in (k, k + 1)}
+        self._cuts = sorted({0, count, *waits, *stores, *alone} | (set(range(count)) if word.chained else set()))
         self._barriers: dict[tuple[int, int], int] = {}
         self._raised: set[int] = set()
 
     def waits_for(self, writes: int, written: int) -> list[Operation]:
         """Waits for the first ``writes`` writes, as far as the last of them is read through them."""
         first = self._word.since(writes)
-        wanted = [(a, b) for a, b in pairwise(self._cuts) if first <= a and b <= writes]
+        released = {self._continued.get(k, writes) for k in range(first, writes)}
+        wanted = [(a, b) for a, b in pairwise(self._cuts) if b <= writes and (first <= a or a in released)]
         return [(int(Op.WAIT), self._barrier(each), 0, _acquired(written)) for each in wanted]
 
     def waits_for_more(self, missing: int, written: int) -> list[Operation]:
@@ -188,7 +213,7 @@ class _Segments:
 
     def _barrier(self, segment: tuple[int, int]) -> int:
         if segment not in self._barriers:
-            self._barriers[segment] = self._maker.new_barrier(self._word.name, segment[1] - segment[0])
+            self._barriers[segment] = self._maker.new_barrier(self._word.name, segment[1] - segment[0], self._agents)
         return self._barriers[segment]
 
 

@@ -265,13 +265,16 @@ class _State(NamedTuple):
     seen: tuple[Clock, ...]  #: by thread: what a fence makes known
     cells: tuple[tuple[Clock, Clock], ...]  #: by cell: 1 + the last write and read of each thread; by word that a
     #: store of CTA scope writes: such stores, and all accesses
+    patterns: tuple[tuple[Clock, Clock], ...]  #: by thread and word: what it knew at its last release there, and what
+    #: it has observed there: a later strong write hands the first on, a later acquire takes the second
 
 
 def explore(threads: Threads) -> set[str] | None:
     """Whether some schedule has a ``race`` or a ``deadlock``; None where there are too many states."""
     count, narrow = len(threads), frozenset(step.at for mine in threads for step in mine if step.how == "cta")
     zero = (0,) * count
-    start = _State(zero, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, ((zero, zero),) * (CELLS + WORDS))
+    pairs = ((zero, zero),) * (CELLS + WORDS), ((zero, zero),) * count * WORDS
+    start = _State(zero, (0,) * WORDS, (zero,) * WORDS, *((zero,) * count,) * 3, *pairs)
     open_, done, found = [start], {start}, set[str]()
     while open_:
         state = open_.pop()
@@ -302,13 +305,16 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
     known = _put(state.known[me], me, pc + 1)
     fenced, seen, next_ = state.fenced[me], state.seen[me], pc + 1
     values, words, cells, races = list(state.values), list(state.told), list(state.cells), False
+    released, observed = state.patterns[me * WORDS + at]
     if step.what in ("wait", "take", "count"):
+        observed = _join(observed, told)
         if step.how in ("acquire", "acq_rel"):
-            known = _join(known, told)
+            known = _join(known, observed)
         else:
             seen = _join(seen, told)
     if step.what in ("store", "add", "take", "count"):
-        given = known if step.how in ("release", "acq_rel") else fenced
+        released = known if step.how in ("release", "acq_rel") else released
+        given = _join(fenced, released)
         given = (0,) * len(threads) if step.how == "cta" else given
         words[step.at] = given if step.what == "store" else _join(told, given)
         values[step.at] = {"store": step.value, "take": 1, "count": value + 1}.get(step.what, value + step.value)
@@ -330,7 +336,8 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
         cells[CELLS + step.at] = narrowly, _put(every, me, pc + 1)
     pcs = _put(state.pcs, me, next_)
     clocks = _put(state.known, me, known), _put(state.fenced, me, fenced), _put(state.seen, me, seen)
-    return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells)), races
+    patterns = _put(state.patterns, me * WORDS + at, (released, observed))
+    return _State(pcs, tuple(values), tuple(words), *clocks, tuple(cells), patterns), races
 
 
 def _put(row: tuple[_T, ...], at: int, value: _T) -> tuple[_T, ...]:

@@ -29,7 +29,7 @@ class MeetingInside:
     """Bytes that several warps of one cluster access, the cluster of this CTA; ``positions`` of what accesses them.
 
     They are in the memory of this ``name`` at address ``base``. ``everywhere``: in all clusters that do the same it is
-    the same.
+    the same. ``told``: the warps may order them by words of global memory.
     """
 
     cta: int
@@ -38,6 +38,7 @@ class MeetingInside:
     ranges: tuple[tuple[int, int], ...]
     positions: frozenset[int]
     everywhere: bool
+    told: bool = False
 
 
 @dataclass(frozen=True)

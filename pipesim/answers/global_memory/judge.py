@@ -99,7 +99,8 @@ class _Judge:
         self._races: list[GlobalRace] = []
         self._left_open: dict[int, str] = {}
         self._equal: set[int] = set()
-        self._inside: list[MeetingInside] = []
+        self._inside: list[tuple[int, MeetingInside]] = []  #: each with its kind
+        self._talking: set[int] = set()  #: kinds whose warps may tell each other something by words of global memory
         self._launch, clusters = kernel.launch, every.clusters_of_kinds()
         inputs = readings[0].inputs
         self._kinds = Kinds(clusters, [Evaluation(completed(inputs, every.places(each))) for each in clusters])
@@ -109,6 +110,7 @@ class _Judge:
         self._uses = kernel.code.regions.uses
         observed = Observations(self._body, self._uses)
         self._looks, self._updates = observed.decide or any(each.unread for each in readings), observed.updates
+        self._observed = observed.read
 
     def judge(self, cut: str) -> GridMemory:
         """Find what meets."""
@@ -126,11 +128,13 @@ class _Judge:
                 del self._left_open[position]
         for key in written:
             self._compare(self._memories[key])
+            self._look_at_strong(self._memories[key])
             self._look_inside(self._memories[key])
             self._look_at_constant_loads(self._memories[key])
         x, y, z = self._launch.cluster
         made = GridMemory(self._every.clusters * x * y * z, tuple(self._races), self._left_open, apart=apart, cut=cut)
-        return replace(made, equal=frozenset(self._equal), inside=tuple(self._inside))
+        inside = (replace(each, told=kind in self._talking) for kind, each in self._inside)
+        return replace(made, equal=frozenset(self._equal), inside=tuple(inside))
 
     def _leave_open(self, positions: Iterable[int], why: str) -> None:
         for position in positions:
@@ -284,6 +288,41 @@ class _Judge:
         else:
             self._races.append(replace(self._race(memory, *found), lost=True))
 
+    def _look_at_strong(self, memory: Memory) -> None:
+        """Strong accesses that meet are no race, but what is read, and what is left, depends on their order."""
+        strong = [each for each in memory.accesses if self._is_strong(each[1])]
+        wide = [each for each in strong if not self._strength(each[1]).is_narrow]
+        groups: dict[tuple[object, ...], list[Chosen]] = defaultdict(list)
+        for each in wide:
+            if each[1].kind.writes:
+                groups[self._commuting(each[1])].append(each)
+        try:
+            for key, mine in groups.items():
+                apart = [each for each in wide if not key or each not in mine]
+                if met_by_any(memory.spans(self._kinds, mine), memory.spans(self._kinds, apart)):
+                    self._leave_open((access.position for _, access in (*mine, *apart)), ORDER)
+            for kind in {kind for kind, _ in strong}:
+                mine = [each for each in strong if each[0] == kind]
+                parts = [self._of_strong(memory, chosen) for chosen in _by_agent(mine).values()]
+                if len(parts) > 1 and contested(parts):
+                    self._talking.add(kind)
+                    self._leave_open((access.position for _, access in mine), INSIDE)
+        except TooManyError:
+            self._leave_open((access.position for _, access in strong), MANY)
+
+    def _of_strong(self, memory: Memory, chosen: list[Chosen]) -> tuple[Spans, Spans, Spans]:
+        writes = [each for each in chosen if each[1].kind.writes]
+        asks = [each for each in chosen if not each[1].kind.writes or each[1].position in self._observed]
+        every, wrote, asked = (memory.spans(self._kinds, part) for part in (chosen, writes, asks))
+        return every, wrote, asked
+
+    def _commuting(self, access: GlobalAccess) -> tuple[object, ...]:
+        """What strong writes have in common that leave the same in every order; () if nothing is."""
+        each = self._body[access.position]
+        if access.kind.is_atomic and each.has_any(*_COMMUTING) and each.position not in self._observed:
+            return tuple(name for name in each.modifiers if name in _COMMUTING or name == each.modifiers[-1])
+        return (each.position,) if _is_uniform(each.position, self._body, self._uses) else ()
+
     def _look_inside(self, memory: Memory) -> None:
         """What warps of one cluster access alike in one memory."""
         for kind in range(len(self._kinds.clusters)):
@@ -318,7 +357,7 @@ class _Judge:
                 self._leave_open(positions, INSIDE)
                 continue
             cta = self._every.first_cta_of(cluster)
-            self._inside.append(MeetingInside(cta, memory.name, memory.base, ranges, positions, alike))
+            self._inside.append((kind, MeetingInside(cta, memory.name, memory.base, ranges, positions, alike)))
 
     def _store_what_differs(self, memory: Memory, mine: Sequence[Chosen], only: int | None) -> bool:
         """Whether warps store to the same bytes what they have made of loads at different addresses."""
@@ -476,6 +515,9 @@ _MOST_APART = 256  #: of these that are compared with each other, not just those
 
 #: Accesses whose end, or whose parts, no operation of a program on global memory says.
 _WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_REDUCTION)
+
+
+_COMMUTING = ("add", "min", "max", "and", "or", "xor")
 
 
 def _is_uniform(at: int, body: Sequence[Instruction], uses: Uses) -> bool:

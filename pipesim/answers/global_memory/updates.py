@@ -16,7 +16,8 @@ class Observations:
     """The strong loads and atomics of a kernel, with what is made of their results.
 
     ``decide``: whether one of them may decide what a thread does, so that it learns how far another CTA is.
-    ``updates``: the strong stores of what is made of strong loads, by position, each with these loads.
+    ``updates``: the strong stores of what is made of strong loads, by position, each with these loads. ``read``: the
+    positions of all instructions whose result is read.
     """
 
     def __init__(self, body: Sequence[Instruction], uses: Uses) -> None:
@@ -26,6 +27,7 @@ class Observations:
             guard = () if each.guard is None else (each.guard.register,)
             for name in {*uses.reads[each.position], *guard}:
                 self._readers.setdefault(name, []).append(each)
+        self.read = {e.position for e in body if not self._readers.keys().isdisjoint(uses.writes[e.position])}
         self.updates: dict[int, set[int]] = {}
         self.decide = any(self._decides(each) for each in body if _looks_at_others(each))
 

@@ -74,7 +74,7 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
     for one in each:
         clipped = [] if one.terms else list(_clipped(one.ranges, met))
         count += len(clipped)
-        if count > _MOST_ACCESSES or (clipped and one.kind not in _BY_THREADS):
+        if count > _MOST_ACCESSES or (clipped and (one.kind not in _BY_THREADS or body[one.position].has("nc"))):
             found.open = one.position
             continue
         for first, end in clipped:

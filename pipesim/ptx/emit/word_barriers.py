@@ -5,7 +5,7 @@ Which operations these are is said in :mod:`pipesim.model.word_barriers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER
@@ -17,6 +17,8 @@ from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.stop import Status
+
+_NO_SHARED_MEMORY = 1 << 24  #: a CTA has less
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
@@ -147,9 +149,10 @@ class _WordBarriers:
             stuck = ((agent, where, ends, how) for agent, (where, at, ends, how) in waiting if at == address)
             yield self.barriers.add(word_name(self._cluster, address, size), size, first, events, stuck)
 
-    def _enter_barrier(self, name: str) -> int:
-        recorder = self._cluster.recorder
-        place = self._cluster.ctas, len(self.barriers.counts)
+    def _enter_barrier(self, name: str, agents: Collection[int]) -> int:
+        """In a CTA if its agents alone use it, so that operations of CTA scope order what it does."""
+        recorder, ctas = self._cluster.recorder, {self._streams[agent].cta for agent in agents}
+        place = ctas.pop() if len(ctas) == 1 else self._cluster.ctas, _NO_SHARED_MEMORY + len(self.barriers.counts)
         self._names[place] = name, sum(each == name for each, _ in self._names.values())
         return recorder.barriers.setdefault(place, len(recorder.barriers))
 

@@ -1,0 +1,90 @@
+"""Litmus tests of PTX's memory model: their table, its axioms, what pipesim says of them, and what two GPUs did."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.model.coverage import ON_GLOBAL
+from pipesim.model.finding import Verdict
+from tests.litmus.axioms import Outcome
+from tests.litmus.kernels import target
+from tests.litmus.run import asked
+from tests.litmus.table import Litmus, litmus_tests
+from tests.support.paths import TRACES
+
+#: Of each family what is proved, refuted, and not judged: of tests whose outcome is forbidden, then of the others.
+SAID = {
+    "mp": ((35, 1, 8), (0, 34, 7)),
+    "size": ((0, 0, 1), (0, 2, 1)),
+    "proxy": ((0, 0, 5), (0, 0, 7)),
+    "sb": ((0, 1, 4), (0, 0, 7)),
+    "lb": ((0, 1, 3), (0, 1, 4)),
+    "iriw": ((0, 0, 1), (0, 0, 6)),
+    "corr": ((0, 1, 5), (0, 2, 0)),
+    "coww": ((1, 0, 1), (0, 0, 0)),
+    "cowr": ((1, 0, 1), (0, 1, 0)),
+    "corw": ((1, 0, 1), (0, 1, 0)),
+    "wrc": ((0, 0, 3), (0, 1, 3)),
+    "isa2": ((9, 0, 0), (0, 7, 0)),
+    "chain": ((3, 0, 0), (0, 2, 1)),
+    "r": ((0, 0, 1), (0, 0, 3)),
+    "s": ((2, 0, 0), (0, 2, 0)),
+    "2+2w": ((0, 0, 1), (0, 1, 3)),
+    "atomic": ((1, 0, 6), (0, 3, 0)),
+    "lock": ((2, 0, 0), (0, 3, 0)),
+}
+RUNS = 10_000_000
+
+
+@cache
+def by_family() -> dict[str, list[Litmus]]:
+    found: dict[str, list[Litmus]] = {}
+    for test in litmus_tests():
+        found.setdefault(test.family, []).append(test)
+    return found
+
+
+def said(test: Litmus) -> str:
+    """What pipesim says of the kernel: that words are not judged beyond CTAs that are followed together is no doubt."""
+    report = check(target(test), {}, quick=True)
+    if report.verdict is Verdict.REFUTED:
+        return "refuted"
+    left_open = {each.kind for each in report.scope.not_judged}
+    judged = not left_open or (report.scope.together and left_open <= {*ON_GLOBAL})
+    return "proved" if report.verdict is Verdict.PROVED and judged else "open"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", by_family())
+def test_pipesim_says_no_more_than_the_axioms(family: str) -> None:
+    """A race of some execution is not proved to be none, nor an outcome that is allowed; and no other is refuted."""
+    found: tuple[Counter[str], Counter[str]] = Counter(), Counter()
+    for test in by_family()[family]:
+        outcome, verdict = Outcome(test), said(test)
+        assert outcome.allowed != test.forbidden, test.name
+        assert verdict != "proved" or not (outcome.allowed or outcome.races), test.name
+        assert verdict != "refuted" or outcome.races, test.name
+        found[not test.forbidden][verdict] += 1
+    assert tuple(tuple(each[name] for name in ("proved", "refuted", "open")) for each in found) == SAID[family]
+
+
+@pytest.mark.parametrize("name", ["mp+release+acquire", "mp+release.cta+acquire", "mp+ld.nc", "sb+relaxed", "wrc+weak"])
+def test_a_verdict_on_a_litmus_test(name: str) -> None:
+    test = next(each for each in litmus_tests() if each.name == name)
+    assert Outcome(test).allowed != test.forbidden
+    assert said(test) == {"mp+release+acquire": "proved", "mp+ld.nc": "open", "sb+relaxed": "open"}.get(name, "refuted")
+
+
+@pytest.mark.parametrize("device", ["h100", "h200"])
+def test_no_gpu_did_what_the_text_forbids(device: str) -> None:
+    stored = json.loads((TRACES / device / "litmus.json").read_text())["outcomes"]
+    assert stored.keys() == {test.name for test in litmus_tests()}
+    assert all(sum(each.values()) >= RUNS for each in stored.values())
+    assert not [test.name for test in litmus_tests() if test.forbidden and asked(test) in stored[test.name]]
+    weak = [test.name for test in litmus_tests() if not test.forbidden and asked(test) in stored[test.name]]
+    assert len(weak) == {"h100": 10, "h200": 46}[device]
