@@ -277,6 +277,7 @@ POLL = "spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.lt.u32 %p2, %r8, 3; @%
 UPDATE = "ld.volatile.global.u32 %r8, [%rd2]; add.u32 %r8, %r8, 1; st.volatile.global.u32 [%rd2], %r8;"
 TURN = """spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.ne.u32 %p2, %r8, %r1; @%p2 bra spin;
 UPDATE add.u32 %r9, %r1, 1; st.release.gpu.global.u32 [%rd1], %r9;"""
+AT = "mad.wide.s32 %rd5, %r4, 4, %rd2; st.global.u32 [%rd5], %r0;"
 ARRIVAL = "red.release.gpu.global.add.u32 [%rd1], 1; "
 #: A warp that stores 32 words, which the next CTA loads where one lane has waited for the lane that says so.
 OF_LANES = """mad.wide.u32 %rd5, %r0, 4, %rd2; setp.ne.u32 %p3, %r0, 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra take;
@@ -297,10 +298,13 @@ MEET = "bar.warp.sync -1;"
         (TURN.replace("UPDATE", UPDATE), 9, False, "an update that is not atomic"),
         (ARRIVAL + POLL + "red.relaxed.cta.global.add.u32 [%rd2], 1;", 3, True, "writes x (flags.ptx:8)"),
         (ARRIVAL + POLL + "red.relaxed.gpu.global.add.u32 [%rd2], 1;", 3, False, "2 atomics on global memory"),
+        ("cvt.rn.f32.u32 %f1, %r1; cvt.rzi.s32.f32 %r4, %f1;" + AT, 3, False, "the result of cvt.rzi.s32.f32 decides"),
+        ("shl.b32 %r4, %r1, 30;" + AT, 3, False, "its addresses in all CTAs are not in one buffer"),
+        ("multimem.red.relaxed.gpu.global.add.u32 [%rd2], %r1;", 3, False, "1 atomic on global memory"),
         (ARRIVAL.replace("release.gpu", "relaxed.cta") + POLL, 3, False, "red.relaxed.cta.global.add.u32: its scope"),
     ],
 )
-def test_strong_accesses_are_in_no_order_and_of_their_scope(body: str, grid: int, said: str, *, wrong: bool) -> None:
+def test_what_is_wrong_and_what_is_not_judged_is_said(body: str, grid: int, said: str, *, wrong: bool) -> None:
     found = check(kernel(body, grid), {}, quick=True)
     assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
     claim = str(found.refutations[0].finding) if wrong else scope_parts(found)["not judged"]

@@ -65,6 +65,9 @@ class GridMemory:
 
 
 DATA = "data decides where"
+OUTSIDE = "its addresses in all CTAs are not in one buffer of the launch"
+CHANGED = "the kernel changes tensor maps"
+BOX = "its box is not known"
 ORDER = "other CTAs may access the same bytes, and what orders it is not followed"
 LOST = f"an update that is not atomic: {ORDER}"
 MAYBE = "it may not happen"

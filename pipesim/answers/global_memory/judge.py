@@ -14,6 +14,8 @@ from enum import Enum
 from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, completed, holds, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.global_memory.grid_memory import (
+    BOX,
+    CHANGED,
     CONSTANT,
     DATA,
     INSIDE,
@@ -21,6 +23,7 @@ from pipesim.answers.global_memory.grid_memory import (
     MANY,
     MAYBE,
     ORDER,
+    OUTSIDE,
     SCOPE,
     GlobalRace,
     GridMemory,
@@ -105,6 +108,7 @@ class _Judge:
         inputs = readings[0].inputs
         self._kinds = Kinds(clusters, [Evaluation(completed(inputs, every.places(each))) for each in clusters])
         self._image = readings[0].image
+        self._changes_maps = any(each.opcode == "tensormap" for each in self._body)
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
         self._uses = kernel.code.regions.uses
@@ -118,7 +122,9 @@ class _Judge:
             if len(self._kinds.clusters[n]):
                 for access in reading.accesses:
                     self._enter(n, access)
-                self._leave_open(reading.left_open, DATA)
+                for position, leaf in reading.left_open.items():
+                    why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
+                    self._leave_open((position,), why)
         written = {key for key, memory in self._memories.items() if any(a.kind.writes for _, a in memory.accesses)}
         where: dict[int, int | None] = {position: self._static_memory(position) for position in self._left_open}
         apart = bool(written) and len({*self._memories, *where.values()}) > 1
@@ -144,13 +150,14 @@ class _Judge:
 
     def _enter(self, kind: int, access: GlobalAccess) -> None:
         forms = (Form(0, access.terms), *access.corner)
-        memory = None
+        memory, why = None, DATA
         if any(form.in_memory for form in forms):
             kind = self._kind_of_tiles(kind, forms)
         if kind >= 0:
+            why = OUTSIDE if access.map is None else CHANGED if self._changes_maps else BOX
             memory = self._bytes(kind, access) if access.map is None else self._tensor(access, access.map)
         if memory is None:
-            self._leave_open((access.position,), DATA)
+            self._leave_open((access.position,), why)
         else:
             memory.accesses.append((kind, access))
 
@@ -186,7 +193,8 @@ class _Judge:
         return self._tiles[kind, word]
 
     def _tensor(self, access: GlobalAccess, address: Form) -> Memory | None:
-        given = self._image.tensor_map(address.constant) if not address.terms else None
+        known = not address.terms and not self._changes_maps
+        given = self._image.tensor_map(address.constant) if known else None
         if given is None or not access.box:
             return None
         name = self._image.place_of_map(address.constant)[0].partition(",")[0]
