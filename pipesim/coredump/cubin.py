@@ -62,17 +62,20 @@ class Cubin:
             if (name := self.elf.name_of(each)).startswith(_TEXT)
         )
 
-    def parameters_of(self, kernel: str) -> dict[int, int]:
-        """Where each parameter of a kernel begins, by its number (EIATTR_KPARAM_INFO of ``.nv.info``)."""
+    def parameters_of(self, kernel: str) -> dict[int, tuple[int, int]]:
+        """Where each parameter of a kernel begins after the first byte of all, and its bytes, by its number.
+
+        EIATTR_KPARAM_INFO of ``.nv.info``. PTX counts from the first parameter, which may begin later if it is aligned.
+        """
         data, at, found = self.section(f".nv.info.{kernel}"), 0, {}
         while at + 4 <= len(data):
             form, attribute, size = struct.unpack_from("<BBH", data, at)
             at += 4
-            if (form, attribute) == (_SIZED, _PARAMETER) and size >= 8 and at + size <= len(data):
-                number, offset = struct.unpack_from("<HH", data, at + 4)
-                found[number] = offset
+            if (form, attribute) == (_SIZED, _PARAMETER) and size >= 12 and at + size <= len(data):
+                number, offset, packed = struct.unpack_from("<HHI", data, at + 4)
+                found[number] = offset, packed >> 18
             at += size if form == _SIZED else 0
-        return found
+        return dict(sorted(found.items()))
 
     @cached_property
     def ptx(self) -> str:

@@ -15,6 +15,7 @@ from pipesim.cli.main import main
 from pipesim.coredump.dump import open_dump
 from pipesim.launches.files.of_dump import launch_of_dump
 from pipesim.model.finding import Deadlock
+from pipesim.ptx.launch.values import Number, TensorMap
 from pipesim.targets import find
 from tests.coredump.test_hangs import DUMPS
 
@@ -54,6 +55,7 @@ def program_of(name: str, folder: Path) -> DumpedProgram:
         pytest.param("cluster_peer_gone.h100", "4 >= 4", marks=pytest.mark.slow),  # check finds another schedule
         pytest.param("lapped.h100", "", marks=pytest.mark.slow),  # one warp looks too late: the others go on
         ("remote_arrive_missing.h200", ""),
+        ("edge_box.h100", ""),
     ],
 )
 def test_the_program_comes_to_the_state_of_the_dump(name: str, cause: str, tmp_path: Path) -> None:
@@ -65,6 +67,16 @@ def test_the_program_comes_to_the_state_of_the_dump(name: str, cause: str, tmp_p
     assert [each.because for each in found.shown.finding.led_past[:1]] == ([cause] if cause else [])
     if name == "lapped.h100":
         assert found.shown.finding.blocked[0].missed >= 0
+
+
+def test_parameters_that_are_aligned_are_where_the_machine_code_has_them(tmp_path: Path) -> None:
+    """A tensor map is aligned to 64 bytes, and the first parameter then is not at the first byte of all."""
+    kernel = program_of("edge_box.h100.elf.xz", tmp_path).target.kernel
+    assert kernel is not None
+    tensor_map, _, columns, rows = kernel.kernel.launch.parameters
+    assert isinstance(tensor_map.content, TensorMap)
+    assert (tensor_map.content.box, tensor_map.content.dims) == ((64, 32), (176, 128))
+    assert [each.content.value for each in (columns, rows) if isinstance(each.content, Number)] == [176, 128]
 
 
 @pytest.mark.parametrize("other", ["pending", "warp"])

@@ -55,9 +55,8 @@ class CodedDump:
         cubin, code = self.codes.get(grid.code, (None, None))
         at = cubin.parameters_of(code.name) if cubin is not None and code is not None else {}
         found = []
-        for number, start in sorted(at.items()):
-            end = min((each for each in at.values() if each > start), default=len(grid.parameters))
-            for slot in range(start, end - 7, 8):
+        for number, (start, size) in at.items():
+            for slot in range(start, min(start + size, len(grid.parameters)) - 7, 8):
                 away = address - int.from_bytes(grid.parameters[slot : slot + 8], "little")
                 if 0 <= away < _MOST_AWAY:
                     found.append((away, f"param_{number}" + (f"[{slot - start}]" if slot > start else "")))

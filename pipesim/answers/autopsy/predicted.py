@@ -31,7 +31,7 @@ from pipesim.prove.refutation import Refutation
 from pipesim.targets import Target
 
 _Warp = tuple[int, int]  #: the rank of its CTA in the cluster, and its number
-_MOST_MOVES = 300_000  #: of all tries: some seconds
+_MOST_MOVES, _MOST_TRIED = 300_000, 500_000  #: of all tries, and operations of corrections: some seconds
 _WARP = re.compile(r"(?:warp/|lanes of warp )(\d+)(?: from \d+)?(?:@(\d+))?")
 #: What a hang on a word of global memory contradicts.
 _ABOUT_WORDS = (Assumption.GLOBAL_LOOPS, Assumption.GLOBAL_WORDS, Assumption.POLICIES)
@@ -89,7 +89,7 @@ class DumpedProgram:
         """With its causes, and what corrects them, as check has them of a hang that it finds."""
         asked = CheckQuestion(self.target, {}, self.program, None, 1, quick=True)
         failures = Failures(asked, replace(unknown(self.program, How.STOPPED), refutations=(refuted,)))
-        budget, operations = Budget(), sum(map(len, self.program.code))
+        budget, operations = Budget(work=_MOST_TRIED), sum(map(len, self.program.code))
         with suppress(BudgetSpentError):
             if not self._spins:  # else nothing of the program is wrong
                 failures.correct(lambda _done, _of: budget.ask(operations))

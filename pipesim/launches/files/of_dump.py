@@ -12,7 +12,6 @@ from pipesim.launches.files.found_ptx import dumped_ptx
 from pipesim.launches.files.launch_file import DescribedLaunch, describe_launch, kernel_text
 from pipesim.launches.records.record import LaunchRecord, SeenParameter, SeenPointer
 from pipesim.ptx.kernel import PTX
-from pipesim.ptx.text.module import Param
 
 _MOST_ALIGN = 1 << 12
 _RESERVED = 1024  #: bytes of shared memory that the system keeps for itself
@@ -36,11 +35,11 @@ def launch_of_dump(
         return DescribedLaunch(None, "the machine code of its kernel is not in the dump")
     if ptx is None and not cubin.ptx:
         return DescribedLaunch(None, "there is no PTX in the dump: compile with -lineinfo, or give --ptx PATH")
-    kernel, places = code.name, sorted(cubin.parameters_of(code.name).values())
+    kernel, places = code.name, cubin.parameters_of(code.name)
     given = _texts(ptx, kernel) if ptx is not None else [cubin.ptx_with_lines(line_of)]
     texts = [kernel_text(each, "its PTX", kernel) for each in given]
     if ptx is not None:
-        texts = [each for each in texts if _fit(each.entry.params, places, len(grid.parameters))]
+        texts = [t for t in texts if not places or [n for _, n in places.values()] == [p.size for p in t.entry.params]]
     if len(texts) != 1:
         found = f"{len(texts)} different ones of" if texts else f"none of the {len(given)} with"
         return DescribedLaunch(None, f"{ptx} has {found} this kernel with the parameters of the machine code")
@@ -60,15 +59,11 @@ def launch_of_dump(
         dynamic_shared=dynamic if dynamic >= _ROUNDED else 0,
         registers=grid.registers,
         via="core dump",
-        parameters=tuple(_parameter(dump, grid, each) for each in text.entry.params),
+        parameters=tuple(
+            _parameter(dump, grid, places.get(n, (each.offset, each.size))) for n, each in enumerate(text.entry.params)
+        ),
     )
     return describe_launch(record, text, cta)
-
-
-def _fit(formals: Sequence[Param], places: Sequence[int], end: int) -> bool:
-    """Whether parameters are where those of the machine code are, and end where these do."""
-    is_end = max((each.offset + each.size for each in formals), default=0) == end
-    return is_end and (not places or [each.offset for each in formals] == places)
 
 
 def _texts(ptx: Path, kernel: str) -> Sequence[str]:
@@ -78,8 +73,8 @@ def _texts(ptx: Path, kernel: str) -> Sequence[str]:
     return list(dict.fromkeys(text for _, text in dumped_ptx(ptx).get(kernel, ())))
 
 
-def _parameter(dump: CoreDump, grid: DumpGrid, formal: Param) -> SeenParameter:
-    data = grid.parameters[formal.offset : formal.offset + formal.size]
+def _parameter(dump: CoreDump, grid: DumpGrid, place: tuple[int, int]) -> SeenParameter:
+    data = grid.parameters[place[0] : sum(place)]
     return SeenParameter(data, tuple(_pointers(dump, grid, data)))
 
 
