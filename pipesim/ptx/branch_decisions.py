@@ -40,8 +40,9 @@ class BranchPast(NamedTuple):
 
     ``step``: the steps of the agent's path before it; ``at``: the position of the branch, ``past`` of the instruction,
     with their lines ``line`` and ``past_line``. ``nth``: the agent came there for this time, from 1. ``ends``: the
-    instruction cannot be reached any more. ``taken``: whether the branch was, by ``lanes``. ``depth``: the blocks
-    before it on every way. ``because``: the comparison that decided, with its numbers, "" if it is not known.
+    instruction cannot be reached any more, ``only``: nor is there another exit of the loop. ``taken``: whether the
+    branch was, by ``lanes``. ``depth``: the blocks before it on every way. ``because``: the comparisons that decided,
+    with their numbers, "" if they are not known.
     """
 
     agent: int
@@ -50,6 +51,7 @@ class BranchPast(NamedTuple):
     past: int
     nth: int
     ends: bool
+    only: bool
     taken: bool
     lanes: int
     depth: int
@@ -75,6 +77,8 @@ def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[i
     for past, levels in deciding.items():
         often = len(levels) > 1 and any(_often(path, past, waits) for path in paths)
         inner = turns[past][-1][0].blocks if len(levels) > 1 and not often else frozenset()
+        exits = _exits(graph, turns[past][-1 if often else 0])
+        past_line = source_of(body[past], kernel.module)
         for at, (around, ends) in levels[-1 if often else 0].items():
             times: defaultdict[int, set[int]] = defaultdict(set)  # both ways of one time are at one step
             for who, step, way, lanes, because, decides in logs[at].of(last):
@@ -82,14 +86,9 @@ def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[i
                 if graph.block_of[at] in inner and past in since_wait(paths[who], step, waits):
                     continue
                 if who in agents and way in around:
-                    nth, end = len(times[who]), way in ends
-                    lines = (
-                        _line(body[at], body[decides], body[past], kernel.module),
-                        source_of(body[past], kernel.module),
-                    )
-                    found.append(
-                        BranchPast(who, step, at, past, nth, end, way, lanes, _depth(graph, at), *lines, because)
-                    )
+                    how = len(times[who]), way in ends, exits == {graph.block_of[at]}, way, lanes, _depth(graph, at)
+                    line = _line(body[at], body[decides], body[past], kernel.module)
+                    found.append(BranchPast(who, step, at, past, *how, line, past_line, because))
     return sorted(found)
 
 
@@ -140,6 +139,13 @@ def _turns(graph: Graph, past: int, waits: Collection[int]) -> list[list[Loop]]:
     waiting = {graph.block_of[at] for at in waits}
     with_wait = [loop for loop in every if not waiting.isdisjoint(loop.blocks)]
     return [with_wait, every] if with_wait and len(with_wait) < len(every) else [every]
+
+
+def _exits(graph: Graph, loops: Sequence[Loop]) -> set[int]:
+    """The blocks from which a way leads out of the innermost of these loops."""
+    inner = loops[0].blocks if loops else frozenset()
+    outside = (each for number, each in enumerate(graph.blocks) if number not in inner)
+    return {before for each in outside for before in each.predecessors if before in inner}
 
 
 def _deciding(

@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         COPY, goes("setp.lt.s32 q, %r132, 0", NEXT) + goes("setp.eq.s32 q, %r136, 4", LEFT),
         ("load did not copy to s.full[1]: this branch ended its way to the copy (row_max_fixed.cu:51), "
          "since 4 == 4, the 5th time it came there"),
-        "",
+        "load does so every time (row_max_fixed.cu:51): omit the condition at row_max_fixed.cu:51",
     ),
     "a meeting": (
         WAIT, f"{goes('setp.eq.s32 q, %r1, 2', 'over')} bar.sync 1, 64; over:",
@@ -122,3 +122,31 @@ def test_who_is_held_up_is_not_led_past_the_meeting_at_the_end(tmp_path: Path) -
         assert [(each.does, led_past_words(each).partition(", ")[2]) for each, _ in found] == [("arrive", said)] * bool(
             said
         )
+
+
+#: Of the kernel in which all lanes arrive: what is inserted before the arrive, and what is said of it.
+LANES = (
+    ("setp.gt.s32 q, %r2, 29;\n.reg .pred r;\nsetp.eq.s32 r, %r136, 4;\nand.pred q, q, r", "2 lanes of compute/0"),
+    ("setp.gt.s32 q, %r2, 30;\n.reg .pred r;\nsetp.eq.s32 r, %r136, 4;\nand.pred q, q, r", "lane 31 of compute/0"),
+    ("setp.ge.s32 q, %r136, 0", "compute/0"),  # nobody comes to the arrive
+)
+
+
+@pytest.mark.sampled(1, 3)
+@pytest.mark.parametrize(("compare", "who"), LANES)
+def test_some_lanes_and_all_of_them_from_the_first_tile_on(compare: str, who: str, tmp_path: Path) -> None:
+    for file, name in (("row_max_fixed.json", "k.json"), ("row_max_fixed.cu", "row_max_fixed.cu")):
+        (tmp_path / name).write_bytes((EXAMPLES / file).read_bytes())
+    text = (EXAMPLES / "row_max_fixed.ptx").read_text().replace("mov.u32 	%r53, 2;", "mov.u32 	%r53, 64;")
+    text = text.replace("@%p15 bra", "// @%p15 bra").replace(
+        f"	{ARRIVE}", f"	{goes(compare, NEXT)}\n	{ARRIVE}"
+    )
+    (tmp_path / "k.ptx").write_text(text)
+    target = find(str(tmp_path / "k.ptx"))
+    program = target.build()
+    (refuted,) = check(program).refutations
+    said = [
+        led_past_words(each).partition(" did not arrive on")[0]
+        for each, _ in led_past_of(program, refuted, target.editable)
+    ]
+    assert said[:1] == [who]

@@ -24,7 +24,7 @@ from pipesim.model.coverage import (
     coverage_from,
 )
 from pipesim.model.finding import Verdict
-from pipesim.report.sentences.check import ctas_words, scope_lines, scope_words
+from pipesim.report.sentences.check import ctas_words, not_judged_words, scope_lines, scope_words
 
 KERNEL = str(Path(__file__).resolve().parents[2] / "docs" / "examples" / "row_max_fixed.ptx")
 SAID = (
@@ -51,6 +51,13 @@ def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved()
     assert report(strict=True).verdict is Verdict.REFUTED
     with pytest.raises(pipesim.UsageError, match="no assumption is called 'lane'"):
         report(("lane",))
+
+
+def test_places_that_have_one_reason_are_named_together() -> None:
+    names = [f"k.cu:{line}: one CTA writes them" for line in range(9, 14)]
+    made = NotJudged(NotJudgedKind.GLOBAL_LOADS, 6, (*names, "k.cu:3: no size"))
+    why = "k.cu:9, k.cu:10, k.cu:11 and 2 more: one CTA writes them; k.cu:3: no size"
+    assert not_judged_words(made) == f"6 loads of global memory ({why})"
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[Li
     """Without the condition of a branch that led an agent past what it should have done."""
     for past in led_past:
         each = kernel.instruction(past.at)
-        if past.ends or not kernel.text(each.line).lstrip().startswith("@"):
+        if past.only or not kernel.text(each.line).lstrip().startswith("@"):
             continue
         always = _GUARD.sub("", kernel.text(each.line), count=1)
         new = always if past.at == past.past or not past.taken else f"// {kernel.text(each.line)}"

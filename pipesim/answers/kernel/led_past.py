@@ -11,11 +11,15 @@ from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.machine import finished
 from pipesim.model.ops import Operation, operand
 from pipesim.model.program import Program
+from pipesim.model.warp_shape import WARP
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.branch_decisions import BranchPast, comes_to, is_wait, led_past
 from pipesim.ptx.emit.record import Stream
+from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.kernel import EditableKernel, KernelReading
+from pipesim.ptx.names.paths import group_of
+from pipesim.ptx.names.resolve import resolver_of
 
 MOST = 2  #: that are reported of one deadlock
 _MOST_AGENTS = 64  #: of a kernel whose branches are looked at
@@ -109,18 +113,43 @@ class _Missing:
         Without as many as still reach it, from the waits where they are now.
         """
         program, missing = self._program, max(self._blocked.arrivals_missing, 1)
-        if not self._at:
-            return []
+        ready = kernel.prepared()
+        if not self._at:  # nobody came there
+            self._at = self._own = self._never_reached(ready)
         does = {a for a, stream in enumerate(self._streams) if not self._own.isdisjoint(stream.positions)}
         roles = {(program.agents[a].role, program.agents[a].cta) for a in does}
         lacks = self._lacks()
-        ready = kernel.prepared()
         held_up = {a for a in lacks if self._next(a) >= 0 and comes_to(ready, self._next(a), self._own)}
-        found = self._came_for(lacks, led_past(ready, lacks, self._at), held_up)
+        every = led_past(ready, range(len(program.agents)), self._at)
+        found = self._came_for(lacks, every, held_up) or self._in_part(every)
         come = held_up - found.keys()
         mine = [f for a, f in found.items() if (program.agents[a].role, program.agents[a].cta) in roles]
         others = [f for f in found.values() if f.depth == max(each.depth for each in found.values())]
         return sorted(mine or others, key=lambda past: past.agent)[: max(missing - len(come), 0)]
+
+    def _never_reached(self, kernel: Kernel) -> frozenset[int]:
+        """The arrives on the barriers of this group, as the source calls them, if no agent executes any."""
+        sources = kernel.module.sources
+        arrives = [each for each in kernel.function.body if each.opcode == "mbarrier" and each.has("arrive")]
+        said = {each.position: resolver_of(sources).paths(each) for each in arrives} if sources is not None else {}
+        name = self._blocked.barrier.partition("[")[0]
+        return frozenset(
+            at for at, of in said.items() if len(of) == 1 and f".{group_of(of[0])[0]}".endswith(f".{name}")
+        )
+
+    def _in_part(self, found: Sequence[BranchPast]) -> dict[int, BranchPast]:
+        """The branch of each agent that arrives once in a phase, and in this one with some of its lanes alone."""
+        chosen: dict[int, BranchPast] = {}
+        for agent, (code, stream) in enumerate(zip(self._program.code, self._streams, strict=True)):
+            mine = [pc for pc in range(self._done[agent]) if self._here(code[pc])]
+            if len(mine) != self._blocked.phase_now + 1:
+                continue
+            step, past = stream.steps[mine[-1]][0], stream.positions[mine[-1]]
+            usual = max(stream.path[stream.steps[pc][0]].lanes.bit_count() for pc in mine)
+            if stream.path[step].lanes.bit_count() < usual:
+                led = [p for p in found if (p.agent, p.step, p.past) == (agent, step, past)]
+                chosen.update((agent, each) for each in led[-1:])
+        return chosen
 
     def _next(self, agent: int) -> int:
         """The position where an agent is, -1 at its end."""
@@ -225,7 +254,11 @@ class _Missing:
             until = sum(past.step <= step < first[0] for step in skipped)
             return ring[(ring.index(first[1]) - until) % len(ring)]
         starts = [min(each)[1] for each in self._all_turns(past) if each]
-        return ring[(ring.index(starts[0]) + sum(step < past.step for step in skipped)) % len(ring)] if starts else -1
+        return (
+            ring[(ring.index(starts[0]) + sum(step < past.step for step in skipped)) % len(ring)]
+            if starts
+            else self._stage
+        )
 
     def _all_turns(self, past: BranchPast) -> list[list[tuple[int, int]]]:
         return [list(self._turns(s, code, past)) for s, code in zip(self._streams, self._program.code, strict=True)]
@@ -242,4 +275,7 @@ class _Missing:
     def say(self, past: BranchPast) -> LedPast:
         """As the report has it."""
         name, barrier = self._program.agent_name(past.agent), self._blocked.barrier
+        if any(each.position == past.past for each in self._streams[past.agent].path[past.step :][:1]):
+            lanes = [lane for lane in range(WARP) if past.lanes >> lane & 1]
+            name = f"lane {lanes[0]} of {name}" if len(lanes) == 1 else f"{len(lanes)} lanes of {name}"
         return LedPast(name, barrier, self._does, past.past_line, past.line, past.nth, past.ends, past.because)

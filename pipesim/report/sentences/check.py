@@ -177,6 +177,7 @@ def walk_sentence(report: WalkReport) -> str:
 
 MOST_CELLS = 200  #: of a sentence, which are two lines
 MOST_NAMED = 3  #: groups of barriers
+_LONGEST_NAMES = 100  #: characters of several
 
 
 def scope_words(report: CheckReport) -> str:
@@ -360,7 +361,16 @@ def not_judged_words(each: NotJudged) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    """``full[0..3], done and 2 more``: the stages of a group together."""
+    """``full[0..3], done and 2 more``, ``k.cu:3 and k.cu:5: the reason of both``."""
+    reasons: dict[str, list[str]] = {}
+    for each in names:
+        name, _, why = each.partition(": ")
+        reasons.setdefault(why, []).append(name)
+    return "; ".join(": ".join(filter(None, (_first_few(some), why))) for why, some in reasons.items())
+
+
+def _first_few(names: Sequence[str]) -> str:
+    """The stages of a group together."""
     groups: dict[str, list[int]] = {}
     for each in names:
         group, _, stage = each.removesuffix("]").rpartition("[")
@@ -369,7 +379,8 @@ def _few(names: Sequence[str]) -> str:
     said = [
         f"{group}[{number_runs(stages).replace(' to ', '..')}]" if stages else group for group, stages in groups.items()
     ]
-    return listed([*said[:MOST_NAMED], *([f"{number(len(said) - MOST_NAMED)} more"] if said[MOST_NAMED:] else [])])
+    most = next(n for n in range(MOST_NAMED, 0, -1) if n == 1 or sum(map(len, said[:n])) <= _LONGEST_NAMES)
+    return listed([*said[:most], *([f"{number(len(said) - most)} more"] if said[most:] else [])])
 
 
 def assumed_line(each: Assumed) -> str:
