@@ -90,8 +90,12 @@ def name_of(what: str, name: object) -> str:
     return plain
 
 
+class UnansweredError(BaseException):
+    """Ends the recording of a role where it asks for the answer of an atomic that is not known yet."""
+
+
 #: What an author's function may raise that is not reported as its fault, but goes to the caller as it is.
-NOT_OURS = (PipesimError, KeyboardInterrupt, LimitReachedError)
+NOT_OURS = (PipesimError, KeyboardInterrupt, LimitReachedError, UnansweredError)
 
 
 def in_words(error: BaseException) -> str:

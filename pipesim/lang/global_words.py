@@ -16,7 +16,7 @@ from pipesim.model.moves import can_land
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Barrier, Tile
-from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters
+from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
 from pipesim.model.words import WordAct, WordEvent, WordsOfRun
 
 Place = tuple[int, int]  #: an agent, and the place of an operation in its code
@@ -54,14 +54,16 @@ class WordAccess:
 
 @dataclass(frozen=True)
 class GridWords:
-    """What roles do to global memory. ``words``: at the places of their accesses; ``observed``: where answers are used.
+    """What roles do to global memory. ``words``: at the places of their accesses.
 
+    ``observed``: the atomics whose answer is used, by place, or by CTA, word and number among those of the CTA on the
+    word; each with the answer that was known, None where a recording ended.
     ``first``: the values of words before the launch, by offset, and what it writes to data; ``line`` of the author,
     where memory is named.
     """
 
     words: Mapping[Place, WordAccess]
-    observed: Mapping[Place, int]
+    observed: Mapping[tuple[int, ...], int | None]
     first_values: Mapping[int, int]
     first: Sequence[Operation]
     line: str
@@ -90,13 +92,14 @@ def _slots(tile: Tile) -> range:
 @dataclass(frozen=True)
 class GridProgram:
     """The CTAs of a grid as one program. ``turns``: the order in which CTAs were to write words; ``answers``: of the
-    atomics, as this run has them, which those that roles were recorded with have to be.
+    atomics, as this run has them in order, which those that roles were recorded with have to be; ``ended``: agents.
     """
 
     program: Program
     words: WordsOfRun
     turns: tuple[int, ...]
-    answers: Mapping[Place, int]
+    answers: Mapping[tuple[int, ...], int]
+    ended: frozenset[int]
 
     @property
     def instructions(self) -> int:
@@ -113,7 +116,7 @@ class GridRun:
         self._events: list[WordEvent] = []
         self._at: dict[Place, int] = {}  #: the number of the event there
         self._sequence: list[tuple[int, int]] = []
-        self._answers: dict[Place, int] = {}
+        self._answers: dict[tuple[int, ...], int] = {}
         self._waiting: dict[int, WordAccess] = {}
         self._state = initial_state(program)
         moved = True
@@ -161,11 +164,13 @@ class GridRun:
         if act.writes:
             self._sequence.append((cta, at))
             self._values[at] = after
-        observed = act.writes and (access.spins or (agent, pc) in self._memory.observed)
+        nth = sum(key[:2] == (cta, at) for key in self._answers if len(key) > len((agent, pc)))
+        keys = ((agent, pc), (cta, at, nth)) if access.act in (WordAct.ADD, WordAct.CHANGE) else ()
+        self._answers |= dict.fromkeys(keys, value)
+        observed = act.writes and (access.spins or not self._memory.observed.keys().isdisjoint(keys))
         self._at[agent, pc] = number = len(self._events)
         passes = access.passes if act is WordAct.WAIT else None
         self._events.append(WordEvent(number, agent, pc, at, act, value, after, access.written, observed, passes))
-        self._answers[agent, pc] = value
         return True
 
     def made(self) -> GridProgram:
@@ -206,6 +211,7 @@ class GridRun:
             observed=frozenset(observed),
             off_turn=len(self._sequence) < len(self._turns),
             alike=self._alike(),
+            narrow=self._narrow(),
         )
         grid = replace(
             program,
@@ -217,7 +223,13 @@ class GridRun:
             tiles=tuple(t for t in program.tiles if t.space != Space.GLOBAL or by_offset.keys().isdisjoint(_slots(t))),
             coverage=replace(program.coverage, not_judged=(NotJudged(NotJudgedKind.WORDS, 0, (NOT_CHECKED,)),)),
         )
-        return GridProgram(grid, words, self._turns, self._answers)
+        ended = frozenset(n for n in range(len(program.code)) if finished(program, self._state, n))
+        return GridProgram(grid, words, self._turns, self._answers, ended)
+
+    def _narrow(self) -> str:
+        words = ([e for e in self._events if e.address == at] for at in self._values)
+        found = too_narrow(words, [each.cta for each in self._program.agents])
+        return f"{self._program.line(found.agent, found.position)}: its scope is one CTA" if found else ""
 
     def _alike(self) -> bool:
         """Whether the CTAs differ in nothing but whose shared memory they use, and each comes once to an atomic whose

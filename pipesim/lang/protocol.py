@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import cycle
 
 from pipesim.bounds import MAX_WARP
 from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line, first_line, name_of, require_plain, run, whole
+from pipesim.lang.author import UnansweredError, author_line, first_line, name_of, require_plain, run, whole
 from pipesim.lang.flatten import (
     ALL_LANES,
     ANOTHER,
@@ -20,7 +21,7 @@ from pipesim.lang.flatten import (
     RoleBody,
     assemble,
 )
-from pipesim.lang.global_words import GridProgram, GridRun, GridWords, Place
+from pipesim.lang.global_words import GridProgram, GridRun, GridWords
 from pipesim.lang.grid_barrier import GridBarrier
 from pipesim.lang.recorder import PartRecorder, Recorder, Tables, recording
 from pipesim.lang.shared_mem_barrier import BarrierStorage
@@ -299,22 +300,36 @@ class Protocol(KernelDescription):
         ``resident``: CTAs on the device at a time, if not as the protocol says. What is recorded depends on the answers
         of atomics: with those of the run roles are recorded again, until it has no others.
         """
-        answers: dict[Place, int] = {}
+        answers: dict[tuple[int, ...], int] = {}
         for _ in range(_MOST_RECORDINGS):
-            program, recorders = self._flat(params or {}, answers, twice=twice and not answers, most=most)
+            program, recorders = self._flat(params or {}, answers, twice=False, most=most)
             memory = self._words(program, recorders)
             made = GridRun(program, memory, turns, self.resident if resident is None else resident).made()
-            others = ((at, old) for at, old in made.answers.items() if memory.observed.get(at, old) != old)
-            wrong = next(others, None)
-            if wrong is None:
+            others = [(at, old) for at, old in made.answers.items() if memory.observed.get(at, old) != old]
+            for atomic, old in others:
+                answers[atomic] = old
+                if memory.observed[atomic] is not None:
+                    break  # with another answer here the rest may be another one
+            if not others:
+                self._require_answered(recorders, made)
+                if twice:
+                    self._flat(params or {}, answers, twice=True, most=most)
                 return made
-            answers[wrong[0]] = wrong[1]
         raise ProtocolError(
             f"{self.name}: more than {_MOST_RECORDINGS:,} answers of atomics decide what its roles do", place=self._line
         )
 
+    def _require_answered(self, recorders: Sequence[Recorder], made: GridProgram) -> None:
+        """ProtocolError for a role that came to where it asks for an answer that nothing gives."""
+        asks = (recorders[n] for n in sorted(made.ended) if None in recorders[n].observed.values())
+        if (rec := next(asks, None)) is not None:
+            raise ProtocolError(
+                f"{rec.who} of CTA {rec.cta} asks for the answer of an atomic that its CTA never executes",
+                place=self._global_line or self._line,
+            )
+
     def _flat(
-        self, params: Mapping[str, int], answers: Mapping[Place, int], *, twice: bool, most: int | None
+        self, params: Mapping[str, int], answers: Mapping[tuple[int, ...], int], *, twice: bool, most: int | None
     ) -> tuple[Program, list[Recorder]]:
         """The program of one recording, with these answers of atomics."""
         tables = Tables(self.ctas, self.grid > 1)
@@ -324,7 +339,7 @@ class Protocol(KernelDescription):
             first = self._record(tables, answers, most=most)
         self._prologue.require_initialised(first)
         if twice:
-            self._require_deterministic(first, tables)
+            self._require_deterministic(first, tables, answers)
         for tile in (each for each in self.tiles if each.name in self._first_items):
             tables.access(tile.space, 0, tile.offset, tile.slots * tile.nbytes)
         return assemble(self, first, tables, dict(params), self._prologue.notes, self.smem_bytes), first
@@ -339,7 +354,7 @@ class Protocol(KernelDescription):
         ]
         memory = GridWords(
             words={(n, pc): each for n, rec in enumerate(recorders) for pc, each in rec.words.items()},
-            observed={(n, pc): old for n, rec in enumerate(recorders) for pc, old in rec.observed.items()},
+            observed={atomic: old for rec in recorders for atomic, old in rec.observed.items()},
             first_values=self._first_values,
             first=written,
             line=self._global_line or self._line,
@@ -361,9 +376,11 @@ class Protocol(KernelDescription):
             )
         name_of("protocol", self.name)
 
-    def _require_deterministic(self, first: Sequence[Recorder], tables: Tables) -> None:
+    def _require_deterministic(
+        self, first: Sequence[Recorder], tables: Tables, answers: Mapping[tuple[int, ...], int]
+    ) -> None:
         # The same tables, so that another tile or barrier is another number; no lines, which cost as much as the rest.
-        second = self._record(tables, {}, located=[len(rec.code) for rec in first])
+        second = self._record(tables, answers, located=[len(rec.code) for rec in first])
         for one, two in zip(first, second, strict=True):
             if one.code != two.code:
                 at = next(
@@ -380,7 +397,7 @@ class Protocol(KernelDescription):
     def _record(
         self,
         tables: Tables,
-        answers: Mapping[Place, int],
+        answers: Mapping[tuple[int, ...], int],
         located: Sequence[int] = (),
         most: int | None = None,
     ) -> list[Recorder]:
@@ -391,9 +408,9 @@ class Protocol(KernelDescription):
                 known = located[len(recorders)] if located else 0
                 kind = PartRecorder if role.lanes_apart else Recorder
                 rec = kind(tables, who, cta, ALL_LANES, known, most, lanes)
-                rec.answers = {pc: old for (agent, pc), old in answers.items() if agent == len(recorders)}
+                rec.answers, rec.agent = answers, len(recorders)
                 warp = Warp(rec, index, role.first_warp + index, 32 * self.warps)
-                with recording(rec):
+                with suppress(UnansweredError), recording(rec):
                     self._prologue.record(rec, warp.warp)
                     run(lambda body=role.body, w=warp: body(w), rec.who)  # type: ignore[misc]  # bound right now
                 recorders.append(rec)

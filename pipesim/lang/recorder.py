@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import ProtocolError, TooManyOperationsError
-from pipesim.lang.author import IS_INSIDE, Place, author_line, getframe, line_of
+from pipesim.lang.author import IS_INSIDE, Place, UnansweredError, author_line, getframe, line_of
 from pipesim.lang.global_words import WordAccess
 from pipesim.model.groups import (
     BLOCKING_WAITS,
@@ -151,9 +151,10 @@ class Recorder:
         self.registers = 0
         self.uncommitted = 0  #: bit mask of the lanes with tcgen05 operations that they have not committed
         self.open_loops: list[Place] = []  #: of the loops that have not finished
+        self.agent = 0  #: its number
         self.words: dict[int, WordAccess] = {}  #: what is done to words of global memory, at the places of operations
-        self.answers: Mapping[int, int] = {}  #: of the atomics at these places
-        self.observed: dict[int, int] = {}  #: of those that the role has asked for
+        self.answers: Mapping[tuple[int, ...], int] = {}  #: of atomics, as ``GridWords.observed`` has them
+        self.observed: dict[tuple[int, ...], int | None] = {}  #: of those that the role has asked for
         self._names_pipelines = True
 
     @property
@@ -253,6 +254,14 @@ class Recorder:
                 cause=f"the cluster has {1 if tables.alone else tables.ctas} CTAs",
             )
 
+    def answer_of(self, atomic: tuple[int, ...]) -> int:
+        """What an atomic returns. Where that is not known yet, the recording ends here."""
+        self.require_whole("an atomic whose answer is used")
+        answer = self.observed[atomic] = self.answers.get(atomic)
+        if answer is None:
+            raise UnansweredError
+        return answer
+
     def require_whole(self, instruction: str) -> None:
         """ProtocolError if the agent is only some lanes of its warp: the instruction is executed by all together."""
 
@@ -289,11 +298,15 @@ class AtomicAnswer:
     @property
     def old(self) -> int:
         """The value that the word had. A role that asks may go on by it: it is recorded for each order of the atomics
-        on the word. ProtocolError where the lanes of the role run independently, and do not all have it.
+        on the word. ProtocolError in another role, or where the lanes of the role run independently.
         """
-        rec = self._recorder
-        rec.require_whole("an atomic whose answer is used")
-        return rec.observed.setdefault(self._pc, rec.answers.get(self._pc, 0))
+        if current_recorder() is not self._recorder:
+            raise ProtocolError(
+                f"the answer of an atomic of {self._recorder.who} is in its registers",
+                place=author_line(),
+                correction="ask with w.answer(word) in other warps of its CTA",
+            )
+        return self._recorder.answer_of((self._recorder.agent, self._pc))
 
 
 class NarrowedLanes:

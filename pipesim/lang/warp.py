@@ -328,6 +328,13 @@ class Warp:
             value = at_least if at_least is not None else equals
             self._word(WordAct.WAIT, word, value, (order, scope), exactly=equals is not None)
 
+    def answer(self, word: Slot, nth: int = 0) -> int:
+        """What an atomic of this CTA on the word returned, its first one or the ``nth`` after it, which the warp that
+        made it has passed on through shared memory; with the synchronisation of the CTA around it, which is the role's.
+        """
+        legality.require_global(word, word=True)
+        return self._mine().answer_of((self.cta, word.offset, whole("the number of an atomic", nth)))
+
     def times_raised(self, word: Slot) -> int:
         """How often this warp has added to a word."""
         adds = (each for each in self._mine().words.values() if each.act is WordAct.ADD)

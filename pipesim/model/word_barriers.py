@@ -270,3 +270,12 @@ def in_its_cta(
             case _:
                 found.append(value)
     return tuple(found)
+
+
+def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> WordEvent | None:
+    """An access of CTA scope to a word that several CTAs access, which is no strong one for the others.
+
+    ``words``: what is done to each; ``ctas``: of each agent.
+    """
+    shared = (events for events in words if len({ctas[e.agent] for e in events}) > 1)
+    return next((e for events in shared for e in events if scope_of(e.written) is Scope.CTA), None)

@@ -31,6 +31,7 @@ from pipesim.prove.refutation import Why
 #: By the number of CTAs: orders in which atomics are looked at.
 MOST_ORDERS = {2: 24, 3: 16, 4: 32}
 MOST_OPERATIONS = 1 << 20  #: of all programs of orders that are made
+MOST_MADE = 256  #: of these programs
 _MOST_TURNS = 18  #: digits of a setting
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
@@ -289,9 +290,11 @@ def judged(make: Callable[[tuple[int, ...], int], MadeInTurn], turns: tuple[int,
     coverage = program.coverage.judging(NotJudgedKind.WORDS)
     program = replace(program, coverage=coverage)
     why = found.why_not or ("" if is_decided(program, found, hangs=True) else How.WORDS.value)
+    if found.narrow and not why and prove(program).verdict is not Verdict.REFUTED:
+        why = found.narrow
     why = "nothing comes in this order" if found.off_turn else why
     open_ = [NotJudged(NotJudgedKind.WORDS, 0, (why,))] if why else []
-    most = MOST_ORDERS.get(ctas, 1) if found.observed and not turns else 0
+    most = MOST_MADE if found.observed and not turns else 0
     every = orders(lambda given: make(given, 0), most, MOST_OPERATIONS) if most else ()
     others = ["more" if each is None else str(digits(each.turns)) for each in every if _has_another(each, found)]
     others = others or ["0"] * bool(turns)  # which has the others

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER
-from pipesim.model.ops import Op, Operation, Scope, operand, scope_of
-from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters
+from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
 from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
@@ -133,13 +133,9 @@ class _WordBarriers:
         return ""
 
     def narrow(self) -> str:
-        """An access of CTA scope to a word that several CTAs access, which is no strong one for the others."""
-        for events in self.events.values():
-            if len({self._streams[e.agent].cta for e in events}) > 1:
-                for e in events:
-                    if scope_of(e.written) is Scope.CTA:
-                        return f"{self._cluster.code.body[e.position].mnemonic}: its scope is one CTA"
-        return ""
+        """What accesses a word with too narrow a scope, "" if nothing does."""
+        found = too_narrow(self.events.values(), [stream.cta for stream in self._streams])
+        return f"{self._cluster.code.body[found.position].mnemonic}: its scope is one CTA" if found else ""
 
     def words(self) -> Iterator[GlobalWord]:
         """The words, with what is done to each."""
