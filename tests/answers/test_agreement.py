@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hwkernels.capture
 from hwkernels.device import launch
 from pipesim.answers import verify_parts
 from pipesim.answers.check import check
@@ -95,10 +94,6 @@ def agreement_of_several(answer: Said, name: str) -> str:
     return str(line["agreement"])
 
 
-def test_there_are_hangs_of_both_devices() -> None:
-    assert {name.partition("/")[0] for name in HUNG} == {"h100", "h200"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HUNG)
 def test_diff_of_a_hang_that_the_model_follows(call: Call, name: str) -> None:
@@ -129,16 +124,6 @@ def test_a_hang_agrees_in_every_command(call: Call, monkeypatch: pytest.MonkeyPa
     assert report["proof"]["verdict"] == "refuted"
     assert report["verdict"] == f"the simulation ends in a deadlock; {SAID} ({trace.meta.device.name})"
     assert json.loads(several.out)["protocols"]["epilogue_residual"]["exit_code"] == 0
-
-
-@pytest.mark.slow
-def test_a_capture_of_a_hang_agrees(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = read_trace(trace_folder() / HUNG[0])
-    monkeypatch.setattr(launch, "require_gpu", lambda ordinal=0: None)
-    monkeypatch.setattr(hwkernels.capture, "capture", lambda request: trace)
-    answer = call("capture", "epilogue_residual", *parameters(trace), "-o", "t.parquet")
-    assert answer.code == 0
-    assert answer.flat.endswith(f"✓ recorded {len(trace.events):,} events in t.parquet; {SAID}")
 
 
 def test_two_hangs_do_what_the_protocol_says(call: Call) -> None:

@@ -18,7 +18,6 @@ import hwkernels.capture
 from hwkernels.capture import CaptureRequest, SourceSubject
 from hwkernels.capture.arguments import Argument
 from hwkernels.device import launch
-from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
@@ -133,27 +132,6 @@ def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
         f"✗ recorded 1,408 events in {USUAL}; output sums differs from the expected values (3 elements differ)"
     )
     assert call("diff", USUAL, "--protocol", KERNEL[-1]).code == 1
-
-
-@pytest.mark.slow
-def test_a_kernel_that_hung_is_a_finding(
-    call: Call, gpu: list[Any], recorded: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events = recorded.events.select(recorded.events.iteration < 5)
-    meta = replace(recorded.meta, status=Ending.DEADLINE, extra={"gave_up": {"timeout_s": 10}})
-    meta = replace(meta, ctas=tuple(replace(c, written=(), dropped=()) for c in meta.ctas[:0]))
-    monkeypatch.setattr(hwkernels.capture, "capture", lambda *_, **__: Trace(meta, events))
-    answer = call(*KERNEL, *WORDS.split())
-    assert answer.code == 1
-    assert answer.verdict.startswith(f"✗ recorded 220 events in {USUAL}; ")
-
-
-@pytest.mark.slow
-def test_a_table_of_another_kernel_is_seen_by_the_comparison(call: Call, gpu: list[Any]) -> None:
-    """The trace has the agents of the example; a protocol of fewer warps is not its protocol."""
-    answer = call(*KERNEL, *WORDS.split(), "-p", "math_warps=4")
-    assert answer.code == 3
-    assert answer.err.startswith("pipesim: the trace of rowsum does not have the agents of rowsum\n")
 
 
 def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,12 +36,3 @@ def test_the_bound_is_exact_and_not_rounded(call: Call, twice_as_slow: str) -> N
     off = 100 * abs(period["simulated"] - period["measured"]) / period["measured"]
     assert call("diff", twice_as_slow, "--tolerance", repr(off)).code == 0
     assert call("diff", twice_as_slow, "--tolerance", repr(off - 1e-9)).code == 4
-
-
-@pytest.mark.slow
-def test_a_device_whose_latencies_were_not_measured_is_said_once(call: Call, good: Trace, recorded: Path) -> None:
-    other = replace(good.meta, device=replace(good.meta.device, name="NVIDIA GH900"))
-    write_trace(Trace(other, good.events), "other.parquet")
-    said = "how soon waits return is not checked: the latencies of this device were not measured"
-    assert " ".join(call("diff", "other.parquet").out.split()).count(said) == 1
-    assert "how soon waits return" not in " ".join(call("diff", recorded).out.split())

@@ -408,20 +408,6 @@ def times_off(width: int) -> list[str]:
     return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), blocks), width)
 
 
-def times_not_modelled(width: int) -> list[str]:
-    """Two devices whose times rest on the same assumptions."""
-    figures = (Figure("period", None, 755_000, None), Figure("whole run, traced", None, 48_769_000, 60_000_000))
-    numbers = replace(timing(753), figures=figures)
-    lacks = TimeComparison(
-        TimeVerdict.NOT_MODELLED, "h100", WHOLE_RUN, 48_769_000, 60_000_000, -187, assumed=ASSUMED[3:]
-    )
-    blocks = (
-        block(H100, "ring.parquet", 753, time=lacks, timing=numbers),
-        block(H200, "ring.parquet", 753, time=replace(lacks, measured=50_000_000, off_permille=-25), timing=numbers),
-    )
-    return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), blocks), width)
-
-
 def times_without_a_number(width: int) -> list[str]:
     """Nothing that was recorded can be compared in time, and what is simulated is another device."""
     lacks = TimeComparison(TimeVerdict.NOT_MODELLED, "h100", assumed=ASSUMED)
@@ -481,19 +467,6 @@ def verify_window_lost(width: int) -> list[str]:
     return compare_lines(CompareReport(HEADING, (lossy,), captured=True), width)
 
 
-def verify_many_agents(width: int) -> list[str]:
-    many = block(H100, CAPTURED_NOW, 753, timing=timing(753, mmas=9), simulated=ring(755, 1204, mmas=9),
-                 measured=ring(753, 1231, source="hardware", mmas=9))  # fmt: skip
-    roles = (("load", 1), ("mma", 9))
-    heading = Heading(
-        "a_kernel_whose_author_likes_long_and_telling_names",
-        {"stages": 4, "scale_bytes": 100, "arrive_lanes": 1},
-        132,
-        roles,
-    )
-    return verify_lines(VerifyReport(heading, replace(PROOF, heading=heading), (simulation(),), (many,)), width)
-
-
 def hang(width: int) -> list[str]:
     stopped = cut(ring(755, 1204, source="hardware"), "deadline")
     found = replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], event=38, events=39, cycle=2_682, moments=())
@@ -501,12 +474,6 @@ def hang(width: int) -> list[str]:
     stuck = block(H100, "hang-0007.parquet", 753, timing=None, measured=stopped, conformance=conformance,
                   agreement=Agreement.HANGS_TOO, time=untimed(NoTime.UNFINISHED))  # fmt: skip
     return compare_lines(CompareReport(HEADING, (stuck,)), width)
-
-
-def hang_unexplained(width: int) -> list[str]:
-    return divergence_lines(
-        replace(DIVERGENCES[DivergenceKind.NOT_FINISHED], stuck=None, cycle=-1, line="", moments=()), width
-    )
 
 
 EXPLANATION = Explanation(
@@ -612,21 +579,6 @@ def pair(a: str, b: str, *, lost: tuple[int, ...] = ()) -> Callable[[int], list[
         return pair_lines(compare_pair(one, two, (files[0], files[1])), width)
 
     return lines
-
-
-def pair_drawn(width: int) -> list[str]:
-    """Traces of a protocol that is not built in."""
-    traces = [ring(period, 1204, source="hardware", tiles=24) for period in (755, 791)]
-    return pair_lines(compare_pair(traces[0], traces[1], ("a.parquet", "b.parquet")), width)
-
-
-def pair_wrong(width: int) -> list[str]:
-    """A trace that does not conform, without a fault that was named."""
-    trace = read_trace(ROOT / f"traces/{RIGHT}.parquet")
-    parity = trace.events.parity.copy()
-    parity[100:] ^= 1
-    wrong = Trace(trace.meta, replace(trace.events, parity=parity))
-    return pair_lines(compare_pair(trace, wrong, ("a.parquet", "b.parquet")), width)
 
 
 def pair_simulated(width: int) -> list[str]:
@@ -882,21 +834,16 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "verify_good": verify_good,
     "verify_divergence": verify_divergence,
     "times_off": times_off,
-    "times_not_modelled": times_not_modelled,
     "times_without_a_number": times_without_a_number,
     "verify_lost": verify_lost,
     "verify_window": verify_window,
     "verify_window_lost": verify_window_lost,
-    "verify_many_agents": verify_many_agents,
     "hang": hang,
-    "hang_unexplained": hang_unexplained,
     **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
     **{f"examination_{name}": examination(found) for name, found in EXAMINATIONS.items() if name != "no_edit_needed"},
     "examination_no_edit_needed": examination(EXAMINATIONS["no_edit_needed"], DEADLOCK),
     "pair_same": pair(CONFIGURATION, f"{CONFIGURATION}-device"),
     "pair_changed": pair(CONFIGURATION, OTHERWISE),
-    "pair_drawn": pair_drawn,
-    "pair_wrong": pair_wrong,
     "pair_simulated": pair_simulated,
     "pair_differs": pair(RIGHT, f"{RIGHT}-phase_not_toggled-at-7"),
     "pair_lost": pair(RIGHT, RIGHT, lost=(0, 2, 90)),

@@ -76,14 +76,3 @@ def test_every_operation_is_carried_out_once(simulated: Make, count: Make, shape
 def test_twice_the_tiles_are_twice_the_moves(simulated: Make, count: Make, shape: dict[str, Any]) -> None:
     seen = [sum(count(simulated(**{"tiles": tiles} | shape)).values()) for tiles in (40, 80, 160)]
     assert seen[2] - seen[1] == 2 * (seen[1] - seen[0])
-
-
-@pytest.mark.parametrize("window", [(0.0, 0.25), (0.4, 0.6), (0.8, 1.0)])
-def test_the_cost_is_linear_wherever_a_window_lies(simulated: Make, count: Make, window: tuple[float, float]) -> None:
-    costs = []
-    for tiles in (20, 40, 80):
-        case = simulated(stages=2, tiles=tiles, warps=4)
-        seen = count(case.window(int(window[0] * tiles), int(window[1] * tiles)))
-        assert seen["moved"] == operations(case)
-        costs.append(seen["blocked"])
-    assert costs[2] - costs[1] <= 2 * (costs[1] - costs[0]) + 16

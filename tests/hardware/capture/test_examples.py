@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from hwkernels.capture.arguments import check_arguments, parse_argument
 from hwkernels.capture.kernel_names import defaults, own_text
 from hwkernels.capture.request import CaptureRequest
 from hwkernels.capture.source_subject import SourceSubject
-from hwkernels.device.compile import compile_source
 from hwkernels.source_recorder.table import read_table
 from pipesim.errors import CompileError, UsageError
 from pipesim.model.waits import marked_iterations
@@ -46,20 +44,6 @@ def test_an_example_compiles(name: str, params: dict[str, int], memory: str) -> 
     assert not any(build.log for build in builds.values())
     first = "map:none,type=f32,dims=32x64,box=32x32" if name == "exchange" else "buf:64"
     check_arguments([parse_argument(text, n) for n, text in enumerate((first, "out:64", "u32:37"))], builds)
-
-
-@pytest.mark.sampled(0, 4)
-@pytest.mark.parametrize("wrong", range(1, 9))
-def test_each_wrong_variant_compiles_to_other_code(wrong: int) -> None:
-    noinc = int(wrong != 2)
-    assert relay_code(noinc, wrong) != relay_code(noinc)
-
-
-@cache
-def relay_code(noinc: int, wrong: int | None = None) -> bytes:
-    """The machine code of the relay, right or with one of its mistakes."""
-    defines = {"NOINC": str(noinc), "PIPESIM_TRACE": "1"} | ({} if wrong is None else {"WRONG": str(wrong)})
-    return compile_source(EXAMPLES / "relay.cu", defines).cubin
 
 
 @pytest.mark.parametrize("noinc", [0, 1])

@@ -88,13 +88,3 @@ def test_arguments_are_held_against_the_builds(builds, words, fact):
     with pytest.raises(ParameterError) as caught:
         check_arguments(given(words), builds)
     assert caught.value.fact == fact
-
-
-def test_a_traced_build_without_a_parameter_for_the_recorder(builds):
-    arguments = [parse_argument(word, n) for n, word in enumerate(("zero:8", "zero:8", "i32:1"))]
-    with pytest.raises(ParameterError, match="no parameter for the recorder"):
-        check_arguments(arguments, builds | {"traced": builds["plain"]})
-
-
-def test_what_cannot_be_read_is_left_to_the_driver(builds):
-    check_arguments([], {name: replace(build, cubin=b"") for name, build in builds.items()})

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +11,12 @@ import pytest
 from hwkernels.device import launch
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.microbench import run
-from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, compile_kernel, measure
+from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, measure
 from pipesim.answers import calibrate as of_device
 from pipesim.answers.calibrate import RINGS, calibrate_device
 from pipesim.conform.fit.solve import ValueState
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
-from tests.support.cuda_tools import nvdisasm
 from tests.support.synthetic import synthetic
 
 CYCLES = {InstructionKind.FMA: 2.0, InstructionKind.SHARED_CHAIN: 30.0, InstructionKind.SHARED_LOADS: 5.0}
@@ -84,44 +80,3 @@ def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.profile.device, found.profile.sms) == (INFO.name, INFO.sms)
     assert abs(found.profile["copy.issue"] - 190) < 10
     assert "class.new" not in found.profile.values
-
-
-MEASURED = {
-    InstructionKind.FMA: "FFMA",
-    InstructionKind.ALU: "LOP3",
-    InstructionKind.EXP2: "MUFU",
-    InstructionKind.SHUFFLE_CHAIN: "SHFL",
-    InstructionKind.SHARED_CHAIN: "LDS",
-    InstructionKind.SHARED_LOADS: "LDS",
-    InstructionKind.GLOBAL_CHAIN: "LDG",
-    InstructionKind.ARRIVES: "SYNCS",
-    InstructionKind.EXPECTS: "SYNCS",
-}
-
-
-@pytest.mark.sampled(0, 4)
-@pytest.mark.parametrize(("kind", "instruction"), MEASURED.items())
-def test_the_machine_code_has_the_instructions_and_few_others(
-    kind: InstructionKind, instruction: str, tmp_path: Path
-) -> None:
-    """Whole rounds of them between the two readings of the clock: the assembler has neither merged nor moved them."""
-    body = between_clocks(kind, tmp_path)
-    assert body[instruction] >= UNROLLED
-    rounds, rest = divmod(body[instruction], UNROLLED)
-    assert rounds >= 1
-    assert rest <= 12
-    others = sum(body.values()) - body[instruction]
-    most = 3 if kind in (InstructionKind.SHARED_LOADS, InstructionKind.GLOBAL_CHAIN) else 0.5  # what uses a result
-    assert others <= most * body[instruction] + 40
-
-
-def between_clocks(kind: InstructionKind, folder: Path) -> Counter[str]:
-    """How often each instruction stands between the two readings of the clock."""
-    path, kernel = folder / "rates.cubin", compile_kernel(kind)
-    assert (kernel.entry, kernel.log) == ("rates", "")
-    path.write_bytes(kernel.cubin)
-    text = subprocess.run([nvdisasm(), "-c", path], check=True, capture_output=True, text=True).stdout
-    lines = [line.split("*/", 1)[1].strip() for line in text.splitlines() if re.search(r"/\*[0-9a-f]{4}\*/", line)]
-    clocks = [number for number, line in enumerate(lines) if "CLOCK" in line]
-    words = (re.sub(r"^@!?U?P\d\s+", "", line).split()[0] for line in lines[clocks[0] : clocks[-1]])
-    return Counter(word.split(".")[0].rstrip(";") for word in words)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-from pathlib import Path
-
 import numpy as np
-import pytest
 
-from hwkernels.device.compile import CompiledKernel, compile_cubin
-from hwkernels.microbench.units import COLUMNS, TRIES, compile_kernel, measure
-from tests.support.cuda_tools import nvdisasm
+from hwkernels.microbench.units import COLUMNS, measure
 
 
 class Counted:
@@ -26,25 +19,3 @@ class Counted:
 
 def test_cycles_become_values() -> None:
     assert measure(Counted()) == {"mma.per_kcycle": 2_048_000, "try.limit": 7760}
-
-
-def disassembled(kernel: CompiledKernel, folder: Path) -> str:
-    (folder / "kernel.cubin").write_bytes(kernel.cubin)
-    command = [str(nvdisasm()), "-c", str(folder / "kernel.cubin")]
-    return str(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("batch", [4, 8])
-def test_a_round_has_these_products_and_no_serialisation(batch: int, tmp_path: Path) -> None:
-    """ptxas says nothing: it serialises products whose accumulators are touched between them, and warns."""
-    found = compile_kernel(batch)
-    assert (found.entry, found.log) == ("tensor", "")
-    assert len(re.findall(r"\bHGMMA\b", disassembled(found, tmp_path))) == batch
-
-
-@pytest.mark.slow
-def test_every_try_is_a_try_of_its_own(tmp_path: Path) -> None:
-    found = compile_cubin(TRIES, {})
-    assert (found.entry, found.log) == ("tries", "")
-    assert len(re.findall(r"TRYWAIT", disassembled(found, tmp_path))) == 5

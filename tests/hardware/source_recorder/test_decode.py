@@ -127,20 +127,3 @@ def test_stamps_of_the_globaltimer(encoder, table):
     assert events.time_ps.tolist() == [64_000, 160_000]
     assert events.error_ps.tolist() == [64_000, 64_000]
     assert events.cycle.tolist() == [128, 320]
-
-
-def test_records_of_another_width_are_refused(encoder, table):
-    e = encoder(table, clock="both")
-    e.anchor(0, 1_000_000)
-    e.anchor(1, 1_001_024)
-    with pytest.raises(TraceFormatError, match="records of 4 words cannot be of clock 'clock'"):
-        decode(e.headers, e.records, table, DecodeContext("clock", (64,)))
-
-
-def test_nothing_recorded(encoder, table):
-    e = encoder(table, ctas=0)
-    decoded = _decode(e)
-    assert len(decoded.events) == 0
-    assert decoded.ctas == ()
-    assert sm_khz(e.headers) == 0
-    assert timer_step_ns(e.headers) == 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hwkernels.source_recorder.record_format import MAX_SITES
 from hwkernels.source_recorder.table import read_table
-from hwkernels.source_recorder.table_file import Spelling, Variant, expressions, fixed_macros, table_text, variants_of
+from hwkernels.source_recorder.table_file import Variant, expressions, fixed_macros, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.targets import find
@@ -82,26 +80,6 @@ def a_table(warps: int = 1, stages: int = 2, sites: int = 2, first: int = 0) -> 
     groups = [BarrierGroup("full.x", stages, 1), *(BarrierGroup(f"b{n}", 1, 1) for n in range(1, sites // 8 + 1))]
     agents = tuple(AgentInfo("load", index, first + index) for index in range(warps))
     return SiteTable(tuple(found), tuple(groups), agents, ())
-
-
-def test_a_number_that_no_expression_gives_says_of_what_it_is():
-    variants = [Variant({"A": a, "B": 1}, a_table(stages=stages)) for a, stages in ((1, 1), (2, 4), (3, 9))]
-    text = table_text(variants, Spelling(("a head",)))
-    assert text.startswith("// a head\n\n")
-    assert "PIPESIM_BARRIER(full_x, 1, 1)  // of A = 1\n" in text
-
-
-def test_sites_of_all_variants_stand_in_program_order_and_one_can_be_moved():
-    whole, part = a_table(sites=4), a_table(sites=4)
-    part = replace(part, sites=(part.sites[0], part.sites[2], part.sites[3]))
-    variants = [Variant({"A": 1}, part), Variant({"A": 2}, whole)]
-    names = ["load_wait", "load_got", "load_arrive", "load_expect"]
-    found = [line.split("(")[1].split(",")[0] for line in table_text(variants).splitlines() if "_SITE(" in line]
-    assert found == names
-    moved = table_text(variants, Spelling(after={"load_expect": "load_wait"}))
-    assert [line.split("(")[1].split(",")[0] for line in moved.splitlines() if "_SITE(" in line] == [
-        "load_wait", "load_expect", "load_got", "load_arrive",
-    ]  # fmt: skip
 
 
 def test_more_sites_than_a_record_can_name():
