@@ -3,13 +3,13 @@
 COUNT random programs in all, divided among the families that are named, all if none is; with ``--seconds`` as many as
 there is time for, the same for each family. What each is compared with:
 
-* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``, ``lives``, ``commits``: the plain
-  search follows every schedule of a program, if they are not too many. The reduced search must find exactly the same
-  faults, deadlocks and outcomes. The certificate may not call a wrong program right, and every schedule that ``check``
-  shows must end as it says, in a way that a search has also seen.
-* ``orders``, ``contested``, ``overwritten`` (fences, scopes, jumps over fences, phases that any of several arrivals may
-  complete): of a program that is proved no schedule made at random may show a fault of memory order, by a graph in
-  which every path is followed; every schedule that ``check`` shows must show its fault again.
+* ``rings``, ``corners``, ``operations``, ``exits``, ``registers``, ``handovers``, ``lives``, ``commits``,
+  ``exchanged``: the plain search follows every schedule of a program, if they are not too many. The reduced search
+  must find exactly the same faults, deadlocks and outcomes. The certificate may not call a wrong program right, and
+  every schedule that ``check`` shows must end as it says, in a way that a search has also seen.
+* ``orders``, ``contested``, ``overwritten``, ``exchanged orders`` (fences, scopes, jumps over fences, phases that any
+  of several arrivals may complete): of a program that is proved no schedule made at random may show a fault of memory
+  order, by a graph in which every path is followed; every schedule that ``check`` shows must show its fault again.
 * ``loops``: a run without its repeated laps must say what the whole run says.
 * ``sizes``: what is claimed of all values of one trip count or of two must hold at values drawn.
 * ``beginnings``: what is found where only the beginning of some agents was read must be wrong in the whole.
@@ -57,6 +57,7 @@ from tests.ptx.emulate.test_boxless import random_body, with_boxes
 from tests.support.random_programs import FAMILIES
 from tests.support.random_programs.allocations import kernel_of, random_allocations
 from tests.support.random_programs.contested import contested
+from tests.support.random_programs.exchanged import random_exchanged
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.perhaps import random_perhaps
@@ -157,6 +158,10 @@ def _overwritten(seed: int) -> Program:
     return contested(seed, overwrites=True).with_strictness(STRICTEST)
 
 
+def _exchanged_orders(seed: int) -> Program:
+    return random_exchanged(seed, orders=True)
+
+
 def _in_flight(seed: int) -> bool:
     return of_leftovers(_MIXED[seed % 4], seed // 4)
 
@@ -191,10 +196,11 @@ def _any_family(seed: int) -> Program:
 
 JUDGED: Mapping[str, Family] = {
     **{name: Family(share, partial(judge, family=name), FAMILIES[name]) for name, share in
-       zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160, 160), strict=True)},
+       zip(FAMILIES, (120, 240, 280, 150, 70, 60, 160, 160, 160), strict=True)},
     "orders": Family(40, partial(judge_memory, random_orders), random_orders),
     "contested": Family(20, partial(judge_memory, contested), contested),
     "overwritten": Family(10, partial(judge_memory, _overwritten), _overwritten),
+    "exchanged orders": Family(20, partial(judge_memory, _exchanged_orders), _exchanged_orders),
     "loops": Family(16, partial(_by, of_laps), numbered),
     "sizes": Family(2, partial(_by, of_sizes), _any_size),
     "in flight": Family(12, partial(_by, _in_flight), _any_family),

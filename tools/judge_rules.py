@@ -318,6 +318,14 @@ def _certificate_rules() -> Iterator[Rule]:
         ("equal writes come after what came before the first", f"{equal}enter", _later_ones_follow_nothing),
     ):
         yield Rule("certificate", said, target, instead, judges)
+    exchanged = "certificate.exchanged."
+    for said, target, instead in (
+        ("an arrive in another's place knows what comes before both", f"{exchanged}_covers", _yes),
+        ("who waits knows the arrives of earlier phases", f"{exchanged}ExchangedPhases.cannot_pass_early", _yes),
+        ("no arrive of the phase after next precedes a wait", f"{exchanged}ExchangedPhases._follows_waits", _yes),
+        ("only arrives of one size are exchanged", f"{exchanged}_are_alike", _yes),
+    ):
+        yield Rule("certificate", said, target, instead, (("exchanged", partial(of_certificate, "exchanged")),))
     asked = "certificate.requirements."
     pools = tuple((family, partial(of_certificate, family)) for family in ("registers", "handovers"))
     for said, target, instead in (
@@ -510,8 +518,8 @@ def _commit_rules() -> Iterator[Rule]:
     judges, at = (("commits", partial(of_certificate, "commits")),), "certificate."
     since = Accesses.committed_since  # the rule that is switched off
 
-    def any_commit(self: Accesses, clock: Clock, agent: int, engine: int, _: int) -> bool:
-        return since(self, clock, agent, engine, -1)
+    def any_commit(self: Accesses, clock: Clock, agent: int, engine: int, _: int, **keywords: bool) -> bool:
+        return since(self, clock, agent, engine, -1, **keywords)
 
     for said, target, instead in (
         ("a phase is over before a commit if all its parts are", f"{at}commit_order._Parts.come_before", _yes),

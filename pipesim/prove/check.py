@@ -18,6 +18,7 @@ from pipesim.prove.certain import certain_part, is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.commit_order import by_rules_for_commits
+from pipesim.prove.certificate.exchanged import exchanged_barriers
 from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
@@ -169,8 +170,10 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         needs = by_commit_order and how is How.CERTIFICATE
         return Check(said, how, operations, phases, states, certificate.doubts, found, by_commit_order=needs)
 
-    if run.finished and not run.faults and not certificate.doubts and not unordered:
-        return verdict(Verdict.PROVED, How.CERTIFICATE)
+    if run.finished and not run.faults and not unordered:
+        exchanged = exchanged_barriers(program, certificate.doubts)
+        if not certificate.doubts or (exchanged and _holds_exchanged(program, exchanged, one_memory=one_memory)):
+            return verdict(Verdict.PROVED, How.CERTIFICATE)
     found = _first_of_each(program, certificate.doubts)
     if all(is_unsure(program, each.fault) for each in (*found, *unordered)):
         shown = at_once(program)
@@ -210,6 +213,15 @@ def _by_search(program: Program, max_states: int, *, doubtful: bool, one_memory:
     if not ordered.complete:
         return Verdict.UNKNOWN, How.MEMORY_NOT_SEARCHED, seen.states, ()
     return Verdict.PROVED, How.SEARCH, seen.states, ()
+
+
+def _holds_exchanged(program: Program, exchanged: frozenset[int], *, one_memory: bool) -> bool:
+    """Whether one run represents every schedule, if phases of these barriers may get each other's arrivals."""
+    memory = None if one_memory or memory_order(program) is None else MemoryOrder(program, exchanged)
+    certificate = Certificate(program, exchanged=exchanged)
+    CanonicalRun(program, [certificate] if memory is None else [certificate, memory]).to_end()
+    certificate.close()
+    return not certificate.doubts and (memory is None or not (memory.exchange_fails or memory.faults))
 
 
 def _one_run(program: Program, memory: MemoryOrder | None) -> tuple[CanonicalRun, Certificate]:

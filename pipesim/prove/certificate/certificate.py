@@ -41,6 +41,7 @@ from pipesim.model.positions import (
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
 from pipesim.prove.certificate.commit_order import CommitOrder
+from pipesim.prove.certificate.exchanged import ExchangedPhases, first_of_instruction
 from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
@@ -78,6 +79,7 @@ class _Issued(NamedTuple):
 
 
 _BY_STATE = -1
+_NO_PHASE = 1 << 62  #: of an arrival that may be counted in others: no phase shows that it has come
 
 
 class _Try(NamedTuple):
@@ -95,7 +97,11 @@ class _Try(NamedTuple):
 class Certificate:
     """Watches one run; once it is over and :meth:`close` was called, it represents all if ``doubts`` is empty."""
 
-    def __init__(self, program: Program, *, keep_reads: bool = False, groups: Groups[Clock] | None = None) -> None:
+    def __init__(
+        self, program: Program, *, keep_reads: bool = False, groups: Groups[Clock] | None = None,
+        exchanged: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
+        """``exchanged``: barriers whose phases may get each other's arrivals; it is for one run, without forks."""
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
@@ -119,6 +125,7 @@ class Certificate:
         self._raised = {
             op[BARRIER] for code in program.code for op in code if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]
         }
+        self._exchanged = {bar: ExchangedPhases(self._nothing) for bar in exchanged}
         self._doubts: dict[Doubt, None] = {}
         self._rules: list[Callable[[_StepTaken], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
         for op, rule in self._by_op().items():
@@ -155,6 +162,9 @@ class Certificate:
         if self._ungranted and not self._registers_held.all_granted():
             for agent, pc in self._ungranted:
                 self._doubt(Doubt(Why.REGISTERS, agent, pc))
+        for bar, exchanged in self._exchanged.items():
+            if exchanged.ended:
+                self._other_cta.all_arrived(bar, len(self._done[bar]) - 1)
         for doubt in self._other_cta.doubts(self._clocks, self.accesses):
             self._doubt(doubt)
 
@@ -389,11 +399,18 @@ class Certificate:
         self, channel: int, clock: Clock, agent: int, pc: int, flight: int = 0, by: Committer | None = None
     ) -> None:
         """Something is counted in the open phase: it must not be possible that it comes in the one before."""
-        phase = self._open[channel]
-        if clock.known[channel] < len(self._done[channel]):
+        phase, number = self._open[channel], len(self._done[channel])
+        exchanged = self._exchanged.get(channel)
+        if exchanged is not None:
+            first = first_of_instruction(self._program.code[agent], pc)
+            after, clock = clock, self._clocks[agent].after_operation(agent, first - 1)
+            early, number = not exchanged.arrive(agent, pc, clock, after), _NO_PHASE
+        else:
+            early = clock.known[channel] < number
+        if early:
             self._doubt(Doubt(Why.EARLY_PART, agent, pc, clock.seen, where=channel))
         if self._program.ctas > 1 and channel < len(self._program.barriers):
-            self._other_cta.part(PhasePart(channel, len(self._done[channel]), agent, pc, flight, by))
+            self._other_cta.part(PhasePart(channel, number, agent, pc, flight, by))
         phase.parts = clock if phase.parts is self._nothing else phase.parts.join(clock)
 
     def _complete(self, channel: int, result: Step) -> None:
@@ -407,6 +424,8 @@ class Certificate:
         moment = parts.with_phases(channel, len(self._done[channel]) + 1)
         self._commits.complete(channel, len(self._done[channel]), moment)
         self._done[channel].append(moment)
+        if channel in self._exchanged:
+            self._exchanged[channel].complete(self._saw[channel])
         self._saw[channel] = []
         self._open[channel] = _OpenPhase(self._nothing, self._nothing)
 
@@ -431,8 +450,12 @@ class Certificate:
                 self._doubt(Doubt(Why.STALE_TRY, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
                 return
             known = min(known, asked.known)
-        if known < phase:
+        exchanged = self._exchanged.get(bar)
+        plain = exchanged is not None and (did.op[0] != Op.WAIT_UNLESS or did.op[ANSWER] < 0)
+        if known < phase and not (plain and exchanged.cannot_pass_early(did.agent, self._clocks[did.agent])):
             self._doubt(Doubt(Why.EARLY_PASS, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
+        if exchanged is not None and not exchanged.arrivals.see():
+            self._doubt(Doubt(Why.EARLY_PART, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
         self._saw[bar].append((did.agent, did.pc))
         self._see(did.agent, bar, phase)
 

@@ -217,6 +217,10 @@ class OtherCta:
         if self._program.barriers[part.bar].cta != self._program.agents[part.agent].cta:
             self._parts.append(part)
 
+    def all_arrived(self, bar: int, phase: int) -> None:
+        """Whoever knows this phase, the last one of the barrier, knows all of its parts."""
+        self._parts = [part._replace(phase=phase) if part.bar == bar else part for part in self._parts]
+
     def access(self, access: AccessEvent) -> None:
         """The same of an access. A multicast lands where the barrier is that it signals, or in that one's pair."""
         program, op = self._program, self._program.code[access.agent][access.pc]

@@ -28,6 +28,7 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
+from pipesim.prove.certificate.exchanged import ExchangedArrivals, first_of_instruction
 from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot
@@ -59,7 +60,8 @@ class _IssuedTransfer(NamedTuple):
 class MemoryOrder:
     """Watches one run of any driver. ``faults``: each kind once at two roles and lines, in order."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, exchanged: frozenset[int] = frozenset()) -> None:
+        """``exchanged``: barriers whose phases may get each other's arrivals (:mod:`..certificate.exchanged`)."""
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
@@ -77,6 +79,9 @@ class MemoryOrder:
         self._flights = 0
         self._groups = Groups[Knowledge](program)
         self._compared = AccessOrder(program)
+        nothing = PhaseKnowledge(self._start, self._start)
+        self._exchanged = {bar: ExchangedArrivals(nothing) for bar in exchanged}
+        self.exchange_fails = False  #: whether another arrival would hand on less than one in whose place it may come
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -181,9 +186,15 @@ class MemoryOrder:
         order = Order.RELAXED if op[0] in groups.TRANSACTIONS else order_of(written)
         given = self._released_knowledge(agent, pc, order, scope_of(written), crossing=crossing)
         near = given
-        if crossing:
+        if crossing or (bar in self._exchanged and self._program.ctas > 1):
             near = self._of_no_other_cta(given)
-        self._part(bar, PhaseKnowledge(given, near))
+        part = PhaseKnowledge(given, near)
+        if bar in self._exchanged:
+            first = first_of_instruction(self._program.code[agent], pc)
+            before = PhaseKnowledge(_until(given, agent, first), _until(near, agent, first))
+            self.exchange_fails |= not self._exchanged[bar].arrive(before, part)
+            part = before
+        self._part(bar, part)
         self._complete(bar, result)
 
     def _released_knowledge(self, agent: int, pc: int, order: Order, scope: Scope, *, crossing: bool) -> Knowledge:
@@ -221,6 +232,8 @@ class MemoryOrder:
         if result.signalled != channel or phase is None:
             return
         self._done[channel].append(phase.with_phases(channel, len(self._done[channel]) + 1))
+        if channel in self._exchanged:
+            self._exchanged[channel].complete()
         self._open[channel] = None
         self._fresh.discard(channel)
 
@@ -238,6 +251,7 @@ class MemoryOrder:
             seen = Observation(min(seen.now, tried.now), min(seen.fenced, tried.fenced))
             phases = asked.phases if before.registers[agent][op[ANSWER]] else phases
         if phases:
+            self.exchange_fails |= bar in self._exchanged and not self._exchanged[bar].see()
             self._take(agent, pc, self._done[bar][phases - 1], seen)
 
     def _is_told_by_another(self, before: State, agent: int, op: Operation) -> bool:
@@ -456,3 +470,13 @@ class MemoryOrder:
             marks.phases.append((channel, generation))
             if generation < len(done):
                 marks.phase(done[generation])
+
+
+def _until(moment: Knowledge, agent: int, pc: int) -> Knowledge:
+    """The same without what the agent has done from ``pc`` on."""
+
+    def cut(clock: Clock) -> Clock:
+        return clock if clock.seen[agent] <= pc else clock.after_operation(agent, pc - 1)
+
+    tensor = moment.tensor
+    return Knowledge(*(cut(clock) for clock in moment[:5]), tensor if tensor is None else cut(tensor))

@@ -5,8 +5,9 @@ is easily wrong about. ``all_operations``: every operation with right and wrong 
 and random ends for them. ``orders_and_scopes``: rings whose memory orders, scopes and fences are drawn. ``contested``:
 phases that now one arrival completes, now another. ``exits``: agents that end while others wait at the cluster barrier.
 ``registers``, ``handovers``: requests for registers that have to wait. ``lives``: mbarriers that are invalidated and
-begin again. ``commits``: several commits of one thread, of which others learn of the last alone. ``engines``: warps
-that use the same engines in the same cycles. ``copies``: loads and stores in an order that depends on times.
+begin again. ``commits``: several commits of one thread, of which others learn of the last alone. ``exchanged``:
+arrives that may be counted in another lap's phase. ``engines``: warps that use the same engines in the same cycles.
+``copies``: loads and stores in an order that depends on times.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.support.random_programs.commits import random_commits
 from tests.support.random_programs.copies import random_copies
 from tests.support.random_programs.corners import random_corners
 from tests.support.random_programs.engines import random_engines
+from tests.support.random_programs.exchanged import random_exchanged
 from tests.support.random_programs.exits import random_exits
 from tests.support.random_programs.lives import random_lives
 from tests.support.random_programs.registers import random_handovers, random_registers
@@ -34,6 +36,7 @@ FAMILIES: Mapping[str, Callable[[int], Program]] = {
     "handovers": random_handovers,
     "lives": random_lives,
     "commits": random_commits,
+    "exchanged": random_exchanged,
 }
 
 #: Those on which the engines that compute times are compared.
