@@ -451,8 +451,9 @@ class Certificate:
                 return
             known = min(known, asked.known)
         exchanged = self._exchanged.get(bar)
-        plain = exchanged is not None and (did.op[0] != Op.WAIT_UNLESS or did.op[ANSWER] < 0)
-        if known < phase and not (plain and exchanged.cannot_pass_early(did.agent, self._clocks[did.agent])):
+        plain = did.op[0] != Op.WAIT_UNLESS or did.op[ANSWER] < 0
+        late = exchanged is not None and plain and exchanged.cannot_pass_early(did.agent, self._clocks[did.agent])
+        if known < phase and not late:
             self._doubt(Doubt(Why.EARLY_PASS, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))
         if exchanged is not None and not exchanged.arrivals.see():
             self._doubt(Doubt(Why.EARLY_PART, did.agent, did.pc, self._past(did.agent, did.pc), where=bar))

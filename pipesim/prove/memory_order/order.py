@@ -478,5 +478,6 @@ def _until(moment: Knowledge, agent: int, pc: int) -> Knowledge:
     def cut(clock: Clock) -> Clock:
         return clock if clock.seen[agent] <= pc else clock.after_operation(agent, pc - 1)
 
-    tensor = moment.tensor
-    return Knowledge(*(cut(clock) for clock in moment[:5]), tensor if tensor is None else cut(tensor))
+    occurs, ordered, synced, proxied, published, tensor = moment
+    tensor = tensor if tensor is None else cut(tensor)
+    return Knowledge(cut(occurs), cut(ordered), cut(synced), cut(proxied), cut(published), tensor)

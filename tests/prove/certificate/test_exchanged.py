@@ -11,11 +11,11 @@ from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import How, check
 from pipesim.prove.refutation import Why
-from tests.support.random_programs.exchanged import assembled
+from tests.support.random_programs.exchanged import Code, assembled
 from tools.judge_proof import judge
 
 FULL, EMPTY = (0, 2), (1, 3)
-SYNC: list[Operation] = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
+SYNC: Code = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
 LAPS = 3
 
 
@@ -29,21 +29,20 @@ def two_ctas(*, laps_of_first: int = LAPS, early: bool = False, drains: bool = F
     ``early``: the consumer of CTA 1 arrives in CTA 0 before it has read; ``drains``: no meeting at the end, but both
     loaders wait for the last phase.
     """
-    first, other, left, right = [], [], [], []
+    first, other, left, right = Code(), Code(), Code(), Code()
     for lap in range(LAPS):
         turn = lap % 2
         if lap < laps_of_first:
             first += [(Op.WAIT, FULL[0], turn, 0), (Op.READ, 0, lap + 1), arrive(EMPTY[0]), arrive(EMPTY[1])]
-        read = (Op.READ, 1, lap + 1)
-        other += [(Op.WAIT, FULL[1], turn, 0), *([] if early else [read]), arrive(EMPTY[0])]
-        other += [*([read] if early else []), arrive(EMPTY[1])]
+        read: Code = [(Op.READ, 1, lap + 1)]
+        other += [(Op.WAIT, FULL[1], turn, 0), *([] if early else read), arrive(EMPTY[0])]
+        other += [*(read if early else []), arrive(EMPTY[1])]
         left += [(Op.WAIT, EMPTY[0], turn ^ 1, 0)] if lap else []
         left += [(Op.WRITE, 0, lap + 1), arrive(FULL[0]), (Op.WRITE, 1, lap + 1), arrive(FULL[1])]
         right += [*([(Op.WAIT, EMPTY[1], turn ^ 1, 0)] if lap else []), arrive(FULL[1])]
-    end: list[list[Operation]] = [SYNC] * 4
-    if drains:
-        end = [[], [], *([(Op.WAIT, EMPTY[n], (LAPS - 1) % 2, 0)] for n in range(2))]
-    inits: list[Operation] = [
+    drain: list[Code] = [[], [], [(Op.WAIT, EMPTY[0], (LAPS - 1) % 2, 0)], [(Op.WAIT, EMPTY[1], (LAPS - 1) % 2, 0)]]
+    end = drain if drains else [SYNC] * 4
+    inits: Code = [
         (Op.INIT, FULL[0], 1),
         (Op.INIT, FULL[1], 2),
         (Op.INIT, EMPTY[0], 2),
@@ -88,10 +87,10 @@ def primed(*, waits_for: int, size: int = 1) -> Program:
         [arrive(EMPTY[0], s), arrive(EMPTY[1], s), (Op.WAIT, FULL[0], 0, 0), (Op.READ, 0, 1), arrive(EMPTY[0], s),
          (Op.WAIT, FULL[1], 0, 0), (Op.READ, 1, 1), arrive(EMPTY[1], s)] for s in sizes
     ]  # fmt: skip
-    loader: list[Operation] = [(Op.ARRIVE, FULL[0], 1, 64, -1, 0), (Op.TMA_LOAD, FULL[0], 0, 64, 1, 0)]
+    loader: Code = [(Op.ARRIVE, FULL[0], 1, 64, -1, 0), (Op.TMA_LOAD, FULL[0], 0, 64, 1, 0)]
     loader += [(Op.WAIT, EMPTY[1], 0, 0)] * waits_for
     loader += [(Op.WRITE, 1, 1), arrive(FULL[1]), (Op.WAIT, EMPTY[0], 1, 0), (Op.WRITE, 0, 2)]
-    inits: list[Operation] = [
+    inits: Code = [
         (Op.INIT, FULL[0], 1), (Op.INIT, FULL[1], 1), (Op.INIT, EMPTY[0], sum(sizes)), (Op.INIT, EMPTY[1], sum(sizes)),
     ]  # fmt: skip
     codes = [[*SYNC, *code, *SYNC] for code in (loader, *consumers)]
@@ -132,7 +131,7 @@ def told_by_another(*, order: tuple[int, int]) -> Program:
     loader = [*SYNC, (Op.WAIT, again, 0, 0), (Op.WAIT, EMPTY[1], 1, 0), (Op.WRITE, 1, 2)]
     inits = [(Op.INIT, EMPTY[0], 2), (Op.INIT, EMPTY[1], 2), (Op.FENCE, 0, 0)]
     start = [*inits, (Op.WRITE, 1, 1), *SYNC]
-    codes: list[list[Operation]] = [[*start, *loader, *SYNC], [*SYNC, *other, *SYNC], [*SYNC, *first, *SYNC]]
+    codes: list[Code] = [[*start, *loader, *SYNC], [*SYNC, *other, *SYNC], [*SYNC, *first, *SYNC]]
     return assembled(codes, [0, 0, 0], 2, 1)
 
 
