@@ -98,7 +98,7 @@ def searched(answer: Answer, program: Program) -> str | None:
             return f"proved, and a schedule ends in {', '.join(sorted(seen.wrong))}"
         return "" if seen.complete else None
     assert isinstance(answer.document, dict)
-    kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
+    kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN - shown_with_a_change(answer)
     if seen.complete and kinds - seen.wrong:
         return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
     return "" if seen.complete and kinds else None
@@ -108,6 +108,14 @@ def report_of(answer: Answer) -> dict[str, Any] | None:
     """The report of an answer that has a verdict."""
     report = answer.document.get("report") if isinstance(answer.document, dict) else None
     return report if answer.code in (0, 1) and isinstance(report, dict) and "refutations" in report else None
+
+
+def shown_with_a_change(answer: Answer) -> set[str]:
+    """The kinds that the program has only with a change of it: another finding hides them."""
+    kinds: dict[bool, set[str]] = {False: set(), True: set()}
+    for each in (report_of(answer) or {"refutations": []})["refutations"]:
+        kinds[each.get("after") is not None].add(each["finding"]["kind"])
+    return kinds[True] - kinds[False]
 
 
 def confirm(data: bytes) -> Confirm:
@@ -126,7 +134,7 @@ def confirm(data: bytes) -> Confirm:
         replayed = False
         for shown in report["refutations"]:
             kind = shown["finding"]["kind"]
-            if kind in naive.UNSEEN:
+            if kind in naive.UNSEEN or shown.get("after") is not None:
                 continue
             again, replayed = naive.replay(program, shown["replay"]), True
             if again is None or kind not in again:
