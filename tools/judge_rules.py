@@ -318,7 +318,7 @@ def _certificate_rules() -> Iterator[Rule]:
         ("equal writes come after what came before the first", f"{equal}enter", _later_ones_follow_nothing),
     ):
         yield Rule("certificate", said, target, instead, judges)
-    exchanged = "certificate.exchanged."
+    exchanged = "memory_order.exchanged."
     for said, target, instead in (
         ("an arrive in another's place knows what comes before both", f"{exchanged}_covers", _yes),
         ("who waits knows the arrives of earlier phases", f"{exchanged}ExchangedPhases.cannot_pass_early", _yes),

@@ -18,10 +18,10 @@ from pipesim.prove.certain import certain_part, is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.certificate.commit_order import by_rules_for_commits
-from pipesim.prove.certificate.exchanged import exchanged_barriers
 from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
+from pipesim.prove.memory_order.exchanged import exchanged_barriers
 from pipesim.prove.memory_order.faults import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why

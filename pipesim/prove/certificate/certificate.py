@@ -41,11 +41,11 @@ from pipesim.model.positions import (
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
 from pipesim.prove.certificate.commit_order import CommitOrder
-from pipesim.prove.certificate.exchanged import ExchangedPhases, first_of_instruction
 from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Clock, Marks, Snapshot
+from pipesim.prove.memory_order.exchanged import ExchangedPhases, first_of_instruction
 from pipesim.prove.refutation import Doubt, Why
 
 

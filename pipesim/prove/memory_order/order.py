@@ -28,7 +28,6 @@ from pipesim.model.positions import (
 )
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
-from pipesim.prove.certificate.exchanged import ExchangedArrivals, first_of_instruction
 from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent
 from pipesim.prove.happens_before.groups import Groups
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot
@@ -42,6 +41,7 @@ from pipesim.prove.memory_order.comparison import (
     needs_tensor_fences,
     observation,
 )
+from pipesim.prove.memory_order.exchanged import ExchangedArrivals, first_of_instruction
 
 _RELEASES = frozenset({Order.DEFAULT, Order.RELEASE, Order.ACQ_REL})
 #: Whose arrival releases what its agent had done and seen before the issue. The bytes of a bulk copy and the arrival of
@@ -61,7 +61,7 @@ class MemoryOrder:
     """Watches one run of any driver. ``faults``: each kind once at two roles and lines, in order."""
 
     def __init__(self, program: Program, exchanged: frozenset[int] = frozenset()) -> None:
-        """``exchanged``: barriers whose phases may get each other's arrivals (:mod:`..certificate.exchanged`)."""
+        """``exchanged``: barriers whose phases may get each other's arrivals (:mod:`.exchanged`)."""
         self._program = program
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
