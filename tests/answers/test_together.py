@@ -247,6 +247,7 @@ atom.global.add.u32 %r8, [%rd1], 1; setp.ne.u32 %p1, %r8, 2; @%p1 ret; FENCE
 READ"""
 ZEROED = "setp.ne.u32 %p1, %r1, 0; @!%p1 st.global.u32 [%rd2], 0;"
 WEAK_LOAD, VOLATILE = "ld.global.f32 %f1, [%rd2];", "ld.volatile.global.f32 %f1, [%rd2];"
+RESET = "st.global.u32 [%rd1], 0;"  # by the last one
 BY_ATOMIC = "atom.global.add.f32 %f1, [%rd2], 0f00000000; st.global.f32 [%rd3], %f1;"
 
 
@@ -256,6 +257,8 @@ BY_ATOMIC = "atom.global.add.f32 %f1, [%rd2], 0f00000000; st.global.f32 [%rd3], 
         ("", "membar.gl;", "", Verdict.PROVED, True),
         ("", "membar.gl;", WEAK_LOAD, Verdict.PROVED, True),
         ("", "", WEAK_LOAD, Verdict.REFUTED, True),
+        ("", "membar.gl;", WEAK_LOAD + RESET, Verdict.PROVED, True),
+        ("", "", WEAK_LOAD + RESET, Verdict.REFUTED, True),
         (ZEROED, "membar.gl;", "", Verdict.REFUTED, True),
         (ZEROED.replace("st.", "st.volatile."), "", "", Verdict.PROVED, False),
         ("", "", VOLATILE, Verdict.PROVED, False),
@@ -300,6 +303,12 @@ MEET = "bar.warp.sync -1;"
         (ARRIVAL + POLL + "red.relaxed.gpu.global.add.u32 [%rd2], 1;", 3, False, "2 atomics on global memory"),
         ("cvt.rn.f32.u32 %f1, %r1; cvt.rzi.s32.f32 %r4, %f1;" + AT, 3, False, "the result of cvt.rzi.s32.f32 decides"),
         ("shl.b32 %r4, %r1, 30;" + AT, 3, False, "its addresses in all CTAs are not in one buffer"),
+        (
+            "atom.global.add.u32 %r8, [%rd1], 1; setp.ne.u32 %p1, %r8, 0; @%p1 ret;" + RESET,
+            3,
+            False,
+            "a store to such a word without",
+        ),
         ("multimem.red.relaxed.gpu.global.add.u32 [%rd2], %r1;", 3, False, "1 atomic on global memory"),
         (ARRIVAL.replace("release.gpu", "relaxed.cta") + POLL, 3, False, "red.relaxed.cta.global.add.u32: its scope"),
     ],

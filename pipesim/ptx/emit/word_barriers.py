@@ -117,8 +117,7 @@ class _WordBarriers:
         for one in self._cluster.global_accesses or ():
             if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):
                 return "what is stored to a word is not known"
-        weak = (e for events in self.events.values() for e in events if e.act is WordAct.STORE)
-        if any(not self._cluster.code.body[e.position].has_any(*STRONG) for e in weak):
+        if not all(self._are_ordered(events) for events in self.events.values()):
             return "a store to such a word without .relaxed, .release or .volatile"
         if any(op[0] in CLUSTER for stream in self._streams for op in stream.code):
             return "a barrier of the cluster"
@@ -131,6 +130,22 @@ class _WordBarriers:
         if any(sum(e.act.writes for e in events) > MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
         return ""
+
+    def _are_ordered(self, events: list[WordEvent]) -> bool:
+        """Whether each store to a word is strong, or comes last, of the agent that has just seen all of its writes.
+
+        What is observed before an operation comes before all that follows this one (PTX ISA, "Causality order"): the
+        last one of several that count may take the count back by any store.
+        """
+        body = self._cluster.code.body
+        for n, e in enumerate(events):
+            if e.act is WordAct.STORE and not body[e.position].has_any(*STRONG):
+                others = [k for k, one in enumerate(events) if one.agent != e.agent]
+                reads = any(events[k].act in (WordAct.WAIT, WordAct.READ) for k in others)
+                seen = any(one.observed and one.agent == e.agent for one in events[max(others, default=n) : n])
+                if others and (reads or not seen):
+                    return False
+        return True
 
     def narrow(self) -> str:
         """What accesses a word with too narrow a scope, "" if nothing does."""
