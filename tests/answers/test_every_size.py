@@ -93,6 +93,17 @@ def test_the_code_shows_whole_laps(tmp_path: Path, lap: int, shown: bool) -> Non
     assert classes.repeats(classes.at(513), lap, classes.free.high) is shown
 
 
+@pytest.mark.parametrize(("tile", "n", "shown"), [(10, 66, False), (10, 82, False), (10, 114, False), (-1, 82, True)])
+def test_what_fewer_laps_do_than_are_seen_is_not_taken_for_granted(
+    tmp_path: Path, *, tile: int, n: int, shown: bool
+) -> None:
+    """The run has 98 of n, two laps more than 66. A tile is skipped there, at a lap more or less, or nowhere."""
+    each = f" setp.eq.u32 %p6, %r54, {tile % (1 << 32)};\n setp.eq.u32 %p7, %r22, {n};\n"
+    each += " and.pred %p6, %p6, %p7;\n @%p6 bra done;\n"
+    classes = SizeClasses.of(ring(tmp_path, each=each), AnyWord("n"))
+    assert classes.repeats(classes.at(66), 16, classes.free.high) is shown
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_value_of_the_lap_before_may_differ_if_no_lap_reads_it(tmp_path: Path, *, late: bool) -> None:
     """A rest of the tile's number, never 100. The twin asks for that of the tile before: one in many is the last."""

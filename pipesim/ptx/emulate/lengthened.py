@@ -124,13 +124,15 @@ class LengthenedLoop:
         inputs = self._inputs
         moments.append(_LapMoment(values, len(inputs.forms.compared), len(inputs.conditions), self._known()))
         for times in range(1, (len(moments) + 1) // 2):
-            first, *later = (moments[at] for at in (-1 - 2 * times, -1 - times, -1))
-            if self._uses_up(first, *later) and first.known == later[0].known == later[1].known:
-                second, now = (each._replace(values=[self._decided(value) for value in each.values]) for each in later)
-                added = _added_twice(first, second, now)
+            seen = first, second, now = tuple(moments[at] for at in (-1 - 2 * times, -1 - times, -1))
+            if self._uses_up(*seen) and first.known == second.known == now.known:
+                values = [[self._decided(value) for value in each.values] for each in seen]
+                added = _added_twice(*values)
                 if added is not None:
+                    pairs = zip(added, first.values, values[0], strict=True)
+                    added = [more if same(value, decided) else None for more, value, decided in pairs]
                     self._forget_conditions(first.conditions)
-                    self._enter(stands, now, added, times)
+                    self._enter(stands, now._replace(values=values[2]), added, times)
                     return
         del moments[: -2 * _MOST_TIMES]
 
@@ -144,7 +146,7 @@ class LengthenedLoop:
         )
 
     def _decided(self, value: Value) -> Value:
-        """A value after the laps seen, with the comparisons that have one result where there are as many or more."""
+        """A value with the comparisons that have one result where there are as many laps as were seen, or more."""
         if isinstance(value, PerLane) and Varying in map(type, value.each):
             return lanes_of([self._decided(each) for each in value.each])
         if value.__class__ is not Varying or not any(atom.function for atom, _ in value.form.terms):
@@ -280,10 +282,10 @@ def _stands_at(warp: EmulatedWarp) -> object:
     return warp.status, warp.pc, warp.mask, frames, groups, rest
 
 
-def _added_twice(first: _LapMoment, second: _LapMoment, third: _LapMoment) -> list[Change] | None:
+def _added_twice(first: list[Value], second: list[Value], third: list[Value]) -> list[Change] | None:
     """What was added to each value between two moments, if as much was between the two before them."""
     found = []
-    for a, b, c in zip(first.values, second.values, third.values, strict=True):
+    for a, b, c in zip(first, second, third, strict=True):
         added = _change(b, c)
         if added != _change(a, b):
             return None
