@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
@@ -18,10 +18,8 @@ from pipesim.api.call_arguments import (
     build_target,
 )
 from pipesim.api.counterexample_page import counterexample_page
-from pipesim.api.result import Result
 from pipesim.api.simulate import simulate
 from pipesim.errors import UsageError
-from pipesim.formats.documents import document
 from pipesim.formats.html.page import page_parts
 from pipesim.formats.pictures import COUNTEREXAMPLE, FORMATS, HANG, TIMELINE, require_drawn
 from pipesim.formats.promela import to_promela
@@ -31,8 +29,6 @@ from pipesim.ptx.source_files import lines_read_from
 from pipesim.report.findings.brief import in_one_line
 from pipesim.report.pictures.hang_svg import hang_svg
 from pipesim.report.pictures.schedule_svg import schedule_svg
-from pipesim.report.text.layout import wrap
-from pipesim.report.text.words import count
 from pipesim.targets import Target
 from pipesim.timed.engine import DEFAULT_BUDGET
 from pipesim.trace.whole import write_whole
@@ -40,30 +36,17 @@ from pipesim.trace.whole import write_whole
 PROMELA = "promela"
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class ExportResult(Result):
+@dataclass(frozen=True)
+class ExportResult:
     """What ``pipesim export`` writes: ``data`` is the file, in the format ``to``."""
 
     protocol: str
     to: str
-    data: bytes
+    data: bytes = field(repr=False)
 
     def write(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the file. UsageError if there is one and ``force`` is not given."""
         write_whole(Path(path), iter([self.data]), force=force)
-
-    def _in_short(self) -> str:
-        return f"{self.protocol} to {self.to}: {count(len(self.data), 'byte')}"
-
-    def _lines(self, width: int) -> list[str]:
-        return wrap(self._in_short(), width)
-
-    def _document(self) -> object:
-        return document("export", format=self.to, file=None, text=self.data.decode() if self.to == PROMELA else "")
-
-    def pictures(self) -> Sequence[tuple[str, str]]:
-        """What was exported to SVG."""
-        return ((self.protocol, self.data.decode()),) if self.to == "svg" else ()
 
 
 def export(

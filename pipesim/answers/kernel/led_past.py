@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 from pipesim.explain.blocked_agents import contributes
 from pipesim.model.finding import BlockedAgent, Deadlock, LedPast
@@ -15,7 +17,6 @@ from pipesim.model.warp_shape import WARP
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.branch_decisions import BranchPast, comes_to, is_wait, led_past
-from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.names.paths import group_of
@@ -65,6 +66,16 @@ def _missing(found: Deadlock) -> Iterator[BlockedAgent]:
             yield each
 
 
+class _Execution(NamedTuple):
+    """Of an instruction that brings what is missing: at which step of its agent, in which turn, each after a wait."""
+
+    step: int
+    stage: int
+    at: int
+    turn: int
+    lanes: int
+
+
 class _Missing:
     """What is missing at one barrier, who has brought such a thing, and by which instructions."""
 
@@ -81,7 +92,7 @@ class _Missing:
         self._at = self._positions(self._wanted(wait, group=True))
         self._own = self._positions(self._here) or self._at  #: of these those that have done so at this barrier
         self._waits = {each.position for each in reading.function.body if is_wait(each)}
-        self._executed: dict[int, dict[int, set[int]]] = {}
+        self._alike: dict[tuple[int, int], list[_Execution]] = {}
 
     def _wanted(self, wait: Operation, *, group: bool) -> _Wanted:
         """A test for what brings it to this barrier, or to any of its group."""
@@ -177,9 +188,10 @@ class _Missing:
         """
         chosen: dict[int, BranchPast] = {}
         for agent in agents:
-            last = self._last_step(agent)
-            mine = [p for p in found if p.agent == agent and p.step <= last and not self._lanes(p) & ~p.lanes]
-            mine = [p for p in mine if p.ends or not self._instead(p)]
+            stream, pc = self._streams[agent], self._done[agent]
+            last = stream.steps[pc][1] if pc < len(stream.steps) else len(stream.path)
+            mine = [p for p in found if p.agent == agent and p.step <= last and (p.ends or not self._instead(p))]
+            mine = [p for p in mine if not self._lanes(p) & ~p.lanes]
             turns = [past for past in mine if not past.ends and self._stage_of(past, mine) == self._stage]
             there = self._of_role(agent) if self._next(agent) >= 0 else {past.past for past in mine}
             ends = [past for past in mine if past.ends and agent not in held_up and past.past in there]
@@ -189,27 +201,43 @@ class _Missing:
                 chosen[agent] = max(first, key=lambda past: past.depth) if after else (turns or ends)[-1]
         return chosen
 
-    def _turns_of(self, agent: int) -> dict[int, set[int]]:
-        """The turns, each after a wait, in which an agent executed each instruction that brings such a thing."""
-        if agent not in self._executed:
-            turn, found = 0, defaultdict[int, set[int]](set)
-            for each in self._streams[agent].path:
-                turn += each.position in self._waits
-                if each.position in self._at:
-                    found[each.position].add(turn)
-            self._executed[agent] = found
-        return self._executed[agent]
+    @cached_property
+    def _turn_at(self) -> list[list[int]]:
+        """Of each agent and step: how many waits it has executed."""
+        return [list(accumulate(step.position in self._waits for step in stream.path)) for stream in self._streams]
 
-    def _alternatives(self, past: BranchPast) -> set[int]:
-        """The instructions of which its agent executes another one in each turn."""
-        turns = self._turns_of(past.agent)
-        return {at for at, of in turns.items() if of.isdisjoint(turns.get(past.past, ()))} | {past.past}
+    @cached_property
+    def _executed(self) -> list[list[_Execution]]:
+        """What brings such things to the group, in the order in which each agent does so."""
+        found: list[list[_Execution]] = []
+        for stream, code, turn_at in zip(self._streams, self._program.code, self._turn_at, strict=True):
+            mine = [
+                _Execution(step, stage, at, turn_at[step], stream.path[step].lanes)
+                for op, at, (step, _) in zip(code, stream.positions, stream.steps, strict=True)
+                if at in self._at and (stage := self._stage_at(op)) >= 0
+            ]
+            found.append(sorted(mine))
+        return found
+
+    def _stage_at(self, op: Operation) -> int:
+        if op[0] in ON_NAMED_BARRIER:
+            return 0
+        barrier = operand(op, "barrier")
+        return self._program.barriers[barrier].stage if barrier >= 0 else -1
+
+    def _alternatives(self, past: BranchPast) -> list[_Execution]:
+        """What its agent executed of an instruction, and of others that it never executed in a turn of that one."""
+        if (past.agent, past.past) not in self._alike:
+            mine = self._executed[past.agent]
+            turns = {each.turn for each in mine if each.at == past.past}
+            other = {each.at for each in mine if each.turn in turns} - {past.past}
+            self._alike[past.agent, past.past] = [each for each in mine if each.at not in other]
+        return self._alike[past.agent, past.past]
 
     def _instead(self, past: BranchPast) -> bool:
         """Whether the agent executed an alternative in the turn in which it was led past an instruction."""
-        turn = sum(each.position in self._waits for each in self._streams[past.agent].path[: past.step])
-        turns = self._turns_of(past.agent)
-        return any(turn in turns.get(at, ()) for at in self._alternatives(past) - {past.past})
+        turn = self._turn_at[past.agent][past.step - 1] if past.step else 0
+        return any(each.turn == turn and each.at != past.past for each in self._alternatives(past))
 
     def _of_role(self, agent: int) -> set[int]:
         """The instructions that the agents of its role execute."""
@@ -218,59 +246,28 @@ class _Missing:
 
     def _lanes(self, past: BranchPast) -> int:
         """Those of an agent that execute an instruction where it does; of one that never does those of the others."""
-        mine = self._turns(self._streams[past.agent], self._program.code[past.agent], past)
-        lanes = {self._streams[past.agent].path[step].lanes for step, _ in mine}
-        if not lanes:
-            lanes = {
-                s.path[at].lanes
-                for s in self._streams
-                for pc, (at, _) in enumerate(s.steps)
-                if s.positions[pc] == past.past
-            }
-        return min(lanes, default=0)
+        every = (each for mine in self._executed for each in mine if each.at == past.past)
+        return min((each.lanes for each in self._alternatives(past) or every), default=0)
 
     def _last_turn(self, past: BranchPast) -> int:
-        mine = self._turns(self._streams[past.agent], self._program.code[past.agent], past)
-        return max((step for step, stage in mine if stage == self._stage), default=-1)
-
-    def _last_step(self, agent: int) -> int:
-        stream, pc = self._streams[agent], self._done[agent]
-        return stream.steps[pc][1] if pc < len(stream.steps) else len(stream.path)
+        return max((each.step for each in self._alternatives(past) if each.stage == self._stage), default=-1)
 
     def _stage_of(self, past: BranchPast, found: Sequence[BranchPast]) -> int:
         """The stage that would have had its turn: stages come one after the other, what is led past included."""
-        turns: list[tuple[int, int]] = sorted(
-            self._turns(self._streams[past.agent], self._program.code[past.agent], past)
-        )
-        ring = sorted({self._stage} | {stage for each in self._all_turns(past) for _, stage in each})
-        same = self._alternatives(past)
+        turns = self._alternatives(past)
+        same = {past.past, *(each.at for each in turns)}
+        others = [[each.stage for each in mine if each.at in same] for mine in self._executed]
+        ring = sorted({self._stage}.union(*others))
         skipped = {each.step for each in found if not each.ends and each.past in same}
-        before = [turn for turn in turns if turn[0] < past.step]
+        before = [each for each in turns if each.step < past.step]
+        starts = [stages[0] for stages in others if stages]
         if before:
-            since = sum(before[-1][0] < step <= past.step for step in skipped)
-            return ring[(ring.index(before[-1][1]) + since) % len(ring)]
-        first = next((turn for turn in turns if turn[0] >= past.step), None)
-        if first is not None:
-            until = sum(past.step <= step < first[0] for step in skipped)
-            return ring[(ring.index(first[1]) - until) % len(ring)]
-        starts = [min(each)[1] for each in self._all_turns(past) if each]
-        return (
-            ring[(ring.index(starts[0]) + sum(step < past.step for step in skipped)) % len(ring)]
-            if starts
-            else self._stage
-        )
-
-    def _all_turns(self, past: BranchPast) -> list[list[tuple[int, int]]]:
-        return [list(self._turns(s, code, past)) for s, code in zip(self._streams, self._program.code, strict=True)]
-
-    def _turns(self, stream: Stream, code: Sequence[Operation], past: BranchPast) -> Iterator[tuple[int, int]]:
-        """Step and stage of each execution of the instruction that a branch led past, and of its alternatives."""
-        same = self._alternatives(past)
-        for pc, op in enumerate(code):
-            if stream.positions[pc] in same and op[0] in ON_NAMED_BARRIER:
-                yield stream.steps[pc][0], 0
-            elif stream.positions[pc] in same and operand(op, "barrier") >= 0:
-                yield stream.steps[pc][0], self._program.barriers[operand(op, "barrier")].stage
+            known, more = before[-1].stage, sum(before[-1].step < step <= past.step for step in skipped)
+        elif turns:
+            known, more = turns[0].stage, -sum(past.step <= step < turns[0].step for step in skipped)
+        else:
+            known, more = (starts or [self._stage])[0], sum(step < past.step for step in skipped)
+        return ring[(ring.index(known) + more) % len(ring)]
 
     def say(self, past: BranchPast) -> LedPast:
         """As the report has it."""
