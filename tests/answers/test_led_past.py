@@ -35,49 +35,55 @@ def in_loop(at: int) -> str:
     return f"{loop}{goes('setp.lt.s32 q, %r57, %r58', 'round')}bra {NEXT};"
 
 
+def past(who: str, barrier: int, why: str, times: str = "") -> str:
+    led = f"did not arrive on s.empty[{barrier}]: this branch led it past its arrive (row_max_fixed.cu:59)"
+    return f"{who} {led}{why}{f', the {times} time it came there' if times else ''}"
+
+
+OMIT = "compute arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59"
+COPY_OMIT = "load does so every time (row_max_fixed.cu:51): omit the condition at row_max_fixed.cu:51"
+FEWER = "compute: arrive on s.empty[1] 6 times instead of 4: `mov.u32 %r57, 1` instead of `mov.u32 %r57, 0`"
+AND = ".reg .pred r;\nsetp.eq.s32 r, %r136, 4;\nand.pred q, q, r"
+
 #: What is inserted before which instruction of the right kernel; then what is said, and the correction ("": none).
 CASES: dict[str, tuple[str, str, str, str]] = {
     "an arrive, at one tile": (
-        ARRIVE, goes("setp.eq.s32 q, %r136, 4", NEXT),
-        ("compute/0 did not arrive on s.empty[1]: this branch led it past its arrive "
-         "(row_max_fixed.cu:59), since 4 == 4, the 5th time it came there"),
-        "compute arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
+        ARRIVE, goes("setp.eq.s32 q, %r136, 4", NEXT), past("compute/0", 1, ", since 4 == 4", "5th"), OMIT
     ),
     "an arrive, by one of two conditions": (
         ARRIVE, goes("setp.eq.s32 q, %r136, 4;\nor.pred q, q, %p15", NEXT),
-        ("compute/0 did not arrive on s.empty[1]: this branch led it past its arrive "
-         "(row_max_fixed.cu:59), since 4 == 4, the 5th time it came there"),
-        "compute arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
+        past("compute/0", 1, ", since 4 == 4", "5th"), OMIT,
     ),
     "an arrive of which there are two": (
         ARRIVE, other_arrive(1) + goes("setp.eq.s32 q, %r136, 4", NEXT),
-        ("compute/0 did not arrive on s.empty[1]: this branch led it past its arrive "
-         "(row_max_fixed.cu:59), since 4 == 4, the 4th time it came there"),
-        "compute arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
+        past("compute/0", 1, ", since 4 == 4", "4th"), OMIT,
     ),
-    "an arrive in a loop of two iterations": (
-        ARRIVE, in_loop(4),
-        ("compute/0 did not arrive on s.empty[1]: this branch led it past its arrive "
-         "(row_max_fixed.cu:59), since 1 >= 1, the 9th time it came there"),
-        "compute: arrive on s.empty[1] 6 times instead of 4: `mov.u32 %r57, 1` instead of `mov.u32 %r57, 0`",
-    ),
+    "an arrive in a loop of two iterations": (ARRIVE, in_loop(4), past("compute/0", 1, ", since 1 >= 1", "9th"), FEWER),
     "an arrive, by one warp": (
-        ARRIVE, goes("setp.gt.s32 q, %r4, 512", NEXT),
-        ("compute_2 did not arrive on s.empty[0]: this branch led it past its arrive "
-         "(row_max_fixed.cu:59), since 1,024 > 512"),
-        "compute_2 arrives every time (row_max_fixed.cu:59): omit the condition at row_max_fixed.cu:59",
+        ARRIVE, goes("setp.gt.s32 q, %r4, 512", NEXT), past("compute_2", 0, ", since 1,024 > 512"),
+        OMIT.replace("compute", "compute_2"),
+    ),
+    "all lanes arrive, but two": (
+        ARRIVE, goes(f"setp.gt.s32 q, %r2, 29;\n{AND}", NEXT), past("2 lanes of compute/0", 1, "", "5th"), OMIT
+    ),
+    "all lanes arrive, but one": (
+        ARRIVE, goes(f"setp.gt.s32 q, %r2, 30;\n{AND}", NEXT),
+        past("lane 31 of compute/0", 1, ", since 31 > 30 and 4 == 4", "5th"), OMIT,
+    ),
+    "all lanes arrive, but at no tile": (
+        ARRIVE, goes("setp.ge.s32 q, %r136, 0", NEXT), past("compute/0", 0, ", since 0 >= 0"), OMIT
     ),
     "a copy": (
         COPY, goes("setp.ge.u32 q, %r136, 7", NEXT),
         ("load did not copy to s.full[1]: this branch led it past its copy (row_max_fixed.cu:51), "
          "since 7 >= 7, the 8th time it came there"),
-        "load does so every time (row_max_fixed.cu:51): omit the condition at row_max_fixed.cu:51",
+        COPY_OMIT,
     ),
     "the loop, too early": (
         COPY, goes("setp.lt.s32 q, %r132, 0", NEXT) + goes("setp.eq.s32 q, %r136, 4", LEFT),
         ("load did not copy to s.full[1]: this branch ended its way to the copy (row_max_fixed.cu:51), "
          "since 4 == 4, the 5th time it came there"),
-        "load does so every time (row_max_fixed.cu:51): omit the condition at row_max_fixed.cu:51",
+        COPY_OMIT,
     ),
     "a meeting": (
         WAIT, f"{goes('setp.eq.s32 q, %r1, 2', 'over')} bar.sync 1, 64; over:",
@@ -95,6 +101,8 @@ def test_the_branch_that_led_past_it_is_named_with_its_values(name: str, tmp_pat
         (tmp_path / file).write_bytes((EXAMPLES / file).read_bytes())
     text = (EXAMPLES / "row_max_fixed.ptx").read_text()
     assert text.count(f"	{before}") == 1
+    if name.startswith("all lanes"):
+        text = text.replace("%r53, 2;", "%r53, 64;").replace("@%p15 bra", "// @%p15 bra")
     (tmp_path / "row_max_fixed.ptx").write_text(text.replace(f"	{before}", f"	{inserted}\n	{before}"))
     target = find(str(tmp_path / "row_max_fixed.ptx"))
     program = target.build()
@@ -122,31 +130,3 @@ def test_who_is_held_up_is_not_led_past_the_meeting_at_the_end(tmp_path: Path) -
         assert [(each.does, led_past_words(each).partition(", ")[2]) for each, _ in found] == [("arrive", said)] * bool(
             said
         )
-
-
-#: Of the kernel in which all lanes arrive: what is inserted before the arrive, and what is said of it.
-LANES = (
-    ("setp.gt.s32 q, %r2, 29;\n.reg .pred r;\nsetp.eq.s32 r, %r136, 4;\nand.pred q, q, r", "2 lanes of compute/0"),
-    ("setp.gt.s32 q, %r2, 30;\n.reg .pred r;\nsetp.eq.s32 r, %r136, 4;\nand.pred q, q, r", "lane 31 of compute/0"),
-    ("setp.ge.s32 q, %r136, 0", "compute/0"),  # nobody comes to the arrive
-)
-
-
-@pytest.mark.sampled(1, 3)
-@pytest.mark.parametrize(("compare", "who"), LANES)
-def test_some_lanes_and_all_of_them_from_the_first_tile_on(compare: str, who: str, tmp_path: Path) -> None:
-    for file, name in (("row_max_fixed.json", "k.json"), ("row_max_fixed.cu", "row_max_fixed.cu")):
-        (tmp_path / name).write_bytes((EXAMPLES / file).read_bytes())
-    text = (EXAMPLES / "row_max_fixed.ptx").read_text().replace("mov.u32 	%r53, 2;", "mov.u32 	%r53, 64;")
-    text = text.replace("@%p15 bra", "// @%p15 bra").replace(
-        f"	{ARRIVE}", f"	{goes(compare, NEXT)}\n	{ARRIVE}"
-    )
-    (tmp_path / "k.ptx").write_text(text)
-    target = find(str(tmp_path / "k.ptx"))
-    program = target.build()
-    (refuted,) = check(program).refutations
-    said = [
-        led_past_words(each).partition(" did not arrive on")[0]
-        for each, _ in led_past_of(program, refuted, target.editable)
-    ]
-    assert said[:1] == [who]
