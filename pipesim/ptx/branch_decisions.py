@@ -96,7 +96,7 @@ def _line(branch: Instruction, compared: Instruction, past: Instruction, module:
     """The line of a branch, or of what it compares if that is inlined there; not of what it led past if it is there."""
     frames, inner = (each.source.frames if each.source is not None else () for each in (branch, compared))
     apart = past.source is None or frames != past.source.frames[: len(frames)]
-    inlined = len(inner) > len(frames) and inner[0][:2] == frames[0][:2]
+    inlined = len(inner) > len(frames) > 0 and inner[0][:2] == frames[0][:2]
     return own_line(compared if inlined else branch, module) if apart or inlined else source_of(branch, module)
 
 
@@ -157,7 +157,8 @@ def _deciding(
     code, body, block = kernel.code, kernel.function.body, graph.block_of[past]
     if body[past].guard is not None and mine == _around(graph, past):
         yield past, ({False}, set())
-    within = _leading_to(graph, block, _backs(mine))
+    backs = _backs(mine)
+    within = _leading_to(graph, block, backs)
     ever = _leading_to(graph, block, set())
     inner = mine[0].blocks if mine else None
     for number, each in enumerate(graph.blocks):
@@ -170,7 +171,7 @@ def _deciding(
             at = code.function.labels[branch.operands[0].name]
             target = graph.block_of[at] if at < code.end else graph.exit
         ways = {True: target, False: graph.block_of[each.end] if each.end < code.end else graph.exit}
-        reached = {way for way, to in ways.items() if to in within and (number, to) not in _backs(mine)}
+        reached = {way for way, to in ways.items() if to in within and (number, to) not in backs}
         here = {way for way, to in ways.items() if way not in reached and (inner is None or to in inner)}
         ends = {way for way, to in ways.items() if to not in ever}
         around = (here if len(reached) == 1 else set()) | (ends if len(ends) == 1 else set())

@@ -54,8 +54,9 @@ class CppText:
         self._ends = ";\n" if lines_end else ";"
 
     def place(self, line: int, column: int) -> int:
-        """The index of a line's column, both from 1 on."""
-        return self._starts[min(line, len(self._starts) - 1) - 1] + max(column - 1, 0)
+        """The index of a line's column, both from 1 on; the nearest one of a text that has no such place."""
+        begin = self._starts[min(max(line, 1), len(self._starts) - 1) - 1]
+        return min(begin + max(column - 1, 0), len(self.text))
 
     def statement(self, at: int) -> tuple[int, int]:
         """Where the statement around a place begins and ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipesim.ptx.names.cpp_text import CppText
 from pipesim.ptx.names.paths import group_of, path_of, put_in
 
 
@@ -38,3 +39,9 @@ def test_arrays() -> None:
     assert group_of("bars[3]") == ("bars", 3)
     assert group_of("bars[3][i]") == ("bars[3]", -1)
     assert group_of("stages[k].full") == ("stages.full", -1)
+
+
+def test_a_place_that_the_text_does_not_have() -> None:
+    """As of a source that was shortened after the kernel was compiled, and of line 0."""
+    text = CppText(["init(a);", "b;"])
+    assert [text.statement(text.place(*at)) for at in ((9, 80), (2, 80), (0, 80))] == [(11, 11), (11, 11), (11, 11)]
