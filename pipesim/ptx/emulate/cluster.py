@@ -31,7 +31,7 @@ from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
-from pipesim.ptx.emulate.stop import Notes, Status
+from pipesim.ptx.emulate.stop import EmulationStop, Notes, Status
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.unread import EVERYWHERE, UnreadAccess, around
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
@@ -44,6 +44,7 @@ from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 TURN = 2_000  #: instructions of one warp before the next has its turn
+_MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
 
 
 @dataclass
@@ -155,6 +156,7 @@ class Cluster:
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
         self.words = GlobalWords(image, launch.turns) if self.together else None
         self._loads: dict[int, Unknown] = {}
+        self._answers: dict[tuple[int, int], tuple[Value, int]] = {}  #: of atomics, and how often
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
         self.cluster_barrier = ClusterBarrier()
@@ -422,7 +424,13 @@ class Cluster:
             return Unknown(leaf)
         if each.has_any("shared", "shared::cta", "shared::cluster") or in_shared(address):
             return Unknown(leaf)
-        return self.globals.atomic(warp.agent, address, each, operands, warp.mask.bit_count() if not warp.maybe else 0)
+        found = self.globals.atomic(warp.agent, address, each, operands, warp.mask.bit_count() if not warp.maybe else 0)
+        value, times = self._answers.get((warp.agent, each.position), (found, 0))
+        times = times + 1 if found.__class__ is int and found == value else 0
+        self._answers[warp.agent, each.position] = found, times
+        if times > _MOST_ANSWERS and self.code.regions.polls(each.position):
+            raise EmulationStop(f"{each.mnemonic} returns {found} each time, and nothing here changes the word")
+        return found
 
     def forget_results(self, warp: EmulatedWarp, step: DecodedStep, what: str) -> None:
         """The results of an instruction are not known."""
