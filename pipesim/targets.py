@@ -130,6 +130,12 @@ class Target:
             program = self.program
             if most is not None and sum(map(len, program.code)) > most:
                 raise TooManyOperationsError(f"{program.name} has more than {most:,} operations")
+        if grid is not None and program.words_cta >= 0:
+            raise ParameterError(
+                f"a launch of {grid} CTAs of {self.name}, whose CTAs talk",
+                cause=f"its description says how many there are: {program.words_cta}",
+                correction="give its parameter with -p, if it has one",
+            )
         if grid is not None and grid % program.ctas:
             raise ParameterError(
                 f"a launch of {grid} CTAs of {self.name}, whose clusters have {program.ctas}",

@@ -14,15 +14,12 @@ def handed_on(tiles: int = 2, tile_bytes: int = 4096) -> Protocol:
             if w.cta == 0:
                 w.spin_until(empty[0], at_least=i, order=Order.ACQUIRE)
                 w.gstore(tile[0], item=i)
-                w.sync_warp()
-                with w.elect_one():
-                    w.gstore(full[0], value=i + 1, order=Order.RELEASE)
             else:
                 w.spin_until(full[0], at_least=i + 1, order=Order.ACQUIRE)
                 w.gload(tile[0], item=i)
-                w.sync_warp()
-                with w.elect_one():
-                    w.gstore(empty[0], value=i + 1, order=Order.RELEASE)
+            w.sync_warp()
+            with w.elect_one():
+                w.gstore(full[0] if w.cta == 0 else empty[0], value=i + 1, order=Order.RELEASE)
 
     return p
 

@@ -487,7 +487,15 @@ class Warp:
 
     def fence(self, kind: Fence, scope: Scope = Scope.DEFAULT) -> None:
         """A fence: ``fence.proxy.async``, ``fence.mbarrier_init``, ``fence.acq_rel`` …"""
-        self._mine().emit(Op.FENCE, kind, semantics(scope=scope))
+        rec = self._mine()
+        if rec.tables.alone and kind in (Fence.ACQ_REL, Fence.SC) and scope == Scope.DEFAULT:
+            raise ProtocolError(
+                f"{rec.who}: a fence without a scope",
+                place=author_line(),
+                cause="PTX has none, and between CTAs the scope decides",
+                correction="name it: w.fence(Fence.ACQ_REL, Scope.GPU), which is __threadfence()",
+            )
+        rec.emit(Op.FENCE, kind, semantics(scope=scope))
 
     def setmaxnreg(self, registers: int) -> None:
         """``setmaxnreg``: the registers of each of the warp's threads from here on; a request for more may wait."""

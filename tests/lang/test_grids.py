@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim import Order, Protocol, Warp, protocol_process, targets
+from pipesim import Fence, Order, Protocol, Warp, protocol_process, targets
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError, ProtocolError
@@ -27,7 +27,7 @@ EXAMPLES = ROOT / "docs" / "examples" / "grids.py"
 SOURCE = EXAMPLES.read_text()
 DEADLOCK, RACE, WEAK, NARROW = Ending.DEADLOCK, FaultKind.RACE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE
 WRONG_ITEM = FaultKind.WRONG_ITEM
-GIVES = "w.gstore(full[0], value=i + 1, order=Order.RELEASE)"
+GIVES = "w.gstore(full[0] if w.cta == 0 else empty[0], value=i + 1, order=Order.RELEASE)"
 TAKES = "w.spin_until(full[0], at_least=i + 1, order=Order.ACQUIRE)"
 TURN = "w.spin_until(turn[0], equals=w.cta, order=Order.ACQUIRE)"
 ENDS = "value=(w.cta + 1) % splits"
@@ -35,8 +35,8 @@ ENDS = "value=(w.cta + 1) % splits"
 #: The example, what is changed to what, the kind, and words of the line at which an agent waits or accesses.
 WRONG: list[tuple[str, str, str, FaultKind | Ending, str]] = [
     ("handed_on", GIVES, "pass", DEADLOCK, "w.spin_until(full[0]"),  # never set
-    ("handed_on", GIVES, GIVES.replace("i + 1", "i"), DEADLOCK, "w.spin_until(full[0]"),
-    ("handed_on", GIVES, "w.gstore(full[0], value=i + 1)", WEAK, "w.gload(tile[0]"),  # no release
+    ("handed_on", GIVES, GIVES.replace("i + 1", "i + w.cta"), DEADLOCK, "w.spin_until(full[0]"),
+    ("handed_on", GIVES, GIVES.replace(", order=Order.RELEASE", ""), WEAK, "w.gload(tile[0]"),  # no release
     ("handed_on", GIVES, GIVES[:-1] + ", scope=Scope.CTA)", NARROW, "w.gload(tile[0]"),
     ("handed_on", TAKES, TAKES.replace(", order=Order.ACQUIRE", ""), WEAK, "w.gload(tile[0]"),
     ("handed_on", TAKES, TAKES[:-1] + ", scope=Scope.CTA)", NARROW, "w.gload(tile[0]"),
@@ -230,6 +230,8 @@ def test_what_one_order_of_atomics_shows_is_not_a_proof_of_all() -> None:
     assert check(target, {"turns": 312}, quick=True).verdict is Verdict.PROVED
     with pytest.raises(ParameterError, match="turns"):
         targets.find("producer_consumer").build({"turns": 1})
+    with pytest.raises(ParameterError, match="CTAs talk"):
+        target.build(grid=6)
 
 
 def test_a_program_that_was_not_judged_proves_nothing() -> None:
@@ -253,6 +255,7 @@ def test_the_program_of_another_process_has_the_same_scope() -> None:
     (lambda p, w: w.atomic(p.gmem("t", 1, 4)[0], add=1), "32 lanes"),
     (lambda p, w: w.gstore(p.gmem("t", 1, 4)[0]), "no item and value"),
     (lambda p, w: w.cluster_sync(), "cluster of its own"),
+    (lambda p, w: w.fence(Fence.ACQ_REL), "without a scope"),
     (lambda p, w: w.read(p.smem("t", 1, 64)[0].mapa(1 - w.cta)), "t\\[0\\] of CTA"),
 ])  # fmt: skip
 def test_what_is_no_access_to_global_memory_is_refused(does: object, fact: str) -> None:
