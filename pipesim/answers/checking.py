@@ -554,10 +554,10 @@ class SteppedCheck:
         every = proved and (self._others.complete or self._in_every_cta)
         policies = self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
-        words = self._asked.program.words_cta
-        if words >= 0 and self._asked.target.kernel is None:
-            names = dict.fromkeys(each.name for each in self._asked.program.barriers if each.cta == words)
-            return replace(scope, together=(words,), words=tuple(names))
+        program = self._asked.program
+        if program.words_cta >= 0 and self._asked.target.kernel is None:
+            names = dict.fromkeys(each.name for n, each in enumerate(program.barriers) if program.is_word(n))
+            return replace(scope, together=(program.words_cta,), words=tuple(names))
         if not proved:
             return scope
         talk = self._others.together

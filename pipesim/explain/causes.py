@@ -36,6 +36,11 @@ def correction_of(program: Program, found: Deadlock, asked: Program) -> str:
     if unserved is None:
         return ""
     barrier, agent = unserved.barrier, unserved.agent
+    words = (program.barrier_name(n) for n in range(len(program.barriers)) if program.is_word(n))
+    if barrier in words:
+        return (
+            f"nothing gives {barrier} the value that {agent} waits for: add the store or the atomic, or omit the wait"
+        )
     lacks = f"no role arrives on {barrier}" if unserved.arrivals_missing else f"no copy lands on {barrier}"
     do = "add the arrive" if unserved.arrivals_missing else "add the copy"
     others = _unawaited_barriers(program) if unserved.arrivals_missing else []

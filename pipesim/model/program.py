@@ -54,10 +54,15 @@ class Program(ProgramData):
         operations = sum(map(len, self.code))
         return f"<Program {self.name}: {len(self.agents)} agents, {operations:,} operations>"
 
+    def is_word(self, barrier: int) -> bool:
+        """Whether it is a word of global memory; one that agents of one CTA alone use is in that CTA: ``flags[0]``."""
+        b = self.barriers[barrier]
+        return self.words_cta >= 0 and (b.cta == self.words_cta or b.name.endswith("]"))
+
     def barrier_name(self, barrier: int) -> str:
         """``group[stage]``, with ``@cta`` in a cluster; ``flags[0]`` of a word, which is in no CTA with agents."""
         b = self.barriers[barrier]
-        if b.cta == self.words_cta:
+        if self.is_word(barrier):
             return b.name if not b.stage else f"{b.name} again ({b.stage})"
         name = f"{b.name}[{b.stage}]"
         return name if self.ctas == 1 else f"{name}@{b.cta}"

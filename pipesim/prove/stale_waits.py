@@ -166,7 +166,7 @@ class _Deliveries:
         self._close(agent, name)
         self._latest[agent] = None
         earlier = self._given.get((agent, barrier))
-        of_word = self._program.barriers[barrier].cta == self._program.words_cta  # a word keeps its value
+        of_word = self._program.is_word(barrier)  # which keeps its value
         if phase >= 0 and earlier is not None and earlier[0] == phase and not of_word:
             again = _Again((agent, pc), (agent, earlier[1]), (barrier, phase), len(self._made))
             self._open[agent][name] = self._latest[agent] = again

@@ -17,7 +17,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError, ProtocolError
 from pipesim.model.coverage import Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from tests.support.paths import ROOT
@@ -215,6 +215,14 @@ def test_random_descriptions_do_what_the_verdict_says(first: int) -> None:
     found = Counter(map(judged_description, range(first, first + 10)))
     assert found.keys() <= {"decided", "not decided"}
     assert found["decided"] > 7
+
+
+def test_a_word_that_is_never_set_has_its_name_and_a_correction(tmp_path: Path) -> None:
+    found = changed(tmp_path, "handed_on", GIVES, "w.gstore(empty[0], value=i + 1)")
+    (hang,) = (each.finding for each in found.refutations)
+    assert isinstance(hang, Deadlock)
+    assert {each.barrier for each in hang.blocked} == {"full[0]"}
+    assert hang.correction.startswith("nothing gives full[0] the value that worker@1 waits for")
 
 
 def test_a_wait_for_a_value_that_is_there_already_is_not_stale() -> None:

@@ -194,7 +194,7 @@ def scope_of(
 
 def _never_wrapped(program: Program) -> tuple[NotJudged, ...]:
     """The barriers of a described program whose stages are used once, which a larger size would use again."""
-    words = {each.name for each in program.barriers if each.cta == program.words_cta}
+    words = {each.name for n, each in enumerate(program.barriers) if program.is_word(n)}
     found = [each for each in never_wrapped_in(program) if each[0] not in words]
     return (never_wrapped(found, [(each.name, each.stage) for each in program.barriers]),) if found else ()
 
