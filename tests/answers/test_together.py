@@ -320,6 +320,31 @@ def test_what_is_wrong_and_what_is_not_judged_is_said(body: str, grid: int, said
     assert said in claim
 
 
+#: CTA 0 stores 16 bytes by a bulk copy, and says so.
+BULK = """.shared .align 16 .b8 tile[16]; mov.u32 %r5, tile; setp.ne.u32 %p1, %r1, 0; @%p1 bra spin;
+st.shared.v4.u32 [%r5], {%r1, %r1, %r1, %r1}; fence.proxy.async.shared::cta;
+cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r5], 16; cp.async.bulk.commit_group; WAIT
+st.HOW.gpu.global.u32 [%rd1], 3; ret;
+POLL ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9;""".replace("POLL", POLL)
+
+
+@pytest.mark.parametrize(
+    ("wait", "how", "wrong"),
+    [
+        ("cp.async.bulk.wait_group 0;", "release", None),
+        ("cp.async.bulk.wait_group 0;", "relaxed", WEAK),
+        ("cp.async.bulk.wait_group.read 0;", "release", RACE),
+        ("", "release", RACE),
+    ],
+)
+def test_what_a_bulk_copy_stores_is_there_for_others_once_its_group_is_complete(
+    wait: str, how: str, wrong: FaultKind | None
+) -> None:
+    found = check(kernel(BULK.replace("WAIT", wait).replace("HOW", how), 2), {}, quick=True)
+    assert [getattr(each.finding, "kind", None) for each in found.refutations] == ([wrong] if wrong else [])
+    assert all(each.kind in ON_GLOBAL for each in found.scope.not_judged if each.names)
+
+
 #: Two warps store to the same words what they load.
 OF_WARPS = """and.b32 %r4, %r0, 31; mad.wide.u32 %rd5, %rLANE, 4, %rd2; ld.global.u32 %r8, [%rd5];
 mad.wide.u32 %rd6, %r1, 128, %rd4; mad.wide.u32 %rd6, %r4, 4, %rd6; st.global.u32 [%rd6], %r8;"""

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
-from pipesim.model.ops import Op, Operation, Space
+from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, strength_of
+from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.text.instruction import Instruction
 
 _MOST_ACCESSES = 1 << 14
-_BY_THREADS = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC)
+_FOLLOWED = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ATOMIC, AccessKind.BULK_STORE)
 
 
 @dataclass
@@ -70,11 +70,11 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
     for (name, offset), at in base.items():
         names.setdefault(name, at - offset)
     lowest = min(names.values())
-    count = 0
+    count, copies = 0, False
     for one in each:
         clipped = [] if one.terms else list(_clipped(one.ranges, met))
         count += len(clipped)
-        if count > _MOST_ACCESSES or (clipped and (one.kind not in _BY_THREADS or body[one.position].has("nc"))):
+        if count > _MOST_ACCESSES or (clipped and (one.kind not in _FOLLOWED or body[one.position].has("nc"))):
             found.open = one.position
             continue
         for first, end in clipped:
@@ -82,13 +82,34 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
             item = -1
             if one.kind.writes:
                 item = cluster.item("atomic" if one.kind.is_atomic and _is_strong(one, body[one.position]) else None)
-            op = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
+            op: Operation = (int(Op.WRITE if one.kind.writes else Op.READ), access, item)
+            if one.kind is AccessKind.BULK_STORE:
+                op = int(Op.TRANSFER_WRITE), int(Engine.BULK), access, end - first, item
+                copies = True
             found.before.setdefault(one.agent, {}).setdefault(one.index, []).append((op, one.position))
     for first, end in met:
         access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
         found.first.append((int(Op.WRITE), access, cluster.item()))
     found.tiles = tuple(_tiles(names, met, lowest))
+    if copies:
+        _leave_out_sources(cluster)
     return found
+
+
+def _leave_out_sources(cluster: Cluster) -> None:
+    """Groups of bulk stores are complete where what they write is, not where their source is free.
+
+    When the source may be used again is checked with the CTA alone.
+    """
+    for stream in cluster.recorder.streams:
+        for n, (op, position) in enumerate(zip(stream.code, stream.positions, strict=True)):
+            each = cluster.code.body[position]
+            reads = op[0] == Op.TRANSFER_READ and kind_of(each.opcode, each.modifiers) in _BY_BULK_GROUP
+            if reads or (op[0] == Op.WAIT_GROUP and each.has("read")):
+                stream.code[n] = int(Op.WORK), 0
+
+
+_BY_BULK_GROUP = (AccessKind.BULK_STORE, AccessKind.BULK_REDUCTION)
 
 
 def _tiles(names: dict[str, int], met: list[Range], lowest: int) -> Iterator[Tile]:
