@@ -8,7 +8,7 @@ from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.check import Brief
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult
-from pipesim.report.findings.brief import brief_of_counterexamples
+from pipesim.report.findings.brief import brief_of_findings
 from pipesim.report.pages.against import against_lines, against_sentence, change_sentence
 from pipesim.trace.tables import Rows
 
@@ -44,7 +44,8 @@ class AgainstResult(VerdictResult):
     def brief(self) -> Brief:
         """What is new, in at most 2 kB: of the first finding what is wrong, how sure it is, where, and what to do."""
         new = self.report.new_findings
-        return brief_of_counterexamples(self.conclusion.value, self._in_short(), new, len(new))
+        findings = [each.finding for each in new]
+        return brief_of_findings(self.conclusion.value, self._in_short(), findings, next(iter(new), None))
 
     def _in_short(self) -> str:
         return f"{self.report.new.heading.protocol}: {against_sentence(self.report)}"

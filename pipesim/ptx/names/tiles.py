@@ -153,17 +153,17 @@ def _shared(
         for place, copied in copies.items()
     }
     for ring in rings:
-        columns = list(zip(*ring, strict=True))
-        names = [{name: None for place in column for name in lines[place]} for column in columns]
-        apart = all(one == other or not one.keys() & other.keys() for one in names for other in names)
-        for column, found in zip(columns, names, strict=True):
-            mine = {place for each, of in zip(columns, names, strict=True) if of == found for place in each}
-            elsewhere = {name for place, known in said.items() if place not in mine for name in known}
-            sure = {name for place in mine for name in said[place]}
-            shared = any(len(lines[place]) > 1 for place in column)
-            if shared and apart and sure and sure <= found.keys() and not found.keys() & {"", *elsewhere}:
-                joined = "+".join(found)
-                yield from ((place, {joined: f"{joined}[]"}) for place in column)
+        mine = {place for ranges in ring for place in ranges}
+        found = {name: None for ranges in ring for place in ranges for name in lines[place]}
+        sure = {name for place in mine for name in said[place]}
+        elsewhere = {name for place, known in said.items() if place not in mine for name in known}
+        in_all = all(
+            {name for place in column for name in lines[place]} == found.keys() for column in zip(*ring, strict=True)
+        )
+        shared = any(len(lines[place]) > 1 for place in mine)
+        if shared and in_all and sure and sure <= found.keys() and not found.keys() & {"", *elsewhere}:
+            joined = "+".join(found)
+            yield from ((place, {joined: f"{joined}[]"}) for place in mine)
 
 
 def _as_on_other_elements(

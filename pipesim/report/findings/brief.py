@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from pipesim.answers.views.check import Brief, CheckReport, Counterexample
@@ -24,27 +24,22 @@ _MOST_CELLS = (
 
 def brief_of(report: CheckReport) -> Brief:
     """The answer in short; of the findings the first that fails."""
-    shown = [*report.failing, *report.refutations]
-    return brief_of_counterexamples(
-        report.verdict.value, check_sentence(report, shown=False), shown, len(report.refutations)
+    first = next(iter(report.failing or report.refutations), None)
+    shown = sorted(report.refutations, key=lambda each: each is not first)
+    return brief_of_findings(
+        report.verdict.value, check_sentence(report, shown=False), [each.finding for each in shown], first
     )
 
 
-def brief_of_counterexamples(verdict: str, said: str, shown: Sequence[Counterexample], count: int) -> Brief:
-    """An answer in short: its verdict, its sentence, and the first of ``count`` findings."""
-    if not shown:
-        return brief_of_findings(verdict, said, ())
-    first = shown[0]
-    made = shortened(lambda most: _of(verdict, said, first, count, most))
-    if first.command and first.replay:
+def brief_of_findings(
+    verdict: str, said: str, findings: Sequence[Finding], first: Counterexample | None = None
+) -> Brief:
+    """An answer in short: its verdict, its sentence, and the first finding, with its counterexample if there is one."""
+    made = shortened(lambda most: _brief(verdict, said, findings, first, most))
+    if first is not None and first.command and first.replay:
         whole = replace(made, replay=f"pipesim check {first.command} --replay '{first.replay}'")
         return whole if _fits(whole) else made
     return made
-
-
-def brief_of_findings(verdict: str, said: str, findings: Sequence[Finding]) -> Brief:
-    """An answer in short that has no counterexamples: its verdict, its sentence, and the first finding."""
-    return shortened(lambda most: _with_first(verdict, said, findings, most))
 
 
 def shortened(make: Callable[[int], Brief]) -> Brief:
@@ -56,36 +51,24 @@ def _fits(made: Brief) -> bool:
     return len(json.dumps(asdict(made))) <= MOST_BYTES
 
 
-def _of(verdict: str, said: str, shown: Counterexample, count: int, most: int) -> Brief:
-    made = _with_first(verdict, said, [shown.finding], most)
-    return replace(
-        made,
-        findings=count,
-        basis=shown.basis.value,
-        places=_shortened_places(_places(shown), most),
-        correction=middle(shown.corrections[0].said, most) if shown.corrections else made.correction,
-    )
-
-
-def _with_first(verdict: str, said: str, findings: Sequence[Finding], most: int) -> Brief:
+def _brief(verdict: str, said: str, findings: Sequence[Finding], first: Counterexample | None, most: int) -> Brief:
     if not findings:
         return Brief(verdict, middle(said, 2 * most))
     found = findings[0]
+    kind = found.kind if isinstance(found, Deadlock) else found.kind.name.lower()
     lines = [each.line for each in found.blocked] if isinstance(found, Deadlock) else [found.line, found.other_line]
+    places = dict.fromkeys(place(line) for line in (lines if first is None else _places(first)) if line)
+    corrections = [*(each.said for each in first.corrections)] if first is not None else []
     return Brief(
         verdict,
         middle(said, 2 * most),
         len(findings),
-        kind=found.kind if isinstance(found, Deadlock) else found.kind.name.lower(),
+        kind=kind,
+        basis=first.basis.value if first is not None else "",
         claim=middle(claim_of(found), most),
-        places=_shortened_places(lines, most),
-        correction=middle(found.correction, most),
+        places=tuple(middle(each, most // 2) for each in list(places)[:2]),
+        correction=middle([*corrections, found.correction][0], most),
     )
-
-
-def _shortened_places(lines: Iterable[str], most: int) -> tuple[str, ...]:
-    places = dict.fromkeys(place(line) for line in lines if line)
-    return tuple(middle(each, most // 2) for each in list(places)[:2])
 
 
 def _places(shown: Counterexample) -> Iterator[str]:
