@@ -41,7 +41,7 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
-from pipesim.answers.global_memory.updates import Observations, loads_behind
+from pipesim.answers.global_memory.updates import ASKING, Observations, loads_behind
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emulate.addresses import MODULE_VARIABLES
 from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, Strength, kind_of, strength_of
@@ -111,7 +111,7 @@ class _Judge:
         self._changes_maps = any(each.opcode == "tensormap" for each in self._body)
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
-        self._uses = kernel.code.regions.uses
+        self._uses, self._regions = kernel.code.regions.uses, kernel.code.regions
         observed = Observations(self._body, self._uses)
         self._looks, self._updates = observed.decide or any(each.unread for each in readings), observed.updates
         self._observed = observed.read
@@ -124,7 +124,8 @@ class _Judge:
                     self._enter(n, access)
                 for position, leaf in reading.left_open.items():
                     why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
-                    self._leave_open((position,), why)
+                    waits = self._body[position].has_any(*ASKING) and self._regions.polls(position)
+                    self._leave_open((position,), ORDER if waits else why)
         written = {key for key, memory in self._memories.items() if any(a.kind.writes for _, a in memory.accesses)}
         where: dict[int, int | None] = {position: self._static_memory(position) for position in self._left_open}
         apart = bool(written) and len({*self._memories, *where.values()}) > 1

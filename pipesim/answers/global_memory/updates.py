@@ -8,7 +8,7 @@ from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.instruction import Instruction, Register, parts_of
 
-_ASKING = ("volatile", "relaxed", "acquire", "mmio")
+ASKING = ("volatile", "relaxed", "acquire", "mmio")  #: of loads that may see what another thread stores
 _STRONG = ("volatile", "relaxed", "release", "mmio")
 
 
@@ -75,4 +75,4 @@ def _looks_at_others(each: Instruction) -> bool:
     """Whether a thread may learn by it how far another CTA is."""
     if each.opcode in ("call", "multimem"):
         return True
-    return may_touch_global(each) and (each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*_ASKING)))
+    return may_touch_global(each) and (each.opcode == "atom" or (each.opcode == "ld" and each.has_any(*ASKING)))
