@@ -15,6 +15,7 @@ from tests.litmus.table import WORDS, Litmus, LitmusStep
 Cell = tuple[str, int]
 Pairs = set[tuple[int, int]]
 Sources = Mapping[tuple[int, Cell], int]  #: by read and cell the write, -1 for the first value
+Values = dict[tuple[int, Cell], int]
 _SCOPES = {"cta": 0, "cluster": 1, "gpu": 2, "gl": 2, "sys": 3, "volatile": 3, "mmio": 3}
 _STRONG = {"relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"}
 
@@ -43,30 +44,29 @@ class Event:
 
 
 class Outcome:
-    """What the axioms say of a test: whether its outcome is ``allowed``, and whether it can have a race (8.7.1)."""
+    """What the axioms say of a test: whether its outcome is ``allowed``, and whether it can have a race (8.7.1).
+
+    ``ends``: whether all waits can end.
+    """
 
     def __init__(self, test: Litmus) -> None:
-        self.allowed = self.races = False
+        self.allowed = self.races = self.ends = False
         self._test, self._events = test, list(_events(test))
         events = self._events
-        self._fences = [n for n, each in enumerate(events) if each.sc]
+        fences = [n for n, each in enumerate(events) if each.sc]
         reads = [(n, cell) for n, each in enumerate(events) if each.reads for cell in each.cells]
         writers = [[-1, *(n for n, e in enumerate(events) if e.writes and cell in e.cells)] for _, cell in reads]
         for chosen in product(*writers):
             sources = dict(zip(reads, chosen, strict=True))
             values = _values(events, sources)
-            returned = None if values is None else _returned(events, values)
-            if values is not None and returned is not None:
-                written = [n for n, each in enumerate(events) if each.writes and (n, each.cells[0], True) in values]
-                if {*chosen} <= {-1, *written}:
-                    for order in permutations(self._fences):
-                        self._look(sources, values, written, order, returned=returned)
+            if values is None or (returned := _returned(events, values[0])) is None:
+                continue
+            for order in permutations(fences):
+                self._look(sources, values[1], order, returned=returned)
 
-    def _look(
-        self, sources: Sources, values: Mapping[tuple[int, Cell, bool], int], written: list[int],
-        fences: Sequence[int], *, returned: bool,
-    ) -> None:  # fmt: skip
+    def _look(self, sources: Sources, wrote: Values, fences: Sequence[int], *, returned: bool) -> None:
         events = self._events
+        written = [n for n, each in enumerate(events) if each.writes and (n, each.cells[0]) in wrote]
         observation = self._observation(sources)
         base = self._base(observation, fences)
         if any((g, f) in base and self._moral(f, g) for f, g in combinations(fences, 2)):
@@ -86,11 +86,11 @@ class Outcome:
             coherence = _closed({(a, b) if place[a] < place[b] else (b, a) for a, b in related})  # 8.9.6
             if any((b, a) in causes for a, b in coherence) or not self._holds(sources, causes, coherence):
                 continue  # the first is Coherence, 8.10.1
-            self.races |= bool(raced)
+            self.races, self.ends = self.races or bool(raced), True
             torn = any(events[a].cells != events[b].cells for a, b in raced)  # 8.7.2: the axioms do not apply
             last = {n for n in written if not any(n == a for a, _ in coherence)}
             ends = all(
-                any(_word(events[n]) == word and values[n, (word, 0), True] == value for n in last)
+                any(_word(events[n]) == word and wrote[n, (word, 0)] == value for n in last)
                 for word, value in self._test.final
             )
             self.allowed |= torn or (returned and ends)
@@ -142,11 +142,18 @@ class Outcome:
             if other and (write, read) in observation and self._moral(first, last):
                 found.add((first, last))
         for a, b in product(count, count):
-            kinds = events[a].kind, events[b].kind
-            relaxed = "relaxed" in (*events[a].step.parts, *events[b].step.parts)
-            if events[a].thread != events[b].thread and kinds in _MEETINGS and not relaxed:
-                found.add((a, b))
+            if events[a].thread != events[b].thread and (events[a].kind, events[b].kind) in _MEETINGS:
+                found |= set(product(self._ordering(a, before=True), self._ordering(b, before=False)))
         return _closed(found)
+
+    def _ordering(self, n: int, *, before: bool) -> list[int]:
+        """What orders at a barrier: its operation, or of a relaxed one the fences before it, or after it."""
+        acquires = self._events[n].kind == "cbar" and not before  # its barrier.cluster.wait is not relaxed
+        if acquires or "relaxed" not in self._events[n].step.parts:
+            return [n]
+        needed = _SCOPES["cluster" if self._events[n].kind == "cbar" else "cta"]
+        fences = [f for f, each in enumerate(self._events) if each.fence and each.scope >= needed]
+        return [f for f in fences if (self._in_order(f, n) if before else self._in_order(n, f))]
 
     def _is_preserved(self, base: Pairs, a: int, b: int) -> bool:
         """Proxy-preserved base causality order (8.9.5)."""
@@ -200,54 +207,41 @@ def _closed(pairs: Pairs) -> Pairs:
     return found
 
 
-def _values(events: Sequence[Event], sources: Sources) -> dict[tuple[int, Cell, bool], int] | None:
-    """What events read and (True) write, None if values come out of thin air (8.10.4)."""
-    found: dict[tuple[int, Cell, bool], int] = {(-1, (word, at), True): 0 for word in WORDS for at in (0, 4)}
+def _values(events: Sequence[Event], sources: Sources) -> tuple[Values, Values] | None:
+    """What events read and what they write, None if a value comes out of thin air (8.10.4)."""
+    read: Values = {}
+    wrote: Values = {(-1, (word, at)): 0 for word in WORDS for at in (0, 4)}
     for _ in events:
-        for (n, cell), source in sources.items():
-            if (source, cell, True) in found:
-                found[n, cell, False] = found[source, cell, True]
+        read |= {(n, cell): wrote[w, cell] for (n, cell), w in sources.items() if (w, cell) in wrote}
         for n, each in enumerate(events):
-            last = max((m for m in range(n) if events[m].reads and events[m].thread == each.thread), default=-1)
             for cell in each.cells if each.writes else ():
-                value = _written(each, cell, found.get((n, cell, False)), found, last, events)
+                value = _written(n, cell, events, read)
                 if value is not None:
-                    found[n, cell, True] = value
-    return found if all((n, cell, False) in found for n, cell in sources) else None
+                    wrote[n, cell] = value
+    return (read, wrote) if read.keys() == sources.keys() else None
 
 
-def _written(
-    each: Event, cell: Cell, before: int | None, found: Mapping[tuple[int, Cell, bool], int], last: int,
-    events: Sequence[Event],
-) -> int | None:  # fmt: skip
-    given = each.step.given
-    if given[0] == "r":
-        return found.get((last, events[last].cells[0], False))
-    number = int(given[0], 0)
+def _written(n: int, cell: Cell, events: Sequence[Event], read: Values) -> int | None:
+    each, given = events[n], events[n].step.given
+    if given[0] == "r":  # what its thread has read last
+        last = max(m for m in range(n) if events[m].reads and events[m].thread == each.thread)
+        return read.get((last, events[last].cells[0]))
+    number, before = int(given[0], 0), read.get((n, cell))
     if not each.atomic:
         return number if "v2" in each.step.parts or each.step.size == 4 else number >> 8 * (cell[1] & 4) & 1
     if before is None:
         return None
-    match each.step.parts[-1]:
-        case "add":
-            return before + number
-        case "or":
-            return before | number
-        case "cas":
-            return int(given[1]) if before == number else None
-    return number
+    swapped = int(given[-1]) if before == number else None
+    return {"add": before + number, "or": before | number, "cas": swapped, "exch": number}[each.step.parts[-1]]
 
 
-def _returned(events: Sequence[Event], values: Mapping[tuple[int, Cell, bool], int]) -> bool | None:
+def _returned(events: Sequence[Event], read: Values) -> bool | None:
     """Whether all loads return what the table says; None if a wait has not ended so."""
     alike = True
     for n, each in enumerate(events):
-        wanted = each.step.found
+        wanted, wide = each.step.found, each.step.size == 8
         if wanted is not None:
-            wide = each.step.size == 8
-            right = all(
-                values[n, cell, False] == (wanted >> cell[1] // 4 & 1 if wide else wanted) for cell in each.cells
-            )
+            right = all(read[n, cell] == (wanted >> cell[1] // 4 & 1 if wide else wanted) for cell in each.cells)
             if each.step.waits and not right:
                 return None
             alike = alike and right

@@ -321,7 +321,7 @@ class _Judge:
 
     def _of_strong(self, memory: Memory, chosen: list[Chosen]) -> tuple[Spans, Spans, Spans]:
         writes = [each for each in chosen if each[1].kind.writes]
-        asks = [each for each in chosen if not each[1].kind.writes or each[1].position in self._observed]
+        asks = [each for each in chosen if not each[1].kind.writes or not self._commuting(each[1])]
         every, wrote, asked = (memory.spans(self._kinds, part) for part in (chosen, writes, asks))
         return every, wrote, asked
 

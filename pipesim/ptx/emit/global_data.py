@@ -54,7 +54,7 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
     found.open = min(unclear, default=-1 if not accesses.limited else 0)
     followed, body = {e.position for e in words.events}, cluster.code.body
     for one in each:
-        weak = one.kind is AccessKind.LOAD and not body[one.position].has_any(*STRONG)
+        weak = not one.kind.writes and not (one.kind is AccessKind.LOAD and body[one.position].has_any(*STRONG))
         if weak and one.position not in followed and next(_clipped(one.ranges, talked), None) is not None:
             found.open = one.position  # a load of a word that is not meant to be shared
     met, strong = _met(cluster, [one for one in each if not one.terms])
