@@ -8,7 +8,7 @@ from pipesim.answers.advise.advise import advise
 from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Metric, Outcome
-from pipesim.conform.steady import Bottleneck, LimitKind
+from pipesim.conform.steady import LimitKind
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
@@ -122,22 +122,6 @@ def alone(n: int = 30, m: int = 0, work: int = 300) -> Protocol:
             w.work(cycles=3 * work)
 
     return p
-
-
-@pytest.mark.parametrize("m", [0, 30])
-def test_the_only_role_limits_its_run(m: int) -> None:
-    report = advise(target_of(alone), {"m": m}, H200)
-    assert report.times is not None
-    assert (report.metric, report.times.limited_by) == (Metric.RUN, Bottleneck(LimitKind.ROLE, "solo", 0))
-    lines = advise_lines(report, 100)
-    assert "  limited by   solo, which waits 0.0 % of the time" in lines
-    assert not any("bound by" in line for line in lines), "no period is said that it could bound"
-
-
-def test_of_a_run_too_short_for_a_bottleneck_it_says_so() -> None:
-    """The twin: roles that do nothing for long enough."""
-    lines = advise_lines(advise(target_of(alone), {"n": 0}, H200), 100)
-    assert "  limited by   not known: too few events" in lines
 
 
 def test_a_change_without_a_period_is_compared_by_its_run() -> None:

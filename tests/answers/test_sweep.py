@@ -336,10 +336,6 @@ class TestRank:
         assert [each.configuration.params["n"] for each in chosen if each] == [0, 1, 2]
         assert smallest((), 10) is None
 
-    def test_throughput_is_better_where_more_is_done(self) -> None:
-        found = [self.made(0, 100), self.made(1, 150, work=300)]
-        assert self.names(found, Metric.THROUGHPUT) == [(1, 0), (0, 1000)]
-
     def test_the_metric_is_one_that_can_be_compared(self) -> None:
         steady = self.made(0, 100, period_millicycles=5, iterations=8)
         unrolled = self.made(1, 100, period_millicycles=10, iterations=4)
@@ -384,15 +380,6 @@ class TestCommand:
     def command(**more: Any) -> str:
         asked = Sweep(find("producer_consumer"), {"stages": (2,)}, {"tiles": 4}, H200, prove=False)
         return sweep(replace(asked, **more)).command
-
-    def test_it_has_everything_that_was_swept(self) -> None:
-        strict = find("producer_consumer").with_strictness(Strictness({Assumption.PROXIES, Assumption.TENSOR_MEMORY}))
-        words = "pipesim run producer_consumer --profile h200 -p tiles=4 -p stages=2"
-        assert self.command() == words
-        assert self.command(ctas=7) == f"{words} --ctas 7"
-        assert self.command(target=strict) == f"{words} --strict-proxies --strict-tensor-memory"
-        given = self.command(profile_given="my profiles/h200.json")
-        assert given == words.replace("h200", "'my profiles/h200.json'")
 
 
 def test_a_launch_that_does_not_exist_is_one_error() -> None:

@@ -5,7 +5,6 @@ The programs here write the records that the observer writes on a machine with a
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
@@ -158,12 +157,6 @@ class TestTheProgramItself:
         )
 
     @pytest.mark.slow
-    def test_its_output_is_on_standard_error_where_a_document_is_asked_for(self) -> None:
-        process = self.pipesim("--json", "--", "echo", "printed")
-        out, err = process.communicate()
-        assert (json.loads(out)["report"]["status"], err) == (0, "printed\n")
-
-    @pytest.mark.slow
     @pytest.mark.sampled(1, 1)
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_signal_is_passed_on_and_what_was_launched_is_written(self, number: int) -> None:
@@ -180,16 +173,6 @@ class TestTheProgramItself:
             out.split()
         )
         assert list(Path("tmp").iterdir()) == []
-
-    @pytest.mark.slow
-    def test_a_signal_that_the_program_takes_for_its_end_ends_pipesim_too(self) -> None:
-        script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint(flush=True)\n"
-        process = self.pipesim("--", sys.executable, "-c", script + "signal.pause()\n")
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.terminate()
-        process.communicate()
-        assert process.returncode == 128 + signal.SIGTERM
 
     @pytest.mark.slow
     def test_the_third_ctrl_c_kills_a_program_that_does_not_end(self) -> None:

@@ -64,19 +64,6 @@ def test_every_command_takes_it(call: Call, ring: str, words: list[str]) -> None
     assert call(*words, file + colon).out == long.out
 
 
-@pytest.mark.slow
-def test_check_takes_all_of_a_file(call: Call) -> None:
-    three = makes("three").replace("return p", "print(stages)\n    return p")
-    Path("mine.py").write_text(HEAD + makes("ring") + makes("two", " -> int") + three, encoding="utf-8")
-    found = call("check", "mine.py", "producer_consumer", "mine.py:ring", "--json", "--quick")
-    assert (found.code, list(found.json["protocols"])) == (0, ["mine.py:ring", "mine.py:three", "producer_consumer"])
-    assert call("check", "mine.py", "--replay", "0*2").error[0].startswith("pipesim: mine.py has several functions")
-    Path("mine.py").write_text(HEAD + makes("ring") + makes("three").replace("return p", "return 1 // 0"), "utf-8")
-    found = call("check", "mine.py", "--json", "--quick")
-    assert (found.code, found.json["protocols"]["mine.py:ring"]["report"]["verdict"]) == (2, "proved")
-    assert found.json["protocols"]["mine.py:three"]["error"]["kind"] == "ProtocolError"
-
-
 @pytest.mark.parametrize(
     ("source", "cause"),
     [

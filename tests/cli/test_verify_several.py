@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipesim.answers import verify_parts
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
-from pipesim.trace.schema import Trace
 
 Call = Callable[..., Any]
 PC = "producer_consumer"
@@ -88,32 +84,6 @@ class TestTable:
 
 
 class TestWhatIsNotRight:
-    @pytest.mark.slow
-    def test_a_trace_that_differs_and_one_that_lost_records(self, several: Call, shelf: Path, ring: str) -> None:
-        first = shelf / "h100" / FAULT
-        trace = read_trace(first)
-        write_trace(replace(trace, meta=replace(trace.meta, fault="")), first, force=True)
-        lost = next((shelf / "h200").glob("*.parquet"))
-        trace = read_trace(lost)
-        header = replace(trace.meta.ctas[0], written=(256, 320, 317), dropped=(0, 0, 3))
-        kept = trace.events.select(np.arange(len(trace.events) - 3))
-        write_trace(Trace(replace(trace.meta, ctas=(header,)), kept), lost, force=True)
-        answer = several(PC, ring, "--traces", shelf)
-        assert answer.code == 1
-        assert row(answer, PC)[3:] == ["✗ 1/2", "? 0/1"]
-        assert f"    pipesim diff \\\n      {first}\n" in answer.out
-        assert "3 records were lost" in said(answer)
-        first.unlink()
-        assert several(PC, ring, "--traces", shelf).code == 3
-
-    @pytest.mark.slow
-    def test_evidence_that_cannot_be_used(self, several: Call, shelf: Path, ring: str) -> None:
-        (shelf / "h100" / FAULT).write_bytes(b"PAR1")
-        answer = several(PC, ring, "--traces", shelf)
-        assert answer.code == 3
-        assert FAULT in answer.err
-        assert row(answer, PC)[-1] == "cannot be used"
-
     def test_what_raises_loses_nothing_of_the_others(
         self, several: Call, ring: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

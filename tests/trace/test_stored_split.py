@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
-from hwkernels.twins import REGISTRY
 from pipesim.timed.profile import FOLDER
 from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
 from pipesim.trace.split import FILE, Split, SplitPart, read_split
@@ -27,24 +25,6 @@ def stored() -> tuple[StoredTrace, ...]:
 def test_every_recording_of_a_kernel_is_listed(split: Split, stored: tuple[StoredTrace, ...]) -> None:
     found = {split.rule.configuration(t.meta.protocol, t.meta.params, t.meta.grid) for t in stored}
     assert found - {configuration for configuration, _ in split.listed} == set()
-
-
-@pytest.mark.parametrize("kernel", REGISTRY)
-def test_a_third_of_each_kernel_is_held_out_and_about_half_of_that_is_sealed(kernel: str, split: Split) -> None:
-    first = [part for each, part in split.listed if each.kernel == kernel and each not in split.drawn]
-    parts = Counter(first)
-    held = parts[SplitPart.HELD_OUT] + parts[SplitPart.SEALED]
-    assert len(first) <= 3 * held <= 2 * len(first)
-    assert abs(parts[SplitPart.HELD_OUT] - parts[SplitPart.SEALED]) <= max(2, held // 6)
-
-
-@pytest.mark.parametrize("kernel", REGISTRY)
-def test_whole_values_are_held_out_and_occur(kernel: str, split: Split) -> None:
-    for name, values in split.rule.values[kernel].items():
-        for value in values:
-            having = [part for c, part in split.listed if c.kernel == kernel and dict(c.params)[name] == value]
-            assert having
-            assert SplitPart.FIT not in having
 
 
 def not_to_be_fitted(inputs: Sequence[str], split: Split, stored: Sequence[StoredTrace]) -> list[str]:

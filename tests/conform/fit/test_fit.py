@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.answers import calibrate_workers
-from pipesim.answers.calibrate_workers import FitWorkers
 from pipesim.conform.fit.observation import RunObservation, Vector, observe
 from pipesim.conform.fit.problem import FitProblem
 from pipesim.conform.fit.propose import propose
@@ -67,26 +65,6 @@ def test_a_fit_takes_few_simulations() -> None:
         fit_profile(problem)
     assert len(problem.start) == 3
     assert asked[0] < 20 * len(problem.observations) * len(problem.start)
-
-
-@pytest.mark.slow
-def test_processes_find_what_this_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate_workers, "_WORTH_PROCESSES", 2)
-    found = observations(BASE, RINGS[:2])
-    asked = [(n, device(**{"copy.issue": issue})) for n in (0, 1) for issue in (100, 200, 300)]
-    with FitWorkers(found, BASE, jobs=2) as workers:
-        by_processes = workers(asked)
-    here = [found[n].deviations(profile) for n, profile in asked]
-    assert [each.tolist() for each in by_processes] == [each.tolist() for each in here]
-
-
-@pytest.mark.slow
-def test_nothing_changes_if_the_base_is_right() -> None:
-    fit = fit_profile(FitProblem(observations(BASE, RINGS[:3]), BASE, frozenset({"read.issue", "copy.issue"})))
-    assert {each.name: abs(each.value - each.base) <= 2 for each in fit.values} == {
-        "copy.issue": True,
-        "read.issue": True,
-    }
 
 
 @pytest.mark.slow
