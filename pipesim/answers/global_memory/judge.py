@@ -275,9 +275,9 @@ class _Judge:
 
         That is no data race. What the other one writes in between is lost.
         """
-        parts = [[each for each in memory.accesses if each[1].position == at]]
-        parts.append([each for each in memory.accesses if self._role(each[1], ()) is AccessRole.STRONG_WRITE])
-        met = met_by_any(*(memory.spans(self._kinds, part) for part in parts)) if parts[0] else None
+        mine = [each for each in memory.accesses if each[1].position == at]
+        strong = [each for each in memory.accesses if self._role(each[1], ()) is AccessRole.STRONG_WRITE]
+        met = met_by_any(*(memory.spans(self._kinds, part) for part in (mine, strong)))
         if met is None:
             return
         found: tuple[Chosen, Chosen, ContestedBytes] | None = next(
@@ -286,7 +286,7 @@ class _Judge:
                 for one, low, high in self._accessing(memory, met.one, met.low, met.high)
                 for other, begin, end in self._accessing(memory, met.other, low, high)
                 for load, *_ in self._accessing(memory, met.one, begin, end)
-                if one in parts[0] and other in parts[1]
+                if one in mine and other in strong
                 if load[1].position in loads and load[1].agent == one[1].agent
             ),
             None,

@@ -108,9 +108,8 @@ def _race(kernel: Kernel, race: GlobalRace, buffers: Mapping[str, tuple[str, int
     one, other = (place_in(kernel, at).partition(" ")[0] for at in (race.position, race.other))
     allocation = next((where[0] for words, where in buffers.items() if race.what.endswith(words)), "")
     said = f"CTA {race.cta:,} and CTA {race.other_cta:,} of this launch both access {race.what}"
-    return SharedBytes(
-        allocation, 0, -1, one, True, other, race.both_write, Promise.NONE, said, Basis.CERTAIN
-    )  # fmt: skip
+    both, no = race.both_write, Promise.NONE
+    return SharedBytes(allocation, 0, -1, one, True, other, both, no, said, Basis.CERTAIN)
 
 
 def _buffers(step: SequencedLaunch, kernel: Kernel) -> Mapping[str, tuple[str, int]]:

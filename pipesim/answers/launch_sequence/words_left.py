@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -50,10 +50,7 @@ def words_left(launches: Sequence[SequencedLaunch], kernels: Sequence[KernelUses
             held[at] = _Left(n, value, size, ctas)
 
 
-_Places = dict[str, tuple[int, str, int]]
-
-
-def _places(kernel: Extraction, step: SequencedLaunch) -> _Places:
+def _places(kernel: Extraction, step: SequencedLaunch) -> dict[str, tuple[int, str, int]]:
     """Of each pointer, by its name in words: its offset in the parameters, and its allocation and offset."""
     launch, entry, found = kernel.kernel.launch, kernel.kernel.entry, {}
     for place, (allocation, offset) in step.buffers.items():
@@ -64,7 +61,7 @@ def _places(kernel: Extraction, step: SequencedLaunch) -> _Places:
 
 
 def _followed(
-    kernel: Extraction, places: _Places, held: dict[tuple[str, int], _Left]
+    kernel: Extraction, places: Mapping[str, tuple[int, str, int]], held: dict[tuple[str, int], _Left]
 ) -> tuple[str, dict[str, _Left], dict[tuple[str, int], tuple[int, int]], int] | None:
     """What is wrong with the fewest CTAs together, what their words hold before, and after; None if it is not known."""
     sizes = kernel.kernel.launch.sizes_together
