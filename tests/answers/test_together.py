@@ -357,6 +357,13 @@ def test_warps_are_taken_to_store_the_same_where_they_load_the_same(lane: str, s
     assert any(each.kind is Assumption.EQUAL_STORES for each in found.scope.assuming) is (said == "nothing")
 
 
+@pytest.mark.parametrize(("pairs", "value", "assumed"), [(1, "%r0", True), (0, "%r0", False), (1, "7", False)])
+def test_lanes_are_taken_to_store_the_same_to_the_same_word(pairs: int, value: str, *, assumed: bool) -> None:
+    at = f"shr.u32 %r4, %r0, {pairs}; mad.wide.u32 %rd6, %r1, 128, %rd4; mad.wide.u32 %rd6, %r4, 4, %rd6;"
+    found = check(kernel(f"{at} st.global.u32 [%rd6], {value};", 3, 32), {}, quick=True)
+    assert any(each.kind is Assumption.EQUAL_STORES for each in found.scope.assuming) is assumed
+
+
 @pytest.mark.parametrize(("before", "after"), [(MEET, MEET), ("", MEET), (MEET, "")])
 def test_lanes_that_rely_on_one_that_waits_or_signals_alone_are_an_assumption(before: str, after: str) -> None:
     body = OF_LANES.replace("BEFORE", before).replace("AFTER", after)

@@ -122,6 +122,7 @@ class _Judge:
             if len(self._kinds.clusters[n]):
                 for access in reading.accesses:
                     self._enter(n, access)
+                self._equal |= {at for at in reading.alike if not _is_uniform(at, self._body, self._uses)}
                 for position, leaf in reading.left_open.items():
                     why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
                     waits = self._body[position].has_any(*ASKING) and self._regions.polls(position)

@@ -21,6 +21,7 @@ class GlobalReading:
     """The accesses of one cluster. ``ranks``: of each agent, that of its CTA. ``left_open``: what is not known, where.
 
     ``unread``: some instruction is not known. ``cut``: why there may be more accesses, "" if these are all.
+    ``alike``: stores of several lanes to the same bytes.
     """
 
     kernel: Kernel
@@ -32,6 +33,7 @@ class GlobalReading:
     ranks: tuple[int, ...]
     unread: bool
     cut: str
+    alike: frozenset[int]
 
     def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> GlobalReading:
         """The same in another CTA, with elements of free arrays."""
@@ -54,6 +56,7 @@ def read_global(kernel: Kernel) -> GlobalReading:
         ranks=tuple(stream.cta for stream in cluster.recorder.streams),
         unread=bool(cluster.notes.unread),
         cut=_why_cut(cluster, found.unsolved),
+        alike=frozenset() if accesses is None else frozenset(accesses.alike),
     )
 
 

@@ -40,7 +40,7 @@ def _coverage(coverage: Coverage, kernel: Kernel, found: GridMemory) -> Coverage
     assumed = [Assumed(Assumption.BUFFERS, "what the kernel writes is the memory of one pointer or tensor map alone")]
     assumed = assumed if found.apart and not found.cut else []
     for position in sorted(found.equal):
-        what = f"warps that store to the same bytes at {place_in(kernel, position)} store the same"
+        what = f"warps or lanes that store to the same bytes at {place_in(kernel, position)} store the same"
         assumed.append(Assumed(Assumption.EQUAL_STORES, what))
     judged = any(each.kind in ON_GLOBAL for each in coverage.not_judged) and not found.cut
     return replace(

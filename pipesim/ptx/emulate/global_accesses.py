@@ -126,7 +126,8 @@ _Key = tuple[int, int, int, AccessKind, bool, Terms]
 class GlobalAccesses:
     """The accesses of a cluster to global memory, in the order in which they were first made.
 
-    ``left_open``: by position, why it is not known whether, where or how often it accesses memory.
+    ``left_open``: by position, why it is not known whether, where or how often it accesses memory. ``alike``: of stores
+    of several lanes to the same bytes at once.
     """
 
     def __init__(self, recorder: StreamRecorder) -> None:
@@ -135,6 +136,7 @@ class GlobalAccesses:
         self._others: dict[GlobalAccess, None] = {}
         self._count, self._merge_at = 0, _MERGED
         self.left_open: dict[int, Leaf] = {}
+        self.alike: set[int] = set()
         self.limited = False  #: there were more than are recorded
 
     def __iter__(self) -> Iterator[GlobalAccess]:
@@ -154,11 +156,14 @@ class GlobalAccesses:
         if isinstance(address, PerLane):
             if address.__class__ is Ramp and mask == FULL and 0 <= address.step <= size and address.each[-1] < WINDOW:
                 first, last = address.first, address.each[-1]
+                self._note_lanes(each, kind, 32 * size - (last + size - first))
                 self._extend(agent, each, kind, (), [(first, last + size)], sure=sure)
                 return
             lanes = address.each if mask == FULL else [address.each[lane] for lane in lanes_in(mask)]
             if integers(lanes) and max(lanes) < WINDOW:
-                self._extend(agent, each, kind, (), runs(lanes, size), sure=sure)
+                ranges = runs(lanes, size)
+                self._note_lanes(each, kind, len(lanes) * size - sum(end - first for first, end in ranges))
+                self._extend(agent, each, kind, (), ranges, sure=sure)
                 return
         found: dict[Terms, list[int]] = {}
         for one in lanes:
@@ -169,7 +174,13 @@ class GlobalAccesses:
                 form = form_of(one)
                 found.setdefault(form.terms, []).append(form.constant)
         for terms, starts in found.items():
-            self._extend(agent, each, kind, terms, runs(starts, size), sure=sure)
+            ranges = runs(starts, size)
+            self._note_lanes(each, kind, len(starts) * size - sum(end - first for first, end in ranges))
+            self._extend(agent, each, kind, terms, ranges, sure=sure)
+
+    def _note_lanes(self, each: Instruction, kind: AccessKind, common: int) -> None:
+        if common > 0 and kind is AccessKind.STORE:
+            self.alike.add(each.position)
 
     def _extend(
         self, agent: int, each: Instruction, kind: AccessKind, terms: Terms, ranges: list[Range], *, sure: bool
