@@ -9,7 +9,6 @@ turn: its exit decides if the instruction was not executed before.
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -80,13 +79,11 @@ def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[i
         exits = _exits(graph, turns[past][-1 if often else 0])
         past_line = source_of(body[past], kernel.module)
         for at, (around, ends) in levels[-1 if often else 0].items():
-            times: defaultdict[int, set[int]] = defaultdict(set)  # both ways of one time are at one step
-            for who, step, way, lanes, because, decides in logs[at].of(last):
-                times[who].add(step)
+            for who, step, nth, way, lanes, because, decides in logs[at].of(last):
                 if graph.block_of[at] in inner and past in since_wait(paths[who], step, waits):
                     continue
                 if who in agents and way in around:
-                    how = len(times[who]), way in ends, exits == {graph.block_of[at]}, way, lanes, _depth(graph, at)
+                    how = nth, way in ends, exits == {graph.block_of[at]}, way, lanes, _depth(graph, at)
                     line = _line(body[at], body[decides], body[past], kernel.module)
                     found.append(BranchPast(who, step, at, past, *how, line, past_line, because))
     return sorted(found)
@@ -205,6 +202,7 @@ def _leading_to(graph: Graph, block: int, without: set[tuple[int, int]]) -> set[
 class _Taken(NamedTuple):
     agent: int
     step: int
+    nth: int
     taken: bool
     lanes: int
     because: str
@@ -249,6 +247,7 @@ class _Log:
         self._condition = self._comparing(branch.guard.register, branch.position, 0)
         self._seen: list[_Taken] = []
         self._cluster: object = None
+        self._times: dict[int, tuple[int, int]] = {}  #: how often each agent came, and the lanes that did so this time
 
     def of(self, cluster: object) -> list[_Taken]:
         """What was seen in this run, which is the last one."""
@@ -257,13 +256,16 @@ class _Log:
     def write(self, warp: Any) -> None:
         """A warp is at the branch."""
         if warp.cluster is not self._cluster:  # the kernel is run again
-            self._cluster, self._seen = warp.cluster, []
+            self._cluster, self._seen, self._times = warp.cluster, [], {}
+        nth, came = self._times.get(warp.agent, (0, -1))
+        nth, came = (nth + 1, warp.mask) if came & warp.mask else (nth, came | warp.mask)
+        self._times[warp.agent] = nth, came
         step = len(warp.cluster.recorder.streams[warp.agent].path)
         predicate = warp.R[self._guard]
         for way in (False, True):
             lanes = _lanes_where(predicate, warp.mask, wanted=way is not self._negated)
             if lanes:
-                self._seen.append(_Taken(warp.agent, step, way, lanes, *self._because(warp, lanes)))
+                self._seen.append(_Taken(warp.agent, step, nth, way, lanes, *self._because(warp, lanes)))
 
     def _because(self, warp: Any, lanes: int) -> tuple[str, int]:
         """The fewest comparisons that decide alone for all these lanes, with the numbers that these have in common."""
