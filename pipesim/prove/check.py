@@ -173,7 +173,7 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
     if run.finished and not run.faults and not unordered:
         exchanged = exchanged_barriers(program, certificate.doubts)
         if not certificate.doubts or (exchanged and _holds_exchanged(program, exchanged, one_memory=one_memory)):
-            return verdict(Verdict.PROVED, How.CERTIFICATE)
+            return replace(verdict(Verdict.PROVED, How.CERTIFICATE), doubts=())
     found = _first_of_each(program, certificate.doubts)
     if all(is_unsure(program, each.fault) for each in (*found, *unordered)):
         shown = at_once(program)

@@ -65,7 +65,7 @@ def test_arrives_in_two_ctas_by_one_instruction(drains: bool) -> None:
     program = two_ctas(drains=drains)
     assert doubts(program) == {Why.EARLY_PART}, "the phases are not the same in every schedule"
     found = check(program, max_states=1)
-    assert (found.verdict, found.how) == (Verdict.PROVED, How.CERTIFICATE)
+    assert (found.verdict, found.how, found.doubts) == (Verdict.PROVED, How.CERTIFICATE, ())
 
 
 def test_an_arrive_before_the_read_is_refuted() -> None:
