@@ -202,6 +202,11 @@ class Program(ProgramData):
         return tuple(ctas)
 
     @cached_property
+    def agents_of_cta(self) -> tuple[tuple[int, ...], ...]:
+        """For each CTA its agents."""
+        return tuple(tuple(a for a, agent in enumerate(self.agents) if agent.cta == cta) for cta in range(self.ctas))
+
+    @cached_property
     def warp_groups(self) -> tuple[tuple[int, ...], ...]:
         """For each agent the agents that issue its wgmmas with it: those of its warp group, itself among them."""
         members: dict[tuple[int, int], list[int]] = {}

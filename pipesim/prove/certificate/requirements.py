@@ -253,7 +253,7 @@ class OtherCta:
         self._accesses = [
             (cta, access)
             for cta, access in self._accesses
-            if not any(accesses.over(clocks[a], access) for a in self._of_cta(cta))
+            if not any(accesses.over(clocks[a], access) for a in self._program.agents_of_cta[cta])
         ]
         for cta, access in self._accesses:
             marks.shape += (cta, access.flight > 0, access.engine)
@@ -268,17 +268,14 @@ class OtherCta:
                 accesses.mark_end(marks, *part.by, part.flight, in_order=True)
 
     def _is_known(self, accesses: Accesses, part: PhasePart, clocks: Sequence[Clock]) -> bool:
-        there = self._of_cta(self._program.barriers[part.bar].cta)
+        there = self._program.agents_of_cta[self._program.barriers[part.bar].cta]
         return any(_knows(accesses, clocks[agent], part) for agent in there)
 
     def _ends(self, clocks: Sequence[Clock], cta: int) -> list[Clock]:
         """What each agent of a CTA knows at its end. A CTA without agents, or with one that was cut, never exits."""
-        if any(a in self._program.cut for a in self._of_cta(cta)):
+        if any(a in self._program.cut for a in self._program.agents_of_cta[cta]):
             return []
-        return [clocks[a].after_operation(a, len(self._program.code[a]) - 1) for a in self._of_cta(cta)]
-
-    def _of_cta(self, cta: int) -> list[int]:
-        return [a for a, agent in enumerate(self._program.agents) if agent.cta == cta]
+        return [clocks[a].after_operation(a, len(self._program.code[a]) - 1) for a in self._program.agents_of_cta[cta]]
 
 
 def _knows(accesses: Accesses, clock: Clock, part: PhasePart) -> bool:
