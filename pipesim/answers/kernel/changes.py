@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipesim.answers.kernel.lines import LAST_OPERAND, KernelLines, LineChange
-from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
+from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Engine, Op, operand, operands
 from pipesim.model.program import Program
-from pipesim.prove.repair.arithmetic import counts, expects, threads
+from pipesim.prove.repair.arithmetic import WARP, counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of
@@ -104,6 +105,34 @@ def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[Li
         omit = f"omit the condition at {past.line} ({kernel.places([each.line])})"
         words = f"{role} {does} every time ({past.past_line}): {omit}"
         yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)
+
+
+def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
+    """One lane makes the arrives and copies that all lanes of a warp make on the barriers of a group, where more arrive
+    than are pending and one lane alone copies as much as each.
+    """
+    if fault is None or fault.kind is not FaultKind.OVER_ARRIVAL:
+        return
+    program, agent = kernel.program, fault.agent
+    arrive = program.code[agent][fault.pc]
+    if arrive[0] != Op.ARRIVE or operand(arrive, "count") != WARP * max(fault.expected, 1):
+        return
+    group, code, where = program.barriers[fault.barrier].name, program.code[agent], kernel.where[agent]
+    mine = [pc for pc, op in enumerate(code) if op[0] in ON_BARRIER and program.barriers[operand(op, "barrier")].name == group]
+    copies = {where[pc] for pc in mine if code[pc][0] == Op.TMA_LOAD}
+    lines = sorted({where[pc] for pc in mine if code[pc][0] == Op.ARRIVE and where[pc] == where[fault.pc]} | copies)
+    new = {line: _ONE_LANE.format(kernel.text(line)) for line in lines}
+    if any(kernel.text(line).count(";") != 1 or kernel.text(line).lstrip().startswith("@") for line in lines):
+        return
+    role = program.agents[agent].role
+    repair = Repair(RepairKind.LANES, role, group, 1, WARP, program.instructions[agent][fault.pc])
+    also = f", and what it copies there ({kernel.places(copies)})" if copies else ""
+    yield LineChange(new, repair, sentence(repair) + also)
+
+
+_ONE_LANE = (
+    "{{ .reg .pred %only; .reg .b32 %lane; mov.u32 %lane, %laneid; setp.eq.u32 %only, %lane, 0; @%only {} }}"
+)
 
 
 def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Mapping[int, str]:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from itertools import islice
 
 from pipesim.answers.budget import Unit
-from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, tensor_waits
+from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, one_lane, tensor_waits
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
 from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
@@ -104,7 +105,8 @@ class _Trial:
     def of_slips(self, ranked: Sequence[Slip], work: int = _MOST_SLIPS) -> tuple[Correction, ...]:
         """The first slip with which the kernel is proved; a second one that is about as likely and does something else.
 
-        None with which an access to memory is not executed any more: what is left out is not wrong.
+        None with which an access to memory is not executed any more, or less is copied and used: what is left out is
+        not wrong.
         """
         ready, before = self._kernel.prepared(), self._reading.program
         most = work // (_INSTRUCTION * len(ready.function.body) + sum(map(len, before.code)))
@@ -120,7 +122,7 @@ class _Trial:
             if reading is None or reading.program.code in found or not accessing <= _accessing(reading):
                 continue
             again = reading.program
-            if len(again.code) != len(before.code):  # lanes of a warp are followed apart
+            if len(again.code) != len(before.code) or _does_less(before, again):  # lanes of a warp are followed apart
                 continue
             repair = slip_repair(before, again)
             if repair.serialises or check(again, max_states=1).verdict is not Verdict.PROVED:
@@ -172,6 +174,21 @@ def _accessing(reading: KernelReading) -> set[int]:
     return {line for code, lines in pairs for op, line in zip(code, lines, strict=True) if op[0] in TOUCHES_MEMORY}
 
 
+def _does_less(before: Program, after: Program) -> bool:
+    """Whether as many copies bring fewer bytes, or both fewer bytes are copied and fewer accesses use them: then a hang
+    ends with the work. Where one role has an iteration too many, the others keep theirs.
+    """
+    (copies, nbytes, uses), (copies_now, nbytes_now, uses_now) = map(_work, (before, after))
+    return nbytes_now < nbytes and (copies_now == copies or uses_now < uses)
+
+
+def _work(program: Program) -> tuple[int, int, int]:
+    """How many copies bring how many bytes, and how many other accesses there are."""
+    copied = [operand(op, "bytes") for code in program.code for op in code if op[0] == Op.TMA_LOAD]
+    uses = sum(op[0] in TOUCHES_MEMORY for code in program.code for op in code) - len(copied)
+    return len(copied), sum(copied), uses
+
+
 def _author(line: str) -> str:
     """The author's line of one that names the line of the PTX as well."""
     return line.partition(", ")[0]
@@ -193,6 +210,7 @@ def _lines(
     yield from numbers(kernel)
     yield from not_past(kernel, [past for past in led_past if past not in at_times])
     yield from tensor_waits(kernel)
+    yield from one_lane(kernel, refuted.fault)
     if wait is not None:
         yield from carried(kernel, *wait)
     blocked = {each.barrier for each in refuted.deadlock.blocked} if refuted.deadlock is not None else set()

@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
@@ -46,7 +46,7 @@ def on_mbarrier(each: Instruction) -> bool:
 class SlipContext:
     """A kernel with the text of its file; ``on``: by position the offsets of the mbarriers that an instruction was on;
     ``focus``: those at which the finding shows; ``stages``: of each its group and its stage there; ``lacks``: whether
-    arrivals are missing.
+    arrivals are missing; ``owed``: pairs of which the second mbarrier lacks the bytes that are counted on the first.
     """
 
     kernel: Kernel
@@ -55,6 +55,7 @@ class SlipContext:
     focus: Set[int]
     stages: Mapping[int, tuple[str, int]]
     lacks: bool
+    owed: Set[tuple[int, int]]
 
 
 class _Line:
@@ -86,7 +87,7 @@ class LineTexts:
         kernel = context.kernel
         self._body, self._kept, self._uses = kernel.function.body, sorted(kernel.code.kept), kernel.code.regions.uses
         self._text, self._on, self._focus = context.text, context.on, context.focus
-        self._stages, self._lacks = context.stages, context.lacks
+        self._stages, self._lacks, self._owed = context.stages, context.lacks, context.owed
         stages = Counter(group for group, _ in context.stages.values())
         self._lengths = frozenset(n for n in stages.values() if n > 1)  #: of the rings of barriers
         self._writers: defaultdict[str, list[int]] = defaultdict(list)
@@ -188,11 +189,12 @@ class LineTexts:
                 for n, by in enumerate(self._distances(here)):
                     new = f"{base}+{int(offset or 0) + by}"
                     yield 0.5 + 0.1 * n, (by,), line.having(operands=line.operands.replace(f"[{inside}]", f"[{new}]"))
-                every = self._addresses.items()
-                others = [o for o, there in every if o != inside and there != here and (here | there) & self._focus]
+                every = self._addresses
+                others = [o for o, there in every.items() if o != inside and there != here and (here | there) & self._focus]
                 for n, other in enumerate(others):
                     new = line.operands.replace(f"[{inside}]", f"[{other}]")
-                    yield 0.5 + 0.1 * n, (inside, other), line.having(operands=new)
+                    owed = self._body[at].opcode == "cp" and not self._owed.isdisjoint(product(here, every[other]))
+                    yield (0.1 if owed else 0.5) + 0.1 * n, (inside, other), line.having(operands=new)
 
     def _distances(self, here: Set[int]) -> Iterator[int]:
         """The distances from these mbarriers to others, from or to those of the finding: the same stage of another

@@ -6,14 +6,14 @@ What each of them may have been meant to be is in :mod:`pipesim.answers.kernel.s
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
 from pipesim.answers.kernel.slip_texts import LineTexts, SlipContext, on_mbarrier
-from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER
+from pipesim.model.groups import COUNTS_BYTES, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.branch_decisions import BranchPast
@@ -48,6 +48,17 @@ def _places(each: Instruction) -> list[object]:
     if each.source is None or not each.source.line:
         return []
     return [(each.opcode, each.modifiers, place) for place in (each.source, each.source.frames[-1])]
+
+
+def _owed(reading: KernelReading) -> set[tuple[int, int]]:
+    """The mbarriers of which one gets more bytes than are expected, and another as many fewer, by their offsets."""
+    more: Counter[int] = Counter()
+    for op in (op for code in reading.program.code for op in code):
+        if op[0] == Op.TMA_LOAD and not operand(op, "cta_mask"):
+            more[reading.offsets[operand(op, "barrier")]] += operand(op, "bytes")
+        elif op[0] in COUNTS_BYTES and op[0] != Op.TMA_LOAD:
+            more[reading.offsets[operand(op, "barrier")]] -= operand(op, "bytes" if op[0] == Op.EXPECT_TX else "expect")
+    return {(one, other) for one in more for other in more if more[one] == -more[other] > 0}
 
 
 class _Suspect(NamedTuple):
@@ -90,7 +101,7 @@ class Slips:
         stages = {offset: (barrier.name, barrier.stage) for barrier, offset in pairs}
         hang = refuted.deadlock
         lacks = hang is not None and any(each.arrivals_missing > 0 for each in hang.blocked)
-        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus, stages, lacks))
+        self._texts = LineTexts(SlipContext(kernel, text, self._on, focus, stages, lacks, _owed(reading)))
 
     def ranked(self) -> list[Slip]:
         """All of them, the likeliest first; a line is changed to one text once."""

@@ -337,7 +337,8 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)
     for one, other in earlier:
         found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)
-        yield 7 if one.op not in SIGNALS and other.op not in TOUCHES_MEMORY else 6, found
+        heard = one.op == Op.WAIT_GROUP and other.op == Op.BAR_SYNC  # by those who write after they have met
+        yield 4 if heard else 7 if one.op not in SIGNALS and other.op not in TOUCHES_MEMORY else 6, found
         for wait in (site for site, after in nearest.items() if site.op in PARITY_WAITS and after == {one} != {other}):
             if one.op in SIGNALS and wait != other:
                 yield 6, replace(found, also=(replace(found, group=wait.about, at=wait),))

@@ -119,12 +119,18 @@ def expects(program: Program) -> Iterator[Repair]:
 
 
 def _expects_each_time(program: Program, role: str, group: str) -> Iterator[Repair]:
-    """As many bytes as are copied with each expect, where these differ: the first that is wrong is named."""
+    """As many bytes as are copied with each expect, where these differ: the first that is wrong is named.
+
+    Nothing where they are as many in all: then it is a copy that is counted on another barrier.
+    """
     for agent in members(program, role):
         code = program.code[agent]
-        for pc, nbytes in bytes_of_expects(program, agent, group).items():
-            was = operand(code[pc], "bytes" if code[pc][0] == Op.EXPECT_TX else "expect")
-            if was != nbytes > 0:
+        copied = bytes_of_expects(program, agent, group)
+        asked = {pc: operand(code[pc], "bytes" if code[pc][0] == Op.EXPECT_TX else "expect") for pc in copied}
+        if sum(asked.values()) == sum(copied.values()):
+            continue
+        for pc, nbytes in copied.items():
+            if (was := asked[pc]) != nbytes > 0:
                 yield Repair(RepairKind.EXPECT, role, group, nbytes, was, past=NOWHERE._replace(op=int(Op.TMA_LOAD)))
                 return
 
