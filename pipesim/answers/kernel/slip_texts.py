@@ -32,6 +32,7 @@ _RELATIVES = 6  #: registers that are tried for one
 _MOST_SOURCES = 64  #: registers that are computed from as many, as the sums of a product, are not looked through
 _DISTANCES = 8  #: to other mbarriers, the nearest
 _ASTRAY = 0.8  #: less of what it costs
+_OWED = -0.8  #: of the barrier that lacks as many bytes as are too many at this one
 _PLACES = 8  #: other places of tiles that are tried
 _OF_TILES = 1024  #: bytes to which places of tiles are aligned, or to an eighth
 _SMALL = 64  #: a number below it counts, one above it is a distance in memory
@@ -194,7 +195,7 @@ class LineTexts:
                 for n, other in enumerate(others):
                     new = line.operands.replace(f"[{inside}]", f"[{other}]")
                     owed = self._body[at].opcode == "cp" and not self._owed.isdisjoint(product(here, every[other]))
-                    yield (0.1 if owed else 0.5) + 0.1 * n, (inside, other), line.having(operands=new)
+                    yield (_OWED if owed else 0.5) + 0.1 * n, (inside, other), line.having(operands=new)
 
     def _distances(self, here: Set[int]) -> Iterator[int]:
         """The distances from these mbarriers to others, from or to those of the finding: the same stage of another
