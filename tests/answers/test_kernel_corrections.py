@@ -56,6 +56,9 @@ HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
                ("load: copy to b_tiles on full[0..3] 16 times instead of 0; load: copy to b_tiles on empty[0..3] 0 "
                 "times instead of 16: `@%p8 cp.async [%r32], [%rd5, {%r157, %r33}], [%r27+-32]` instead of "
                 "`@%p8 cp.async [%r32], [%rd5, {%r157, %r33}], [%r27]` (kernel.ptx, line 618)")),
+    "all lanes": (SCALE, "[%r42]", slice(0, None), lambda line: re.sub(r"@%p\d ", "", line),
+        ("load: put the arrive on full inside elect_one(): all 32 lanes execute it, and what it copies there "
+         "(kernel.ptx, lines 407 and 412)")),
 }  # fmt: skip
 RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,
@@ -75,6 +78,8 @@ RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
         "each of mma_store, mma_store_2 and mma waits for its wgmmas before the bar_sync (on_gluon.py:149)"),
     "an accumulator": (TCGEN05, "[%r54], %r55", slice(0, None), lambda _: "setp.eq.u32 complete, 0, 0;",
         "mma waits for free, with parity 1 in the first lap, before all the work that it signals on done"),
+    "a wait for the stored bytes": (TCGEN05, "wait_group.read 	0", slice(0, 1), out,
+        "each of store, store_2 and compute waits for its bulk stores before the bar_sync (on_gluon.py:224)"),
     "groups of a loop": (PIPELINED, "wait_group.read 	1", slice(0, 1), other("read 	1", "read 	2"),
         ("each of load_store, load_store_2 and compute leaves no more than 1 of its groups pending when it waits for "
          "them, instead of 2")),
@@ -104,7 +109,7 @@ def offered(target: Target) -> tuple[Check, list[Correction]]:
 
 #: Those for which little has to be read again.
 FEW = {"count", "bytes", "threads", "arrive", "fence", "fence of a gemm", "fewer bytes", "a wait for tensor memory",
-       "the last products"}  # fmt: skip
+       "the last products", "all lanes"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", long_but(FEW, slow_but({"count"}, HANGS)))

@@ -118,21 +118,30 @@ def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     if arrive[0] != Op.ARRIVE or operand(arrive, "count") != WARP * max(fault.expected, 1):
         return
     group, code, where = program.barriers[fault.barrier].name, program.code[agent], kernel.where[agent]
-    mine = [pc for pc, op in enumerate(code) if op[0] in ON_BARRIER and program.barriers[operand(op, "barrier")].name == group]
+    mine = [
+        pc
+        for pc, op in enumerate(code)
+        if op[0] in ON_BARRIER and program.barriers[operand(op, "barrier")].name == group
+    ]
     copies = {where[pc] for pc in mine if code[pc][0] == Op.TMA_LOAD}
     lines = sorted({where[pc] for pc in mine if code[pc][0] == Op.ARRIVE and where[pc] == where[fault.pc]} | copies)
-    new = {line: _ONE_LANE.format(kernel.text(line)) for line in lines}
-    if any(kernel.text(line).count(";") != 1 or kernel.text(line).lstrip().startswith("@") for line in lines):
+    if any(kernel.text(line).count(";") != 1 or kernel.text(line).lstrip().startswith("@!") for line in lines):
         return
+    new = {line: _with_one_lane(kernel.text(line)) for line in lines}
     role = program.agents[agent].role
     repair = Repair(RepairKind.LANES, role, group, 1, WARP, program.instructions[agent][fault.pc])
     also = f", and what it copies there ({kernel.places(copies)})" if copies else ""
     yield LineChange(new, repair, sentence(repair) + also)
 
 
-_ONE_LANE = (
-    "{{ .reg .pred %only; .reg .b32 %lane; mov.u32 %lane, %laneid; setp.eq.u32 %only, %lane, 0; @%only {} }}"
-)
+def _with_one_lane(text: str) -> str:
+    guard = _GUARD.match(text.lstrip())
+    if guard is None:
+        return _ONE_LANE.format(text)
+    return _ONE_LANE.replace("@", f"and.pred %only, %only, {guard[0].strip()[1:]}; @").format(_GUARD.sub("", text))
+
+
+_ONE_LANE = "{{ .reg .pred %only; .reg .b32 %lane; mov.u32 %lane, %laneid; setp.eq.u32 %only, %lane, 0; @%only {} }}"
 
 
 def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Mapping[int, str]:

@@ -191,7 +191,9 @@ class LineTexts:
                     new = f"{base}+{int(offset or 0) + by}"
                     yield 0.5 + 0.1 * n, (by,), line.having(operands=line.operands.replace(f"[{inside}]", f"[{new}]"))
                 every = self._addresses
-                others = [o for o, there in every.items() if o != inside and there != here and (here | there) & self._focus]
+                others = [
+                    o for o, there in every.items() if o != inside and there != here and (here | there) & self._focus
+                ]
                 for n, other in enumerate(others):
                     new = line.operands.replace(f"[{inside}]", f"[{other}]")
                     owed = self._body[at].opcode == "cp" and not self._owed.isdisjoint(product(here, every[other]))

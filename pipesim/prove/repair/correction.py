@@ -30,6 +30,7 @@ from pipesim.prove.repair.applicable import (
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.meeting_points import of_reuse
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
 
@@ -209,6 +210,8 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     at = () if fault is not None and fault.kind is FaultKind.INVALIDATED else at  # the inval is as likely
     sites = frozenset(program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0)
     found = repairs(program, groups, roles, asked, sites)
+    if fault is not None and fault.kind is FaultKind.RACE and touching and program.coverage.extracted:
+        found = merge(of_reuse(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         few = sum(map(len, asked.code)) <= MOST_READ
         more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)

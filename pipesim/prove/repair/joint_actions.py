@@ -152,13 +152,18 @@ def _lanes(program: Program, agent: int) -> int:
 
 
 def prime_meetings(program: Program, agent: int, repair: Repair) -> Listing:
-    """A bar_arrive at each of the numbers before the agent's own work begins."""
+    """A bar_arrive at each of the numbers before the agent's own work begins; ``was`` 1: if it waits at none."""
     before, cta = listing(program, agent), program.agents[agent].cta
+    numbers = repair.group.split(",")
+    if repair.was == 1 and any(
+        op[0] == Op.BAR_SYNC and str(program.named_barrier(op)) in numbers for op in before.code
+    ):
+        return before
     begin = begin_of(program, agent)
     line = before.lines[min(begin, len(before.lines) - 1)]
     arrives = [
         (int(Op.BAR_ARRIVE), program.named_barriers.index((cta, int(number))), repair.value, _lanes(program, agent))
-        for number in repair.group.split(",")
+        for number in numbers
     ]
     return insert_operations(before, [Insertion(begin, op, line) for op in arrives])
 

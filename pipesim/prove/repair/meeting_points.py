@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesim.model.groups import MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.finding import Fault
+from pipesim.model.groups import ACCESSES, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import pairs
 from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, TO_THE_OTHER, Ranked, Repair, RepairKind
+from pipesim.prove.repair.missing_instructions import waits_for_each
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
@@ -29,6 +31,7 @@ from pipesim.prove.repair.sites import (
 )
 
 K = RepairKind
+_MEETINGS = 2  #: before a write, before which it could be waited for transfers
 _NEAR = 4  #: operations before and after one that may be the access it is for
 
 
@@ -62,6 +65,9 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                 if len(numbers) == 1 and numbers[0] not in own:  # which others may meet together
                     yield rank, Repair(K.SYNC, role, group, count, 2, at=site)
             arrives = set(numbers) <= set(arrived_at(program, role))  # it could as well do so once more, before
+            waits = [_waits_at(program, agent, numbers) for agent in mine]
+            if any(waits) and not all(waits):  # they take turns
+                yield 4, Repair(K.PRIME, role, group, count, 1)
             yield 4 if arrives else 7, Repair(K.PRIME, role, group, count)
         for group in dict.fromkeys(barrier.name for barrier in program.barriers):
             stages = len(stages_of(program, mine[0], group))
@@ -158,6 +164,43 @@ def _is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
 def _in_use(program: Program) -> set[int]:
     """The named barriers that agents use after the prologue, and that of all threads."""
     return {0}.union(*(numbers_of(program, agent) for agent in range(len(program.agents))))
+
+
+def _waits_at(program: Program, agent: int, numbers: list[int]) -> bool:
+    """True if the agent waits at one of these named barriers."""
+    return any(op[0] == Op.BAR_SYNC and program.named_barrier(op) in numbers for op in program.code[agent])
+
+
+def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
+    """Of a race for bytes that transfers still read: their agents' wait before they meet those who write, or a meeting
+    after it. Nothing of other races.
+    """
+    pairs = (
+        (fault.agent, fault.pc, fault.other_agent, fault.other_pc),
+        (fault.other_agent, fault.other_pc, fault.agent, fault.pc),
+    )
+    for reader, read, writer, written in pairs:
+        op, code = program.code[reader][read], program.code[writer]
+        if op[0] != Op.TRANSFER_READ or program.code[writer][written][0] not in ACCESSES:
+            continue
+        engine, one = operand(op, "engine"), program.agents[reader].role
+        role = families(program).get(one, one)
+        mets = [site_of(program, writer, pc) for pc in range(written) if code[pc][0] == Op.BAR_SYNC]
+        for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
+            for depth in (1, 0) if not waits_for_each(program, one, engine) else ():
+                yield 2, Repair(K.GROUP_WAIT, role, str(engine), depth, at=site)
+        for pc, wait in enumerate(program.code[reader]):
+            if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine:
+                yield from _meetings_after(program, role, reader, pc)
+                break
+
+
+def _meetings_after(program: Program, role: str, agent: int, pc: int) -> Iterator[Ranked]:
+    """The warps of a role meet before the first that all of them execute after an operation of one of them."""
+    sites = (site_of(program, agent, n) for n in range(pc + 1, len(program.code[agent])))
+    first = next((site for site in sites if executes_everywhere(program, role, site)), None)
+    for numbers, count in _meeting_places(program, role) if first is not None else ():
+        yield 2, Repair(K.SYNC, role, ",".join(map(str, numbers)), count, 0, at=first or NOWHERE)
 
 
 def _of_lanes(program: Program, role: str) -> Iterator[Ranked]:

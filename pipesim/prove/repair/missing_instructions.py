@@ -158,7 +158,7 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
                 past = _given_back_after(program, role, site)
                 yield 6, Repair(K.GROUP_WAIT, role, str(engine), 0, 1, at=site, past=past)
             before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
-            rank = 7 if _waits_for_each(program, role, engine) else 5
+            rank = 7 if waits_for_each(program, role, engine) else 5
             for depth in range(_DEEPEST, -1, -1):
                 yield from ((rank, Repair(K.GROUP_WAIT, role, str(engine), depth, at=at)) for at in reversed(before))
 
@@ -174,7 +174,7 @@ def _given_back_after(program: Program, role: str, site: SourceInstruction) -> S
     return NOWHERE
 
 
-def _waits_for_each(program: Program, role: str, engine: int) -> bool:
+def waits_for_each(program: Program, role: str, engine: int) -> bool:
     """True if the role waits about as often for groups of the engine as it closes one."""
     codes = [program.code[agent] for agent in members(program, role)]
     commits = [sum(op[0] == Op.COMMIT and operand(op, "engine") == engine for op in code) for code in codes]

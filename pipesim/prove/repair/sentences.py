@@ -187,6 +187,7 @@ def _prime(r: Repair) -> str:
             f"{r.role} arrives once on {'every stage' if r.was < 0 else f'stage {r.was}'} of {r.group} before it begins"
         )
     when = f"after {_with_line(r.at)}, once for each meeting there" if r.at.op else "once before it begins"
+    when += ", with those of its warps that do not wait there" if r.was == 1 else ""
     return f"{r.role} arrives at {_meeting_words(r.group)} ({r.value:,} threads) {when}"
 
 
