@@ -12,6 +12,7 @@ from pipesim.targets import built_in, find, protocols_of
 from pipesim.testing import assert_verified
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
+from tests.support.mistakes.small import two_of_three
 from tests.support.paths import ROOT
 
 
@@ -56,7 +57,7 @@ def test_levels_waivers_and_baselines_are_those_of_a_check(tmp_path: Path, monke
 
 def test_what_hits_a_limit_is_not_verified() -> None:
     with pytest.raises(AssertionError, match="unknown: neither proved nor refuted"):
-        assert_verified(BROKEN["consumer_arrives_twice"], stages=3, tiles=3, max_states=10)
+        assert_verified(two_of_three, max_states=10)
 
 
 def test_wrong_parameters_are_not_a_failure_of_the_protocol() -> None:

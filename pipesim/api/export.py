@@ -89,7 +89,7 @@ def export(
 def counterexample_parts(
     target: Target, given: Mapping[str, int], ctas: int | None, picture: str, to: str
 ) -> Iterator[bytes]:
-    """The file of a target's first counterexample. UsageError if there is none, or it is no deadlock."""
+    """The file of a target's first counterexample. UsageError if there is none, or it is not a deadlock."""
     report = check(target, given, ctas=ctas)
     if not report.refutations:
         raise UsageError(

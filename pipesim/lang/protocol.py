@@ -320,7 +320,7 @@ class Protocol(KernelDescription):
         )
 
     def _require_answered(self, recorders: Sequence[Recorder], made: GridProgram) -> None:
-        """ProtocolError for a role that came to where it asks for an answer that nothing gives."""
+        """ProtocolError for a role that asks for an answer that nothing gives."""
         asks = (recorders[n] for n in sorted(made.ended) if None in recorders[n].observed.values())
         if (rec := next(asks, None)) is not None:
             raise ProtocolError(

@@ -53,7 +53,7 @@ class Tables:
 
     @property
     def masks(self) -> int:
-        """The first number that is no mask of CTAs of a cluster."""
+        """The first number that is not a mask of CTAs of a cluster."""
         return 1 << (0 if self.alone else self.ctas)
 
     def access(self, space: Space, cta: int, offset: int, nbytes: int) -> int:
@@ -297,8 +297,8 @@ class AtomicAnswer:
 
     @property
     def old(self) -> int:
-        """The value that the word had. A role that asks may go on by it: it is recorded for each order of the atomics
-        on the word. ProtocolError in another role, or where the lanes of the role run independently.
+        """The value that the word had. What its role does next may depend on it: it is recorded for each order of
+        the atomics on the word. ProtocolError in another role, or where the lanes of the role run independently.
         """
         if current_recorder() is not self._recorder:
             raise ProtocolError(

@@ -254,7 +254,7 @@ class Coverage:
         return tuple(name for each in self.not_judged if each.kind is kind for name in each.names)
 
     def judging(self, kind: NotJudgedKind) -> Coverage:
-        """The same where those of a kind are judged."""
+        """The same without what is not judged of a kind."""
         return replace(self, not_judged=tuple(each for each in self.not_judged if each.kind is not kind))
 
     @property

@@ -103,7 +103,7 @@ class WordBarriers:
         self.counts[barrier] += more
 
     def make_room(self, ctas: Sequence[int], resident: int) -> None:
-        """Only so many CTAs are on the device at a time: each other one begins when those before have ended.
+        """Only ``resident`` CTAs are on the device at a time: each other one begins when those before have ended.
 
         ``ctas``: of each agent.
         """
@@ -273,7 +273,7 @@ def in_its_cta(
 
 
 def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> WordEvent | None:
-    """An access of CTA scope to a word that several CTAs access, which is no strong one for the others.
+    """An access of CTA scope to a word that several CTAs access, which is not a strong one for the others.
 
     ``words``: what is done to each; ``ctas``: of each agent.
     """

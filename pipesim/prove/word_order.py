@@ -228,7 +228,7 @@ def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instruction
     """The program with each order of the atomics whose answers are used; None at the end if there are too many.
 
     They are found from those that were seen: of two CTAs that access the same word one after the other, the later one
-    comes first. ``make``: makes the program in which CTAs come to write words in this order, as far as it goes.
+    comes first. ``make``: makes the program in which CTAs write words in this order, as far as it goes.
     """
     open_: deque[tuple[int, ...]] = deque([()])
     asked: set[tuple[int, ...]] = {()}

@@ -223,7 +223,7 @@ class _Compare:
 
 @dataclass(frozen=True)
 class _Joined:
-    """Predicates: true if any is (``any_``), else if all are; the other way round if ``negated``."""
+    """Predicates: true if any is (``any_``), else if all are; the opposite if ``negated``."""
 
     parts: tuple[_Condition, ...]
     any_: bool = True

@@ -18,6 +18,7 @@ from pipesim.report.pages.check import check_lines, shown_lines
 from pipesim.targets import Target, find, target_of
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
+from tests.support.mistakes.small import two_of_three
 from tests.support.paths import ROOT
 
 
@@ -61,7 +62,7 @@ def test_what_is_proved_and_what_is_not_known() -> None:
     assert (proved.verdict, proved.how, proved.refutations, proved.states) == (
         Verdict.PROVED, How.CERTIFICATE, (), 0,
     )  # fmt: skip
-    unknown = checked(target_of(BROKEN["consumer_arrives_twice"]), {"stages": 3, "tiles": 3}, max_states=5)
+    unknown = checked(target_of(two_of_three), {}, max_states=5)
     assert unknown.verdict is Verdict.UNKNOWN
     assert unknown.doubts
     lines = check_lines(unknown, 80)

@@ -34,6 +34,7 @@ from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring
+from tests.support.mistakes.small import two_of_three
 
 PC = "producer_consumer"
 GOOD = trace_folder() / "h100" / "producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet"
@@ -101,7 +102,7 @@ class TestCheck:
         assert isinstance(first.why, Stop)
 
     def test_a_limit_is_unknown(self) -> None:
-        report = check(target_of(BROKEN["consumer_arrives_twice"]), {"stages": 3, "tiles": 3}, max_states=5)
+        report = check(target_of(two_of_three), {}, max_states=5)
         assert (report.verdict, report.how, report.conclusion) == (Verdict.UNKNOWN, How.NOTHING, Conclusion.UNKNOWN)
 
     def test_a_schedule_that_ends_well_says_whether_it_ended(self) -> None:

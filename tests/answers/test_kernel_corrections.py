@@ -58,7 +58,7 @@ HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
                 "`@%p8 cp.async [%r32], [%rd5, {%r157, %r33}], [%r27]` (kernel.ptx, line 618)")),
     "all lanes": (SCALE, "[%r42]", slice(0, None), lambda line: re.sub(r"@%p\d ", "", line),
         ("load: put the arrive on full inside elect_one(): all 32 lanes execute it, and what it copies there "
-         "(kernel.ptx, lines 407 and 412)")),
+         "(kernel.ptx, lines 398, 407 and 412)")),
 }  # fmt: skip
 RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,

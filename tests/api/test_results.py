@@ -18,7 +18,7 @@ from pipesim.api.result import Result, VerdictResult
 from pipesim.cli.main import main
 from pipesim.errors import UsageError
 from pipesim.trace.library import trace_folder
-from tests.support.mistakes import BROKEN
+from tests.support.mistakes.small import two_of_three
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -34,9 +34,7 @@ def results() -> dict[str, Result]:
     return {
         "check producer_consumer": pipesim.check("producer_consumer"),
         f"check {HANGS}": refuted,
-        "a search that reaches its limit": pipesim.check(
-            BROKEN["consumer_arrives_twice"], stages=3, tiles=3, max_states=10
-        ),
+        "a search that reaches its limit": pipesim.check(two_of_three, max_states=10),
         "run producer_consumer": pipesim.simulate("producer_consumer"),
         f"run {HANGS}": pipesim.simulate(HANGS),
         f"diff {RECORDED}": pipesim.compare(RECORDED),
@@ -83,7 +81,7 @@ def test_the_repr_is_one_short_line_that_says_what_was_found(results: dict[str, 
     assert all("\n" not in said and len(said) <= 100 for said in reprs.values())
     assert reprs["check producer_consumer"] == "<CheckResult producer_consumer: proved>"
     assert reprs[f"check {HANGS}"].startswith("<CheckResult ring: refuted, deadlock: 2 of 2 agents wait")
-    assert reprs["a search that reaches its limit"] == "<CheckResult consumer_arrives_twice: unknown>"
+    assert reprs["a search that reaches its limit"] == "<CheckResult two_of_three: unknown>"
     assert re.fullmatch(
         r"<SimulationResult producer_consumer on h100: finished after [\d,]+ cycles>", reprs["run producer_consumer"]
     )

@@ -127,7 +127,7 @@ def test_described_protocols_in_two_files(call: Call, user: Callable[[str], None
     )
     assert call("check", right, "--against", wrong, *size, "--quick").code == 0
     limit = ("-p", "stages=3", "--max-states", "5", "--quick")
-    twice = "mine.py:consumer_arrives_twice"
+    twice = "mine.py:two_of_three"
     unknown = call("check", twice, "--against", twice, *size, *limit)
     assert (unknown.code, "more may be wrong in what is unknown" in " ".join(unknown.out.split())) == (3, True)
 

@@ -37,7 +37,7 @@ def test_several_are_judged_and_the_worst_gives_the_exit_code(call: Call) -> Non
     wrong = call("check", "producer_consumer", HANGS, "-p", "tiles=9")
     assert (wrong.code, wrong.verdict) == (1, "✗ 1 of 2 protocols proved")
     assert f"\n  ✓ producer_consumer\n  ✗ {HANGS}\n" in wrong.out
-    unknown = call("check", "mine.py:consumer_arrives_twice", "-p", "tiles=3", "-p", "stages=3", "--max-states", "5")
+    unknown = call("check", "mine.py:two_of_three", "-p", "tiles=3", "-p", "stages=3", "--max-states", "5")
     assert unknown.code == 3
     assert call("check", HANGS, "mine.py:no_such_ring").code == 2, "a name that does not exist is no verdict"
     assert call("check", HANGS, "attention_sm90", "-p", "tiles=9").code == 2, "nor is a parameter that one has not"
@@ -107,7 +107,7 @@ def test_annotations_for_github(call: Call) -> None:
 
 
 def test_what_is_unknown_is_a_warning(call: Call) -> None:
-    twice = "mine.py:consumer_arrives_twice"
+    twice = "mine.py:two_of_three"
     found = call("check", twice, "-p", "stages=3", "-p", "tiles=3", "--max-states", "5", "--format", "github")
     assert found.code == 3
     warning, verdict = found.out.splitlines()
@@ -119,7 +119,7 @@ def test_what_is_unknown_is_a_warning(call: Call) -> None:
 @pytest.mark.slow
 def test_junit(call: Call) -> None:
     few = ("-p", "stages=3", "-p", "tiles=3", "--max-states", "5")
-    names = ["mine.py:full_count_too_high", "producer_consumer", "mine.py:consumer_arrives_twice"]
+    names = ["mine.py:full_count_too_high", "producer_consumer", "mine.py:two_of_three"]
     found = call("check", *names, *few, "--format", "junit")
     assert found.code == 1
     assert found.out.isascii()

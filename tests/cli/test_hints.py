@@ -98,12 +98,10 @@ def test_in_a_role(call: Call, expression: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "said"),
     [
-        ("p.gmem('a', 4)", "global memory is not described"),
         ("p.shared('a', 4)", "p.smem(name, slots=4, nbytes=16384)"),
         ("p.barrier('a')", "p.mbarriers(name, 4)"),
         ("p.warp('load')", '@p.role("mma", warps=4)'),
         ("p.num_warps", "w.index is 0 to 3 there"),
-        ("p.grid", "--ctas on the command line"),
     ],
 )
 def test_in_the_function_of_the_protocol(call: Call, expression: str, said: str) -> None:

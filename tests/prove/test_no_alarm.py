@@ -201,7 +201,7 @@ def _copied(pieces: int, expected: int) -> Protocol:
 #: The right protocol, what its verdict rests on, and what makes it wrong. The certificate knows a phase to be over only
 #: from a wait, and follows no second init: those two are left to the search.
 RIGHT: list[tuple[Callable[..., Protocol], How, dict[str, int]]] = [
-    (phase_that_nobody_waits_for, How.SEARCH, {"synced": False}),
+    (phase_that_nobody_waits_for, How.CERTIFICATE, {"synced": False}),
     (copy_before_its_expectation, How.CERTIFICATE, {"arrival_last": False}),
     (acquired_twice, How.CERTIFICATE, {"parity_of_second": 0}),
     (try_then_wait_if_needed, How.CERTIFICATE, {"needed": False}),

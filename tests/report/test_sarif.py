@@ -104,14 +104,15 @@ def test_what_is_unknown_is_a_warning_and_what_is_proved_is_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(BROKEN_FILE, "utf-8")
-    names = ["check", "mine.py:consumer_arrives_twice", "-p", "stages=3", "-p", "tiles=3", "--quick"]
+    names = ["check", "mine.py:two_of_three", "-p", "stages=3", "-p", "tiles=3", "--quick"]
     assert main([*names, "--max-states", "5", "--format", "sarif"]) == 3
     (result,) = run_of(capsys.readouterr().out)["results"]
     assert (result["ruleId"], result["level"]) == ("unknown", "warning")
     assert result["message"]["text"] == (
-        "mine.py:consumer_arrives_twice: unknown\n\n"
+        "mine.py:two_of_three: unknown\n\n"
         "unknown: neither proved nor refuted when the search reached its limit, for every CTA, at these parameters; "
-        "assuming nothing; not judged: what the description leaves out, such as global memory"
+        "assuming that lanes of a warp that parted are together again (--strict-lanes, 1); not judged: what "
+        "the description leaves out, such as global memory"
     )
     assert main(["check", "producer_consumer", "--quick", "--format", "sarif"]) == 0
     run = run_of(capsys.readouterr().out)

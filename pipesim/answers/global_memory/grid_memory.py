@@ -11,7 +11,7 @@ class GlobalRace:
     """Two clusters access the same bytes: the positions of both accesses, and the numbers of both CTAs in the grid.
 
     The first one writes, which this ``agent`` of its cluster does; ``what`` are the bytes, in words. ``lost``: it
-    stores there what it has made of a load, by accesses that are strong, so that it is no data race.
+    stores there what it has made of a load, by accesses that are strong, so that it is not a data race.
     """
 
     position: int

@@ -274,7 +274,7 @@ class _Judge:
     def _find_lost(self, memory: Memory, at: int, loads: Collection[int]) -> None:
         """Words that a cluster loads and stores at a position, as strong accesses, while another one writes them.
 
-        That is no data race. What the other one writes in between is lost.
+        That is not a data race. What the other one writes in between is lost.
         """
         mine = [each for each in memory.accesses if each[1].position == at]
         strong = [each for each in memory.accesses if self._role(each[1], ()) is AccessRole.STRONG_WRITE]

@@ -130,7 +130,7 @@ def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     new = {line: _with_one_lane(kernel.text(line)) for line in lines}
     role = program.agents[agent].role
     repair = Repair(RepairKind.LANES, role, group, 1, WARP, program.instructions[agent][fault.pc])
-    also = f", and what it copies there ({kernel.places(copies)})" if copies else ""
+    also = f", and what it copies there ({kernel.places(lines)})" if copies else ""
     yield LineChange(new, repair, sentence(repair) + also)
 
 

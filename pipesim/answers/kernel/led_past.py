@@ -125,7 +125,7 @@ class _Missing:
         """
         program, missing = self._program, max(self._blocked.arrivals_missing, 1)
         ready = kernel.prepared()
-        if not self._at:  # nobody came there
+        if not self._at:  # no agent arrived there
             self._at = self._own = self._never_reached(ready)
         does = {a for a, stream in enumerate(self._streams) if not self._own.isdisjoint(stream.positions)}
         roles = {(program.agents[a].role, program.agents[a].cta) for a in does}

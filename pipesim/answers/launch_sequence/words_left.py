@@ -19,7 +19,7 @@ _TYPES = {4: "u32", 8: "u64"}
 
 
 class _Left(NamedTuple):
-    """What a word holds after the launch of this number, in which so many CTAs were followed together."""
+    """What a word holds after the launch of this number, in which ``ctas`` CTAs were followed together."""
 
     launch: int
     value: int

@@ -78,7 +78,7 @@ class Groups(Generic[M]):
         """Enter the groups that an agent may yet wait for, counted back from the last one closed.
 
         ``moments``: what each agent knows. Where all who may wait for a group know by an mbarrier that an access is
-        over, as of a product, a wait for the group tells nobody more: whoever learns of the wait learns of that, too.
+        over, as of a product, a wait for the group adds nothing: an agent that learns of the wait also learns of that.
         """
         for agent, engine in self._closed:
             closed = self._closed[agent, engine]

@@ -3,7 +3,7 @@
 A fast warp's arrive for the next phase may be counted before a slow warp's for this one: the two lanes of one
 instruction that arrive in two CTAs do so in no order. If arrivals of one size are all that is ever counted on a
 barrier, a phase completes after as many of them, whichever these are. Where an agent sees a phase before an arrive of
-it has been carried out, one of a later phase has come in its place. So whatever comes before both is known to the
+it has been carried out, one of a later phase was counted instead. So whatever comes before both is known to the
 agent in every schedule. Here an agent learns of a phase what comes before the instructions of its arrives, and each
 arrive of a later phase must know all of that: then no schedule tells the agent less.
 """

@@ -81,7 +81,7 @@ class MemoryOrder:
         self._compared = AccessOrder(program)
         nothing = PhaseKnowledge(self._start, self._start)
         self._exchanged = {bar: ExchangedArrivals(nothing) for bar in exchanged}
-        self.exchange_fails = False  #: whether another arrival would hand on less than one in whose place it may come
+        self.exchange_fails = False  #: whether an arrival of a later phase would pass on less
 
     @property
     def faults(self) -> tuple[Fault, ...]:

@@ -127,7 +127,7 @@ class GlobalAccesses:
     """The accesses of a cluster to global memory, in the order in which they were first made.
 
     ``left_open``: by position, why it is not known whether, where or how often it accesses memory. ``alike``: of stores
-    of several lanes to the same bytes at once.
+    of several lanes to the same bytes in one instruction.
     """
 
     def __init__(self, recorder: StreamRecorder) -> None:

@@ -14,5 +14,6 @@ import sys
 sys.path.insert(0, {str(ROOT)!r})
 from tests.support.mistakes import BROKEN, MEMORY
 from tests.support.mistakes.ring import right_ring
+from tests.support.mistakes.small import two_of_three
 globals().update(BROKEN | MEMORY)
 """

@@ -353,3 +353,38 @@ def two_groups(tiles: int = 4, stages: int = 2) -> Protocol:
     p.role("consumer0")(lambda w: consume(w, 0))
     p.role("consumer1")(lambda w: consume(w, 1))
     return p
+
+
+def two_of_three(stages: int = 3, tiles: int = 3) -> Protocol:
+    """Right, and unknown without a search: the copy of a tile goes after two of three arrives, whichever these are.
+
+    The first warp writes, the three meet, and two of them have a fence: one of any two arrives comes after it.
+    """
+    p = Protocol("two_of_three")
+    tile, full = p.smem("tile", stages, TILE), p.mbarriers("full", stages, count=2)
+
+    def arriver(n: int) -> None:
+        @p.role(f"arriver{n}")
+        def role(w: Warp) -> None:
+            for i in range(min(stages, tiles)):
+                if n == 0:
+                    w.write(tile[i], i)
+                w.bar_sync(1, 96)
+                if n > 0:
+                    w.fence(Fence.PROXY_ASYNC)
+                with w.elect_one():
+                    full[i].arrive()
+
+    for n in range(3):
+        arriver(n)
+
+    @p.role("store")
+    def store(w: Warp) -> None:
+        with w.elect_one():
+            for i in range(min(stages, tiles)):
+                full[i].wait(0)
+                w.async_read(Engine.BULK, tile[i], i)
+                w.commit(Engine.BULK)
+            w.wait_group(Engine.BULK)
+
+    return p
