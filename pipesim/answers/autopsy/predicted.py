@@ -1,8 +1,8 @@
-"""Whether the program of a kernel comes to the hang that a core dump shows, and whether ``check`` finds it.
+"""Whether the program of a kernel reaches the hang that a core dump shows, and whether ``check`` finds it.
 
-The agents of the program go as far as they can. Where that is no hang, or another one, one of them stays for a while at
-one of its waits until the others stand still, as a warp does that misses a phase. An agent whose warp spins on a word
-of global memory, which is no wait of the program, stays for good.
+The agents of the program go as far as they can. Where that is not a hang, or another one, one of them stays for a while
+at one of its waits until the others stand still, as a warp does that misses a phase. An agent whose warp spins on a
+word of global memory, where the program does not wait, stays for good.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DumpedProgram:
                 self._waits[int(found[2] or 0), int(found[1])].append(each)
 
     def replayed(self) -> PredictedHang:
-        """The hang that the program comes to which is most like the dump's, and why what is missing did not come."""
+        """The hang that the program reaches which is most like the dump's, and why what is missing did not come."""
         order, made = range(len(self.program.agents)), 0
         best, shown = PredictedHang(Verdict.UNKNOWN, of=len(self._waits), spins=bool(self._spins)), None
         for hold in self._stays() if self._waits else ():
@@ -76,7 +76,7 @@ class DumpedProgram:
         return replace(best, shown=self._explained(shown)) if shown is not None else best
 
     def _stays(self) -> Iterator[tuple[int, int]]:
-        """Where an agent stays while the others go on; first that none does, if no warp of the dump missed a phase."""
+        """Where an agent stays while the others continue; first nowhere, if no warp of the dump missed a phase."""
         missed = {warp for warp, mine in self._waits.items() if any(each.missed >= 0 for each in mine)}
         if not (self._spins or missed):
             yield -1, -1
@@ -94,7 +94,8 @@ class DumpedProgram:
             if not self._spins:  # else nothing of the program is wrong
                 failures.correct(lambda _done, _of: budget.ask(operations))
         shown = next(each for _, each in failures.shown(()))
-        corrections = tuple(replace(c, line=c.line.removeprefix(self._folder)) for c in shown.corrections)
+        mine = self._folder  # its files are gone when the report is read, and ``said`` has the line of the PTX
+        corrections = tuple(replace(c, line="" if c.line.startswith(mine) else c.line) for c in shown.corrections)
         assert isinstance(shown.finding, Deadlock)
         past = (p._replace(agent=f"{p.agent} (warp {self._warps[p.agent][1]})") for p in shown.finding.led_past)
         return replace(shown, finding=replace(shown.finding, led_past=tuple(past)), corrections=corrections)

@@ -53,7 +53,7 @@ class DumpedCtas:
 
 @dataclass(frozen=True)
 class PredictedHang:
-    """What ``check`` says of the launch in the dump, and the hang that its program comes to (``shown``), if it does.
+    """What ``check`` says of the launch in the dump, and the hang that its program reaches (``shown``), if it does.
 
     ``same``: of the warps that wait in the dump, those that wait in that hang for a barrier that lacks the same;
     ``of``: all of them. ``replayed``: it is the state of the dump; ``by_check``: check finds it. ``reason``: why it

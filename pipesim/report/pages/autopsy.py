@@ -165,9 +165,9 @@ def _predicted_lines(found: PredictedHang, width: int) -> list[str]:
         lines = wrap(f"not checked: {found.reason}", width, f"{UNSURE} ")
     elif shown is not None and isinstance(shown.finding, Deadlock):
         others = "while a warp waits for global memory, all others" if found.spins else "all warps"
-        said = f"{'check predicts' if found.by_check else 'its PTX comes to'} this hang: {others} wait for the same"
+        said = f"{'check predicts' if found.by_check else 'its PTX reaches'} this hang: {others} wait for the same"
         if not found.replayed:
-            said = f"its PTX comes to another hang: {number(found.same)} of {count(found.of, 'warp')} wait for the same"
+            said = f"its PTX reaches another hang: {number(found.same)} of {count(found.of, 'warp')} wait for the same"
         lines = wrap(said, width, f"{GOOD if found.replayed else UNSURE} ")
         past = shown.finding.led_past
         lines += [] if past or found.spins else wrap(claim_of(shown.finding), width, "  ", "    ")
@@ -175,7 +175,7 @@ def _predicted_lines(found: PredictedHang, width: int) -> list[str]:
             lines += with_source(led_past_words(each), each.line, width, "  ", "    ")
         lines += correction_lines(shown, width)
     if found.assumes:
-        lines += wrap(f"check takes for granted that {'; '.join(found.assumes)}", width, f"{UNSURE} ")
+        lines += wrap(f"check assumes that {'; '.join(found.assumes)}", width, f"{UNSURE} ")
     if not (found.reason or found.by_check or found.spins) and (shown is not None or not found.files):
         does = "refutes it otherwise" if found.verdict is Verdict.REFUTED else "does not predict this hang"
         lines += wrap(f"check {does}: its verdict is {found.verdict.value}", width, f"{UNSURE} ")
