@@ -17,9 +17,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # which a type checker takes for true; typing itself would be most of what this file costs
 if TYPE_CHECKING:
     from pipesim.answers.views.conclusion import Conclusion as Conclusion
-    from pipesim.api.advise import AdviseResult as AdviseResult, advise as advise
-    from pipesim.api.against import AgainstResult as AgainstResult
-    from pipesim.api.check import CheckResult as CheckResult, check as check
+    from pipesim.api.check import AgainstResult as AgainstResult, CheckResult as CheckResult, check as check
     from pipesim.api.compare import ComparisonResult as ComparisonResult, compare as compare
     from pipesim.api.export import ExportResult as ExportResult, export as export
     from pipesim.api.finding import (
@@ -29,7 +27,12 @@ if TYPE_CHECKING:
     )
     from pipesim.api.show import Diagram as Diagram, show as show
     from pipesim.api.simulate import SimulationResult as SimulationResult, simulate as simulate
-    from pipesim.api.sweep import SweepResult as SweepResult, sweep as sweep
+    from pipesim.api.sweep import (
+        AdviseResult as AdviseResult,
+        SweepResult as SweepResult,
+        advise as advise,
+        sweep as sweep,
+    )
     from pipesim.api.verify import VerifyResult as VerifyResult, verify as verify
     from pipesim.conform.agreement import Agreement as Agreement
     from pipesim.conform.result import TraceVerdict as TraceVerdict
@@ -86,15 +89,13 @@ _HOMES = {
     name: module
     for module, names in {
         "pipesim.answers.views.conclusion": ("Conclusion",),
-        "pipesim.api.advise": ("AdviseResult", "advise"),
-        "pipesim.api.against": ("AgainstResult",),
-        "pipesim.api.check": ("CheckResult", "check"),
+        "pipesim.api.check": ("AgainstResult", "CheckResult", "check"),
         "pipesim.api.compare": ("ComparisonResult", "compare"),
         "pipesim.api.export": ("ExportResult", "export"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
         "pipesim.api.show": ("Diagram", "show"),
         "pipesim.api.simulate": ("SimulationResult", "simulate"),
-        "pipesim.api.sweep": ("SweepResult", "sweep"),
+        "pipesim.api.sweep": ("AdviseResult", "SweepResult", "advise", "sweep"),
         "pipesim.api.verify": ("VerifyResult", "verify"),
         "pipesim.conform.agreement": ("Agreement",),
         "pipesim.conform.result": ("TraceVerdict",),

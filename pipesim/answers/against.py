@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesim.answers.views.against import AgainstReport
-from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.answers.views.check import AgainstReport, CheckReport, Counterexample
 from pipesim.explain.sync_changes import sync_changes
 from pipesim.findings.identity import Identity
 from pipesim.model.program import Program

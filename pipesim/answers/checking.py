@@ -11,7 +11,7 @@ from math import prod
 from typing import assert_never
 
 from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
-from pipesim.answers.budget import Budget, BudgetSpentError, Unit, watch_builds
+from pipesim.answers.budget import SILENT, Budget, BudgetSpentError, Progress, Unit, watch_builds
 from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.counterexample import (
     FEW_STATES,
@@ -24,11 +24,16 @@ from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
 from pipesim.answers.failures import Failures, FindingsOfCtas, Keyed
-from pipesim.answers.global_memory.grid_memory import INSIDE, ORDER, GridMemory, MeetingInside
-from pipesim.answers.global_memory.inside import is_on_global_memory, with_accesses
+from pipesim.answers.global_memory.grid_memory import (
+    INSIDE,
+    ORDER,
+    GridMemory,
+    MeetingInside,
+    is_on_global_memory,
+    with_accesses,
+    with_global_memory,
+)
 from pipesim.answers.global_memory.judge import judge
-from pipesim.answers.global_memory.words import with_global_memory
-from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import (
     CheckReport,
     CheckStep,

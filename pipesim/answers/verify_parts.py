@@ -14,9 +14,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import assert_never
 
-from pipesim.answers.budget import Budget
+from pipesim.answers.budget import Budget, Stage
 from pipesim.answers.check import check
-from pipesim.answers.progress import Stage
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.answers.run import run
 from pipesim.answers.verify import MOST_STATES

@@ -1,4 +1,4 @@
-"""``pipesim.check``: a protocol in every schedule."""
+"""``pipesim.check``: a protocol in every schedule. ``new.against(old)``: two results of it compared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.triage import Triage, TriagePolicy
-from pipesim.answers.views.check import Brief, CheckReport
-from pipesim.api.against import AgainstResult
+from pipesim.answers.views.check import AgainstReport, Brief, CheckReport
 from pipesim.api.call_arguments import (
     Given,
     GivenBoxes,
@@ -32,10 +31,55 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.ptx.source_files import lines_read_from
-from pipesim.report.findings.brief import brief_of, in_short
+from pipesim.report.findings.brief import brief_of, brief_of_findings, in_short
+from pipesim.report.pages.against import against_lines, against_sentence, change_sentence
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.source import text_of, whole_text_of
 from pipesim.trace.tables import Rows
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AgainstResult(VerdictResult):
+    """Two versions: it is ``ok`` if no finding is new. ``report`` is the whole answer as data."""
+
+    report: AgainstReport
+
+    @property
+    def findings(self) -> tuple[CheckFinding, ...]:
+        """The findings that are new, each with its counterexample."""
+        with self._source_reader():
+            return check_findings(self.report.new_findings)
+
+    @property
+    def gone(self) -> tuple[CheckFinding, ...]:
+        """The findings of the old version that the new one has not."""
+        return check_findings(self.report.gone_findings)
+
+    @property
+    def unchanged(self) -> tuple[CheckFinding, ...]:
+        """The findings of both, as the new version has them."""
+        return check_findings(self.report.unchanged_findings)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Each difference of the synchronisation in a sentence; ``report.synchronisation`` has them as data."""
+        return tuple(map(change_sentence, self.report.synchronisation.changes))
+
+    @property
+    def brief(self) -> Brief:
+        """What is new, in at most 2 kB: of the first finding what is wrong, how sure it is, where, and what to do."""
+        new = self.report.new_findings
+        findings = [each.finding for each in new]
+        return brief_of_findings(self.conclusion.value, self._in_short(), findings, next(iter(new), None))
+
+    def _in_short(self) -> str:
+        return f"{self.report.new.heading.protocol}: {against_sentence(self.report)}"
+
+    def _lines(self, width: int) -> list[str]:
+        return against_lines(self.report, width)
+
+    def _rows(self) -> Rows:
+        return finding_rows(self.findings)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

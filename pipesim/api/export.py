@@ -1,13 +1,14 @@
-"""``pipesim.export``: a run, a counterexample or a protocol as a file for another program."""
+"""``pipesim.export``: a run, a counterexample with its story, or a protocol as a file for another program."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
 from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.api.call_arguments import (
     Given,
     GivenBoxes,
@@ -17,21 +18,66 @@ from pipesim.api.call_arguments import (
     KernelLaunch,
     build_target,
 )
-from pipesim.api.counterexample_page import counterexample_page
 from pipesim.api.simulate import simulate
+from pipesim.api.timelines import WIDTH, lines_of
 from pipesim.errors import UsageError
-from pipesim.formats.html.page import page_parts
+from pipesim.formats.html.page import Page, SourceText, page_parts
 from pipesim.formats.pictures import COUNTEREXAMPLE, FORMATS, HANG, TIMELINE, require_drawn
 from pipesim.formats.promela import to_promela
 from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Deadlock
+from pipesim.model.program import Program
 from pipesim.ptx.source_files import lines_read_from
-from pipesim.report.findings.brief import in_one_line
+from pipesim.report.findings.brief import in_one_line, in_short
+from pipesim.report.pages.check import check_lines
 from pipesim.report.pictures.hang_svg import hang_svg
 from pipesim.report.pictures.schedule_svg import schedule_svg
+from pipesim.report.text.source import lines_around
+from pipesim.report.text.words import parameters, place, printable
+from pipesim.scene.story import Story, story
 from pipesim.targets import Target
 from pipesim.timed.engine import DEFAULT_BUDGET
 from pipesim.trace.whole import write_whole
+
+
+def counterexample_page(program: Program, report: CheckReport, shown: Counterexample) -> Page:
+    """The page of a counterexample; ``program`` has the sizes at which it was found."""
+    told = story(program, shown)
+    at = f" ({', '.join(parameters(shown.at, ()))})" if shown.at else ""
+    claim = shown.finding.claim if hasattr(shown.finding, "claim") else in_short(shown.finding)
+    return Page(
+        title=printable(f"{report.heading.protocol}{at}: {in_short(shown.finding)}"),
+        story=_in_place(told),
+        claim=printable(claim),
+        report=lines_of(check_lines(report, WIDTH)),
+        sources=_sources(told),
+    )
+
+
+def _in_place(told: Story) -> Story:
+    """The story with source lines as a person would type them."""
+    known: dict[str, str] = {}
+
+    def moved(line: str) -> str:
+        return known.setdefault(line, place(line))
+
+    steps = tuple(
+        step._replace(
+            line=replace(step.line, line=moved(step.line.line)),
+            agents=tuple(agent._replace(line=moved(agent.line)) for agent in step.agents),
+        )
+        for step in told.steps
+    )
+    return replace(told, steps=steps)
+
+
+def _sources(told: Story) -> dict[str, SourceText]:
+    """Around each source line of the steps, and of the waits at the end, its file's lines, where they can be read."""
+    lines = [step.line.line for step in told.steps]
+    lines += [agent.line for step in told.steps[-1:] for agent in step.agents]
+    found = {line: lines_around(line) for line in dict.fromkeys(lines) if line}
+    return {place(line): text for line, text in found.items() if text}
+
 
 PROMELA = "promela"
 

@@ -1,4 +1,4 @@
-"""``pipesim.sweep``: a protocol at many parameters, ranked by simulated time."""
+"""``pipesim.sweep`` and ``pipesim.advise``: a protocol at many parameters, ranked; what changes of it would bring."""
 
 from __future__ import annotations
 
@@ -8,19 +8,87 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pipesim.answers.sweep.rank import WITHIN_PERMILLE
-from pipesim.answers.sweep.sweep import Sweep, Where, Workers
+from pipesim.answers.advise.advise import PERCENT
+from pipesim.answers.advise.advise import advise as advise_answer
+from pipesim.answers.sweep.sweep import WITHIN_PERMILLE, Sweep, Where, Workers
 from pipesim.answers.sweep.sweep import sweep as sweep_answer
-from pipesim.answers.views.sweep import Configuration, Metric, RankedConfiguration, SweepReport
-from pipesim.api.call_arguments import Given, GivenProfile, at_least_one, profile_from, target_from, whole_params
+from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, Metric, RankedConfiguration, SweepReport
+from pipesim.api.call_arguments import (
+    Given,
+    GivenBoxes,
+    GivenLaunch,
+    GivenProfile,
+    GivenWords,
+    KernelLaunch,
+    at_least_one,
+    build_target,
+    profile_from,
+    target_from,
+    whole_params,
+)
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
 from pipesim.formats.sweep_table import column_names, sweep_csv
+from pipesim.report.pages.advise import advise_lines, advise_sentence, change_words
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pictures.sweep_svg import sweep_svg
 from pipesim.report.sentences.sweep import sweep_sentence
 from pipesim.timed.profile import Profile
 from pipesim.trace.tables import Rows
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AdviseResult(VerdictResult):
+    """What limits a protocol, and changes, those that gain most first. ``report`` is the whole answer as data."""
+
+    report: AdviseReport
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """The changes, each alone, with what they gain and cost."""
+        return self.report.advice
+
+    def _in_short(self) -> str:
+        return f"{self.report.heading.protocol}: {advise_sentence(self.report)}"
+
+    def _lines(self, width: int) -> list[str]:
+        return advise_lines(self.report, width)
+
+    def _rows(self) -> Rows:
+        numbers = {"value_millicycles": int, "gain_permille": int, "smem_bytes": int}
+        return {"change": str, "metric": str, **numbers, "proof": str}, [
+            {
+                "change": change_words(each.change, self.report.percent),
+                "metric": each.metric.name.lower(),
+                "value_millicycles": each.value,
+                "gain_permille": each.gain_permille,
+                "smem_bytes": each.resources.smem_bytes if each.resources is not None else None,
+                "proof": each.verdict.name.lower() if each.verdict is not None else None,
+            }
+            for each in self.advice
+        ]
+
+
+def advise(
+    x: Given,
+    profile: GivenProfile = "h100",
+    *,
+    percent: int = PERCENT,
+    ctas: int | None = None,
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
+    **params: int,
+) -> AdviseResult:
+    """Say what limits a protocol, and simulate changes one at a time: stages, work, loads, reads, multiplications.
+
+    ``x``, ``profile``, ``ctas``, the launch and ``params`` as in :func:`pipesim.simulate`. ``percent``: by how much
+    work, loads and signals are shortened. Each change has its gain, its cost in shared memory and a verdict. Raises
+    UsageError.
+    """
+    target, whole, _ = build_target(x, params, ctas, launch=KernelLaunch(launch, set, box))
+    by = at_least_one("percent", percent)
+    return AdviseResult(advise_answer(target, whole, profile_from(profile), ctas=ctas, percent=by))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

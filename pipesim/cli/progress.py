@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.answers.progress import Progress, Stage, Step
+from pipesim.answers.budget import Progress, Stage, Step
 from pipesim.cli.output import complain, counted_units, progress, remark, step_counter
 from pipesim.errors import EvidenceError
 

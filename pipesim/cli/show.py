@@ -41,7 +41,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             )
         require_output(options.svg, force=options.force)
 
-    from pipesim.answers.every_cta.drawn import anatomies
+    from pipesim.answers.every_cta.kinds import anatomies
     from pipesim.formats.documents import anatomy_document
     from pipesim.report.pages.show import show_lines
     from pipesim.report.pictures.svg import show_svg

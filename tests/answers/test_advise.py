@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipesim.answers.advise.advise import advise
-from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.sweep import Metric, Outcome
+from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Outcome
 from pipesim.conform.steady import LimitKind
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp

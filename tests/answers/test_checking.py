@@ -7,11 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipesim.answers.budget import Budget, BudgetSpentError, Unit
+from pipesim.answers.budget import Budget, BudgetSpentError, Progress, Unit
 from pipesim.answers.check import check
 from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.checking import SteppedCheck
-from pipesim.answers.progress import Progress
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pipesim.answers.sweep import dask_cluster as module
-from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out
+from pipesim.answers.sweep.configuration import Params, Question, SweepAnswer, SweepPart, carry_out
 from pipesim.answers.sweep.dask_cluster import DaskCluster, _Tasks
-from pipesim.answers.sweep.space import Params
 from pipesim.answers.sweep.sweep import OnDone, Sweep, Where, sweep
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Outcome

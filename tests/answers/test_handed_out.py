@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.check import check
-from pipesim.answers.every_cta.tiles import MOST_WALKS, walks
+from pipesim.answers.every_cta.launches import MOST_WALKS, walks
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict

@@ -11,10 +11,8 @@ import pytest
 
 from pipesim.answers.sweep import configuration
 from pipesim.answers.sweep import sweep as module
-from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, carry_out
-from pipesim.answers.sweep.rank import METRIC, comparable, rank, smallest
-from pipesim.answers.sweep.space import axes_of, configurations
-from pipesim.answers.sweep.sweep import OnDone, Sweep, Where, sweep
+from pipesim.answers.sweep.configuration import Question, SweepAnswer, SweepPart, axes_of, carry_out, configurations
+from pipesim.answers.sweep.sweep import METRIC, OnDone, Sweep, Where, comparable, rank, smallest, sweep
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import (
     Comparable,

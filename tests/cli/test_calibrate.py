@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pipesim.answers import calibrate as answers
+from pipesim.answers.calibrate import FitWorkers
 from pipesim.answers.calibrate_inputs import choose_inputs
-from pipesim.answers.calibrate_workers import FitWorkers
 from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.fit.observation import Vector
 from pipesim.errors import EvidenceError

@@ -11,7 +11,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
-from pipesim.api.counterexample_page import counterexample_page
+from pipesim.api.export import counterexample_page
 from pipesim.formats.html.page import Page, page_parts
 from pipesim.formats.perfetto import perfetto_parts
 from pipesim.model.finding import Deadlock

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipesim.answers.check import check
 from pipesim.answers.recorded_program import recorded_program
-from pipesim.api.counterexample_page import counterexample_page
+from pipesim.api.export import counterexample_page
 from pipesim.api.timelines import comparison_scene
 from pipesim.formats.html.page import Page, page_parts, script_json
 from pipesim.scene.parts import RunScene

@@ -12,7 +12,7 @@ import pytest
 
 import pipesim
 from pipesim.answers.check import check
-from pipesim.api.counterexample_page import counterexample_page
+from pipesim.api.export import counterexample_page
 from pipesim.cli.main import main
 from pipesim.ptx import source_files
 from pipesim.ptx.source_files import current_sources, enter_sources, lines_read_from

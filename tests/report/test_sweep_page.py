@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from pipesim.answers.sweep.rank import METRIC, comparable, rank, smallest, unit_for
+from pipesim.answers.sweep.sweep import METRIC, comparable, rank, smallest, unit_for
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, Resources, SweepReport, Times, WorkUnit
 from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.report.pages.sweep import sweep_lines

@@ -20,17 +20,15 @@ from rich.console import Console
 from pipesim.answers.advise.advise import advise
 from pipesim.answers.against import against
 from pipesim.answers.autopsy.autopsy import autopsy
+from pipesim.answers.budget import Stage
 from pipesim.answers.check import check, replay_report
 from pipesim.answers.compare import compare_pair
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
-from pipesim.answers.progress import Stage
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
-from pipesim.answers.sweep.rank import rank, smallest
+from pipesim.answers.sweep.sweep import rank, smallest
 from pipesim.answers.triage import Triage, TriagePolicy
-from pipesim.answers.views.advise import AdviseReport
-from pipesim.answers.views.against import AgainstReport
-from pipesim.answers.views.check import CheckReport, ProvedRange
+from pipesim.answers.views.check import AgainstReport, CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.kinds import AssumptionReport
 from pipesim.answers.views.run import RunReport, SimulationLine
@@ -44,6 +42,7 @@ from pipesim.answers.views.summary import (
     TraceLine,
 )
 from pipesim.answers.views.sweep import (
+    AdviseReport,
     Comparable,
     Configuration,
     Metric,

@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, broken, completed, covered, holds
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
+from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts, Extent
+from pipesim.explain.anatomy.read import anatomy, differences
+from pipesim.model.program import Program
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import HANDED_OUT, Launch, Shape
+from pipesim.targets import Target
 
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
 
     from pipesim.answers.global_memory.reading import GlobalReading
     from pipesim.ptx.extract import Extraction
+
 
 MOST_KINDS = 64
 MOST_TILES_KINDS = 24  #: more of them for other tiles that are handed out
@@ -282,3 +287,41 @@ def _first_of_each(
     numbered = [np.unique(np.broadcast_to(column, size), return_inverse=True)[1] for column in columns]
     firsts = np.unique(np.stack(numbered, axis=1), axis=0, return_index=True)[1]
     return np.sort(firsts)
+
+
+def anatomies(target: Target, program: Program, rank: int) -> tuple[Anatomy, ...]:
+    """The CTA of this rank of a cluster of the target's ``program``, then one of each kind that has other parts.
+
+    The first of them names all kinds, if there are several.
+    """
+    shown = anatomy(program, rank)
+    if target.kernel is None or target.kernel.kernel.launch.cta is not None:
+        return (shown,)
+    every = EveryCta(target.kernel)
+    mine = [shown, *(anatomy(made.program, rank) for made in every)]
+    other = [differences(_without_numbers(shown), _without_numbers(each)) for each in mine]
+    kinds = [
+        CtaKindParts(each.cta, each.clusters * program.ctas, each.differs, each.line, each.contents, names)
+        for each, names in zip(every.kinds, other, strict=True)
+    ]
+    found = {names: each for each, names in zip(reversed(mine), reversed(other), strict=True)}
+    first = replace(shown, kinds=tuple(kinds) if kinds[1:] else ())
+    return (first, *(each for names, each in reversed(found.items()) if names))
+
+
+def _without_numbers(part: Anatomy) -> Anatomy:
+    """Without how often something is done, which loops decide."""
+    groups = [
+        replace(
+            group,
+            signals=tuple(replace(each, in_all=0, each_phase=None) for each in group.signals),
+            waits=tuple(replace(each, in_all=0) for each in group.waits),
+            sent=tuple(replace(each, in_all=0, each_phase=None) for each in group.sent),
+        )
+        for group in part.groups
+    ]
+    meetings = [
+        replace(meeting, members=tuple(replace(each, times=Extent(0, 0)) for each in meeting.members))
+        for meeting in part.meetings
+    ]
+    return replace(part, groups=tuple(groups), meetings=tuple(meetings))

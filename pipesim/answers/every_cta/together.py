@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from pipesim.answers.global_memory.writers import writers
+from pipesim.answers.global_memory.memories import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import TURNS, WordsOfRun

@@ -8,24 +8,50 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from itertools import product
+from math import prod
 from typing import assert_never
 
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
-from pipesim.answers.sweep.space import Params
 from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.sweep import Configuration, Outcome
-from pipesim.errors import PipesimError, UsageError, internal_error
+from pipesim.errors import ParameterError, PipesimError, UsageError, internal_error
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.profile import Profile
+
+MOST_CONFIGURATIONS = 100_000  #: of one sweep: a day on a few processors
+Params = tuple[tuple[str, int], ...]  #: the values of one configuration, in the order of the axes
+
+
+def axes_of(given: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
+    """The axes with their values as they are given, each value once. ParameterError for an axis without values."""
+    axes = {name: tuple(dict.fromkeys(values)) for name, values in given.items()}
+    for name, values in axes.items():
+        if not values:
+            raise ParameterError(f"{name} has no value", correction=f"for example {name}=2..8 or {name}=2,4,8")
+    number = prod(map(len, axes.values()))
+    if number > MOST_CONFIGURATIONS:
+        raise ParameterError(
+            f"this sweep has {number:,} configurations; at most {MOST_CONFIGURATIONS:,} are swept together",
+            cause=", ".join(f"{name} has {len(values):,} values" for name, values in axes.items()),
+            correction="give fewer values, or sweep one part after the other",
+        )
+    return axes
+
+
+def configurations(axes: Mapping[str, tuple[int, ...]]) -> list[Params]:
+    """Every combination, the last axis changing fastest."""
+    return [tuple(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
 
 _OF_VERDICT = {Verdict.REFUTED: Outcome.REFUTED, Verdict.UNKNOWN: Outcome.UNDECIDED}
 

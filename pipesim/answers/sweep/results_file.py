@@ -17,8 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from pipesim.answers.sweep.configuration import SweepAnswer
-from pipesim.answers.sweep.space import Params
+from pipesim.answers.sweep.configuration import Params, SweepAnswer
 from pipesim.answers.views.sweep import Configuration, Outcome, Resources, Times, WorkUnit
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
 from pipesim.conform.steady import Bottleneck, LimitKind

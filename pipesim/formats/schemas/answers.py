@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipesim.answers.views.advise import AdviseReport
-from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.calibrate import CalibrationReport
-from pipesim.answers.views.check import Brief, CheckReport, WalkReport
+from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
 from pipesim.answers.views.hang import HangReport
 from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
@@ -18,7 +16,7 @@ from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.sequence import SequenceReport
 from pipesim.answers.views.summary import ProtocolReport, ProtocolRow
-from pipesim.answers.views.sweep import SweepReport
+from pipesim.answers.views.sweep import AdviseReport, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, VerifyReport
 from pipesim.errors import PipesimError
 from pipesim.explain.anatomy.parts import Anatomy

@@ -9,13 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.answers.views.against import AgainstReport
-from pipesim.answers.views.check import Brief, CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
-from pipesim.answers.views.sweep import Configuration, SweepReport
+from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison, VerifyReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pipesim.answers.views.advise import Advice, AdvisedChange, AdviseReport, ChangeKind
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.answers.views.sweep import Metric, Resources
+from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Resources
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.run import bottleneck_words
 from pipesim.report.sentences.sweep import limit_words

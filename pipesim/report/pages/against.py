@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from pipesim.answers.views.against import AgainstReport
-from pipesim.answers.views.check import CheckReport, Counterexample
+from pipesim.answers.views.check import AgainstReport, CheckReport, Counterexample
 from pipesim.explain.sync_changes import Amount, SyncChange, SyncChangeKind
 from pipesim.model.finding import Verdict
 from pipesim.report.findings.brief import in_short

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pipesim.answers.views.advise import Advice, AdviseReport
-from pipesim.answers.views.against import AgainstReport
 from pipesim.answers.views.autopsy import AutopsyReport
-from pipesim.answers.views.check import CheckReport, ProvedRange, WalkReport
+from pipesim.answers.views.check import AgainstReport, CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
-from pipesim.answers.views.sweep import Configuration, SweepReport
+from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison, VerifyReport
 from pipesim.conform.times import TimeComparison
 from pipesim.explain.sync_changes import SyncChange

@@ -6,9 +6,9 @@ import random
 from collections import defaultdict
 from pathlib import Path
 
+from pipesim.answers.launch_sequence.check import launch_moments
 from pipesim.answers.launch_sequence.file import SequencedLaunch, StreamAct
 from pipesim.answers.launch_sequence.kernel_uses import KernelUses
-from pipesim.answers.launch_sequence.stream_order import launch_moments
 from pipesim.answers.views.sequence import Promise
 
 Moment = tuple[str, int]
