@@ -303,8 +303,9 @@ class _WaitTargets(NamedTuple):
     groups: dict[tuple[int, int], list[int]]
 
     def served_by(self, flight: Flight) -> list[int]:
-        """The agents that wait for the barrier or the group of a flight."""
-        return self.barriers.get(flight.barrier) or self.groups.get((flight.agent, flight.engine)) or []
+        """The agents that wait for the barrier or the group of a flight. An arrival of a commit is in none."""
+        group = self.groups.get((flight.agent, flight.engine)) if flight.group >= 0 else None
+        return self.barriers.get(flight.barrier) or group or []
 
 
 def _land(program: Program, play: Play, late: int, early: set[int]) -> bool:

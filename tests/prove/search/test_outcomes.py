@@ -114,6 +114,8 @@ def test_what_goes_wrong_and_a_limit_say_nothing_of_outcomes() -> None:
 
 STORE = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.BULK, 0, 64, 1), (Op.COMMIT, Engine.BULK, -1)]
 MULTIPLY = [(Op.WRITE, 0, 1), (Op.TRANSFER_READ, Engine.TCGEN05, 0, 64, 1), (Op.COMMIT, Engine.TCGEN05, GO)]
+#: The group that the agent waits for is over, the arrival of the commit on the barrier need not be.
+GROUPED = [*MULTIPLY, (Op.COMMIT, Engine.TCGEN05, -1), (Op.WAIT_GROUP, Engine.TCGEN05, 0)]
 COPY = [(Op.TRANSFER_WRITE, Engine.CP_ASYNC, 0, 64, 1), (Op.CP_ASYNC_ARRIVE, GO, 1, 1)]
 
 
@@ -122,9 +124,10 @@ COPY = [(Op.TRANSFER_WRITE, Engine.CP_ASYNC, 0, 64, 1), (Op.CP_ASYNC_ARRIVE, GO,
     [
         (STORE, ["a store from t[0]"], (Op.WAIT_GROUP, Engine.BULK, 0)),
         (MULTIPLY, ["an MMA from t[0]", "a commit on b[0]"], wait(GO)),
+        (GROUPED, ["a commit on b[0]"], wait(GO)),
         (COPY, ["a copy into t[0]", "an arrival of cp.async on b[0]"], wait(GO)),
     ],
-    ids=["store", "commit", "cp.async"],
+    ids=["store", "commit", "commit beside a group", "cp.async"],
 )
 def test_what_no_agent_waits_for_is_under_way_when_its_cta_ends(
     code: list[tuple[int, ...]], said: list[str], waited: tuple[int, ...]
