@@ -49,7 +49,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.memory_order.faults import memory_faults_of
+from pipesim.prove.memory_order.may_fail import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.search.breadth_first import Exploration, explore
 from tests.prove.any_size.test_skipped_random_loops import numbered

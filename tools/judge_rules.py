@@ -29,11 +29,10 @@ from pipesim.answers.check import check as prove_target
 from pipesim.model.barrier import BarrierState
 from pipesim.model.coverage import LENIENT, STRICTEST, Assumption, Strictness
 from pipesim.model.finding import Verdict
-from pipesim.model.groups import BRANCHES
+from pipesim.model.groups import BARRIER, BRANCHES
 from pipesim.model.machine import TMA, Flight, finished
 from pipesim.model.moves import Kind, moves
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.tables import OPEN_WORD
 from pipesim.model.warp_shape import RegisterPools
@@ -455,7 +454,7 @@ def _memory_rules() -> Iterator[Rule]:
         ("a fence of the CTA does not reach another one", f"{order}MemoryOrder._fence_order", wide),
         ("the bytes of a copy pass nothing else on", f"{order}_RELEASE_THE_ISSUE", frozenset({TMA, *Engine})),
         ("who issues a copy arrives before it", "memory_order.may_fail._arrives_before_each_copy", _yes),
-        ("a program that needs a look gets one", "memory_order.faults.order_may_fail", lambda _: False),
+        ("a program that needs a look gets one", "memory_order.may_fail.order_may_fail", lambda _: False),
         ("every schedule is looked at where no run represents them", "check.search_memory_order", lambda *_: blind),
     ):
         yield Rule("memory order", said, target, instead, judges)

@@ -15,8 +15,7 @@ from hwkernels.rewriter.options import Encoding, RewriteOptions
 from hwkernels.rewriter.sites import RecordedSite, Run, runs_of, sites_of
 from hwkernels.rewriter.writers import Writers, writers
 from pipesim.errors import PtxError
-from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS
-from pipesim.model.positions import PARITY
+from pipesim.model.groups import PARITY, PARITY_TRIES, PARITY_WAITS
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import IF_NOT_YET, PathStep, Stream
 from pipesim.ptx.emulate.cluster import Cluster
@@ -26,9 +25,9 @@ from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.locations import SourceText
-from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.operands import split
 from pipesim.ptx.text.read import read_module
 

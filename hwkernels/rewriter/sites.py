@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hwkernels.rewriter.options import Level
 from pipesim.ptx.emulate.synchronisation import is_step, is_try
 from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.text.module import Function
 
 
 @dataclass(frozen=True)

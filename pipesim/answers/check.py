@@ -22,7 +22,7 @@ from pipesim.prove.counterexample.activity import activity
 from pipesim.prove.counterexample.confirm import refutation, shown_by_code
 from pipesim.prove.counterexample.play import Play, play_schedule
 from pipesim.prove.dependent_launch import launch_refutations
-from pipesim.prove.memory_order.faults import memory_faults_of
+from pipesim.prove.memory_order.may_fail import memory_faults_of
 from pipesim.prove.refutation import Refutation
 from pipesim.targets import Target
 

@@ -14,9 +14,8 @@ from typing import Any
 from pipesim.answers.triage import TriagePolicy
 from pipesim.bounds import MAX_SOURCE_BYTES
 from pipesim.errors import UsageError
-from pipesim.findings.baseline import BASELINE, read_baseline
 from pipesim.findings.kind import Basis
-from pipesim.findings.waivers import Waiver, ignored, kind_of
+from pipesim.findings.waivers import BASELINE, Waiver, ignored, kind_of, read_baseline
 from pipesim.inputs import InputKind
 
 FILE = "pyproject.toml"

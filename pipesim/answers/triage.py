@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample
-from pipesim.findings.baseline import baseline_text
 from pipesim.findings.identity import Identity, identity_of
 from pipesim.findings.kind import Basis
-from pipesim.findings.waivers import Waiver, comments_at
+from pipesim.findings.waivers import Waiver, baseline_text, comments_at
 from pipesim.model.finding import FaultReport, Verdict
 
 TextOf = Callable[[str], str]  #: the text of a source line ``file:number``, "" of one that cannot be read

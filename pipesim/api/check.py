@@ -35,7 +35,7 @@ from pipesim.report.findings.brief import brief_of, brief_of_findings, in_short
 from pipesim.report.pages.against import against_lines, against_sentence, change_sentence
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.source import text_of, whole_text_of
-from pipesim.trace.tables import Rows
+from pipesim.trace.schema import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)

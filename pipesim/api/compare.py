@@ -28,8 +28,7 @@ from pipesim.api.call_arguments import (
     whole_params,
 )
 from pipesim.api.result import VerdictResult
-from pipesim.api.timelines import comparison_scene
-from pipesim.api.trace import MOST_DRAWN, timeline_picture
+from pipesim.api.timelines import MOST_DRAWN, comparison_scene, timeline_picture
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, Divergence, Timing, TraceVerdict
 from pipesim.conform.times import TimeComparison

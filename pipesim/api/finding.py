@@ -15,7 +15,7 @@ from pipesim.report.findings.schedule import schedule_block
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg
 from pipesim.report.text.words import place
-from pipesim.trace.tables import Rows
+from pipesim.trace.schema import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -17,7 +17,7 @@ from pipesim.ptx.source_files import SourceFiles, current_sources, lines_read_fr
 from pipesim.report.findings.brief import brief_of_findings
 from pipesim.report.pages.document import in_words
 from pipesim.report.text.console import text_of
-from pipesim.trace.tables import Rows, as_pandas, rows_table
+from pipesim.trace.schema import Rows, as_pandas, rows_table
 
 WIDTH = 100  #: cells of a report as text
 _REPR = 100  #: characters of a repr

@@ -21,8 +21,7 @@ from pipesim.api.call_arguments import (
 )
 from pipesim.api.finding import ReportedFinding
 from pipesim.api.result import VerdictResult
-from pipesim.api.timelines import WIDTH, lines_of, timeline_parts
-from pipesim.api.trace import MOST_DRAWN, scene_picture, timeline_picture
+from pipesim.api.timelines import MOST_DRAWN, WIDTH, lines_of, scene_picture, timeline_parts, timeline_picture
 from pipesim.errors import UsageError
 from pipesim.formats.pictures import FORMATS
 from pipesim.model.ending import Ending

@@ -34,7 +34,7 @@ from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pictures.sweep_svg import sweep_svg
 from pipesim.report.sentences.sweep import sweep_sentence
 from pipesim.timed.profile import Profile
-from pipesim.trace.tables import Rows
+from pipesim.trace.schema import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)

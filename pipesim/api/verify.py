@@ -27,7 +27,7 @@ from pipesim.api.compare import comparison_pictures, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
 from pipesim.api.result import VerdictResult
 from pipesim.api.show import diagram_picture
-from pipesim.api.trace import MOST_DRAWN, scene_picture
+from pipesim.api.timelines import MOST_DRAWN, scene_picture
 from pipesim.errors import EvidenceError, UsageError
 from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
@@ -35,7 +35,7 @@ from pipesim.model.program import Program
 from pipesim.report.pages.verify import verify_lines
 from pipesim.scene.runs import simulated_scene
 from pipesim.timed.profile import Profile, profile_for
-from pipesim.trace.tables import Rows
+from pipesim.trace.schema import Rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
-from pipesim.cli.capture_kernel import DEADLINE_MS, add_kernel, capture_kernel, refuse_kernel_options
+from pipesim.cli.capture_kernel import (
+    DEADLINE_MS,
+    add_kernel,
+    capture_kernel,
+    empty_meta,
+    refuse_kernel_options,
+    require_gpu_or,
+    usual_name,
+)
 from pipesim.cli.output import progress, show_answer
-from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
 
 if TYPE_CHECKING:
     from hwkernels.capture.request import CaptureRequest

@@ -12,12 +12,37 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import complete, params_of, require_output
 from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
-from pipesim.cli.recording import empty_meta, require_gpu_or, usual_name
-from pipesim.errors import ParameterError, UsageError
+from pipesim.errors import HardwareError, ParameterError, UsageError
 
 if TYPE_CHECKING:
     from hwkernels.capture.request import CaptureRequest
     from pipesim.model.program import Program
+    from pipesim.trace.schema import TraceMeta
+
+
+def require_gpu_or(correction: str) -> None:
+    """HardwareError that says what can be done without a GPU, if there is none."""
+    from hwkernels.device.launch import require_gpu
+
+    try:
+        require_gpu()
+    except HardwareError as error:
+        raise HardwareError(error.fact, place=error.place, cause=error.cause, correction=correction) from error
+
+
+def empty_meta(protocol: str, params: dict[str, int], grid: int, clock: str) -> TraceMeta:
+    """What is known about a trace before anything is recorded: enough for its name."""
+    from pipesim.trace.schema import Device, TraceMeta
+
+    return TraceMeta("hardware", protocol, params, grid, Device(""), (), (), (), clock=clock)
+
+
+def usual_name(meta: TraceMeta) -> Path:
+    """The name that the trace would have in the library, in this folder."""
+    from pipesim.trace.library import trace_name
+
+    return Path(Path(trace_name(meta)).name)
+
 
 DEADLINE_MS = 250  #: the usual ``--deadline-ms``, which only a kernel of ours takes
 _FLAG = re.compile(r"[A-Za-z_]\w*(=.*)?", re.DOTALL)

@@ -41,13 +41,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
-    from pipesim.answers.views.hang import HangCause, HangReport
+    from pipesim.answers.views.launches import HangCause, HangReport
     from pipesim.formats.documents import document, hang_exit_code
     from pipesim.hang.compare import compare_dumps
-    from pipesim.hang.coredump_variables import dump_environment, require_dump_folder
+    from pipesim.hang.dumps import dump_environment, require_dump_folder
     from pipesim.hang.watch import HangWatch, dump_now
     from pipesim.process.program import run_program
-    from pipesim.report.pages.hang import hang_lines
+    from pipesim.report.pages.autopsy import hang_lines
 
     ending = None
     if options.now is not None:

@@ -48,7 +48,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.command import limits_of, observed_environment, spool_folder
     from pipesim.launches.files.folder import require_folder
     from pipesim.launches.record.gather import gather_recording
-    from pipesim.launches.record.options import RecordOptions
+    from pipesim.launches.record.preparation import RecordOptions
     from pipesim.launches.record.session import MOST_DISTINCT
     from pipesim.process.program import run_program
     from pipesim.report.pages.launches import recording_lines

@@ -58,9 +58,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.pages.run import run_lines
     from pipesim.timed.engine import DEFAULT_BUDGET
     from pipesim.timed.profile import load_profile
+    from pipesim.trace.activity import cut
     from pipesim.trace.files import write_trace
     from pipesim.trace.whole import write_whole
-    from pipesim.trace.window import cut
 
     profile = load_profile(options.profile or "h100")
     _, program = build_target(options, options.protocol, timed=True)

@@ -27,10 +27,9 @@ from dataclasses import dataclass
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE
 from pipesim.model.finding import Advisory
-from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS
+from pipesim.model.groups import ANSWER, BARRIER, PARITY, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import OPERANDS, Engine, Op, Operation, operand
-from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.program import Program
 
 

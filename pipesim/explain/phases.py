@@ -11,11 +11,22 @@ from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
-from pipesim.model.groups import ARRIVALS, BLOCKING_WAITS, EXPECTS, PARITY_TRIES, TRANSACTIONS
+from pipesim.model.groups import (
+    ANSWER,
+    ARRIVALS,
+    BARRIER,
+    BLOCKING_WAITS,
+    COUNT,
+    EXPECT,
+    EXPECTS,
+    PARITY,
+    PARITY_TRIES,
+    TRANSACTIONS,
+    TX_BYTES,
+)
 from pipesim.model.machine import Flight, Observer, State, Step, finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Op
-from pipesim.model.positions import ANSWER, BARRIER, COUNT, EXPECT, PARITY, TX_BYTES
 from pipesim.model.program import Program
 
 

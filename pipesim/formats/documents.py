@@ -10,9 +10,7 @@ from pipesim.errors import InternalError
 from pipesim.version import version
 
 if TYPE_CHECKING:  # a command has the reports that it makes, and imports no other
-    from pipesim.answers.views.hang import HangReport
-    from pipesim.answers.views.launches import LaunchesReport
-    from pipesim.answers.views.recording import RecordReport
+    from pipesim.answers.views.launches import HangReport, LaunchesReport, RecordReport
     from pipesim.explain.anatomy.parts import Anatomy
 
 ANSWERS = 1  #: the version of these documents

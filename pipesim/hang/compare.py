@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.views.autopsy import AutopsyReport
-from pipesim.answers.views.hang import DumpsAlike, ProcessDump
+from pipesim.answers.views.launches import DumpsAlike, ProcessDump
 from pipesim.errors import PipesimError
 
 _GLOBAL_ADDRESS = re.compile(r"0x[0-9a-f]{9,16}")  # another one in each process

@@ -1,19 +1,144 @@
-"""Core dumps on request: each process of a program is asked for one, and all are waited for."""
+"""Core dumps on request: each process of a program is asked for one, and all are waited for.
+
+A process with these variables makes a pipe for each CUDA context; one byte into it, and the driver stops the GPU,
+writes the file, and aborts the process (CUDA-GDB, "GPU core dump support"; seen with driver 580). Nothing is
+recompiled, and a launch costs no more.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic, sleep
 
-from pipesim.answers.views.hang import DumpEnd, ProcessDump
+from pipesim.answers.views.launches import DumpEnd, ProcessDump
 from pipesim.coredump.elf import open_elf
-from pipesim.errors import PipesimError
-from pipesim.hang.coredump_variables import ENABLE, FILE, PIPE, place_of
-from pipesim.hang.processes import environment_of, is_alive, send, tree_of
+from pipesim.errors import PipesimError, UsageError
+
+_PROC = Path("/proc")
+_PARENT, _STATE = 1, 0  #: of the fields of /proc/PID/stat that follow the name
+_STORE = "pt_tcpstore_uv"  #: seen with PyTorch 2.11
+_MOVED = ("rchar", "wchar")  #: bytes that were read and written, also by calls that reached no disk
+
+
+def tree_of(process: int) -> tuple[int, ...]:
+    """The process and those that it started, directly or not, parents first. Those that have ended are left out."""
+    children: dict[int, list[int]] = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
+            children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
+    found = [process]
+    for each in found:
+        found += sorted(children.get(each, ()))
+    return tuple(each for each in found if is_alive(each))
+
+
+def is_alive(process: int) -> bool:
+    """False for one that has ended, also where its parent has not asked yet how."""
+    fields = _fields(process)
+    return bool(fields) and fields[_STATE] not in "ZX"
+
+
+def environment_of(process: int) -> dict[str, str]:
+    """What the process was started with; empty if it has ended, or is another user's."""
+    return dict(each.split("=", 1) for each in _read(str(process), "environ").split("\0") if "=" in each)
+
+
+def sees_other_files(process: int) -> bool:
+    """Whether it has another file system than this process, as in a container; False where Linux does not say."""
+    try:
+        return (_PROC / str(process) / "ns/mnt").readlink() != (_PROC / "self/ns/mnt").readlink()
+    except OSError:
+        return False
+
+
+def moved(processes: Iterable[int]) -> dict[str, int]:
+    """The bytes that each thread has read and written since it began; 0 where Linux does not say.
+
+    Without the thread that keeps PyTorch's store: the ranks ask it again and again, also when they hang.
+    """
+    threads = (task.relative_to(_PROC) for each in processes for task in (_PROC / str(each)).glob("task/*"))
+    return {str(each): _moved_bytes(each) for each in threads if _read(each, "comm").strip() != _STORE}
+
+
+def send(processes: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to each that is still there and may be sent one."""
+    for each in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(each, number)
+
+
+def _fields(process: int) -> list[str]:
+    return _read(str(process), "stat").rpartition(")")[2].split()
+
+
+def _moved_bytes(thread: Path) -> int:
+    lines = _read(thread, "io").splitlines()
+    return sum(int(value) for name, _, value in (line.partition(": ") for line in lines) if name in _MOVED)
+
+
+def _read(which: str | Path, name: str) -> str:
+    """A file of a process or a thread in /proc; empty if it has ended, or is another user's."""
+    try:
+        return (_PROC / which / name).read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+ENABLE, PIPE, FILE = "CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "CUDA_COREDUMP_PIPE", "CUDA_COREDUMP_FILE"
+FLAGS = "CUDA_COREDUMP_GENERATION_FLAGS"
+WATCHER = "PIPESIM_HANG"  #: the process that watches
+#: Left out of a dump: copies of the machine code, what can be as large as the GPU's memory, and the constant banks. If
+#: only the banks are kept of these, driver 580 fails on some kernels: the file ends after the banks, always.
+LEFT_OUT = "skip_nonrelocated_elf_images,skip_global_memory,skip_local_memory,skip_constbank_memory"
+LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
+
+
+def dump_environment(
+    folder: Path, pipes: Path, *, memory: bool, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The environment of a program whose processes can be dumped to ``folder``, each as ``core.HOST.PID``.
+
+    ``pipes``: another folder, for the pipes, which the driver leaves there. ``memory``: with global and local memory.
+    """
+    mine = {ENABLE: "1", PIPE: f"{pipes}/%h.%p", FILE: f"{folder.resolve()}/core.%h.%p", WATCHER: str(os.getpid())}
+    return {**environment, **({} if memory else {FLAGS: LEFT_OUT}), **mine}
+
+
+def place_of(value: str, process: int) -> Path:
+    """The path that the driver makes of a variable: ``%h`` is the host, ``%p`` the process. ``%t``, a time, stays."""
+    return Path(value.replace("%h", os.uname().nodename).replace("%p", str(process)))
+
+
+def require_dump_folder(folder: Path) -> None:
+    """Make the folder, and be sure that a dump can be written there; UsageError with what is missing.
+
+    A driver that cannot write the file ends the program without a word: so this is asked before it starts.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise UsageError(
+            "no core dump can be written here",
+            place=str(folder),
+            cause=error.strerror or str(error),
+            correction="name a folder on another disk with --keep DIR",
+        ) from error
+    if free < LEAST_BYTES:
+        raise UsageError(
+            f"the disk has {free >> 20:,} MB free, too few for a core dump",
+            place=str(folder),
+            correction=f"free {LEAST_BYTES >> 20:,} MB, or name a folder on another disk with --keep DIR",
+        )
+
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 _QUIET_S = 2.0  #: a complete file that has not grown for so long is final, although its process has not ended

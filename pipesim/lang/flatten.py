@@ -14,9 +14,18 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage, Label
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.coverage import Assumed, Assumption, Coverage
-from pipesim.model.groups import ACCESSES, HANDS_ON, MEETING_WAITS, MEETINGS, PRIVATE, READS_REGISTER, WRITES_REGISTER
+from pipesim.model.groups import (
+    ACCESS,
+    ACCESSES,
+    BARRIER,
+    HANDS_ON,
+    MEETING_WAITS,
+    MEETINGS,
+    PRIVATE,
+    READS_REGISTER,
+    WRITES_REGISTER,
+)
 from pipesim.model.ops import OPERANDS, Fence, Op, Operation, Order, Scope, Space, operand, order_of, semantics
-from pipesim.model.positions import ACCESS, BARRIER
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
 from pipesim.model.warp_shape import executes_as_warp_group

@@ -13,9 +13,8 @@ from typing import Protocol
 from pipesim.model import barrier as mbarrier
 from pipesim.model import rules_sync, rules_transfer
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import NO_EFFECT
+from pipesim.model.groups import ANSWER, ASYNC_ACCESS, COPY_MASK, NO_EFFECT
 from pipesim.model.ops import IN_ORDER, OPERANDS, Op
-from pipesim.model.positions import ANSWER, ASYNC_ACCESS, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import begin
 from pipesim.model.state import (

@@ -13,10 +13,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
-from pipesim.model.groups import ACCESSES, TRIES
+from pipesim.model.groups import ACCESSES, BARRIER, COMMIT_BARRIER, CP_ASYNC_LANES, ENGINE, PARITY, TESTED_TOKEN, TRIES
 from pipesim.model.machine import TMA, Flight, State, Step, begin, finished, land, step, with_answer
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
-from pipesim.model.positions import BARRIER, COMMIT_BARRIER, CP_ASYNC_LANES, ENGINE, PARITY, TESTED_TOKEN
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.model.state import OWN, Readable, new

@@ -13,15 +13,18 @@ from functools import cached_property
 
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.groups import (
+    ACCESS,
     DELAYED_ARRIVALS,
+    ENGINE,
+    ITEM,
     ON_ENGINE,
     ON_NAMED_BARRIER,
     READS_MEMORY,
+    SKIP,
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands, ranks
-from pipesim.model.positions import ACCESS, ENGINE, ITEM, SKIP
 from pipesim.model.tables import BLACKWELL, WARP_GROUP, ProgramData, SourceInstruction, Work, instructions
 from pipesim.model.validation import validate
 from pipesim.model.warp_shape import RegisterPools

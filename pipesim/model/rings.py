@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from pipesim.model.groups import BLOCKING_WAITS, BY_PARITY, COMMITS, LIFE, LOOP_MARKS, SUPPLIES_HERE, TRIP_BEGINS
+from pipesim.model.groups import (
+    BARRIER,
+    BLOCKING_WAITS,
+    BY_PARITY,
+    COMMITS,
+    LIFE,
+    LOOP_MARKS,
+    PARITY,
+    SUPPLIES_HERE,
+    TRIP_BEGINS,
+)
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import BARRIER, PARITY
 from pipesim.model.tables import ProgramData
 
 Repeats = Callable[[int, int], bool]  #: whether an agent's operation is in a loop

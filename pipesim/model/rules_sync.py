@@ -8,9 +8,7 @@ from __future__ import annotations
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import NO_EFFECT
-from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.positions import (
+from pipesim.model.groups import (
     ANSWER,
     AWAITED_TOKEN,
     BARRIER,
@@ -22,6 +20,7 @@ from pipesim.model.positions import (
     NAMED_BARRIER,
     NAMED_LANES,
     NO_COMPLETE_TOKEN,
+    NO_EFFECT,
     NOINC,
     PARITY,
     PENDING,
@@ -32,6 +31,7 @@ from pipesim.model.positions import (
     TX_BYTES,
     VALUE,
 )
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import launch
 from pipesim.model.state import Rule, State, Step, advance, cluster_channel, exited, new, pool_channel, write_register

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
-from pipesim.model.positions import (
+from pipesim.model.groups import (
     ACCESS,
     ASYNC_ACCESS,
     ASYNC_BYTES,
@@ -19,6 +18,7 @@ from pipesim.model.positions import (
     GROUPS,
     ITEM,
 )
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.model.state import (
     OWN,

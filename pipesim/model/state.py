@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 from pipesim.model import groups
 from pipesim.model.barrier import FRESH, BarrierState
 from pipesim.model.finding import Fault
+from pipesim.model.groups import NAMED_BARRIER
 from pipesim.model.ops import Engine, Operation, Space
-from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program
 
 UNINITIALISED = -1  #: item of bytes that nothing has written

@@ -27,7 +27,18 @@ from pipesim.bounds import (
 )
 from pipesim.errors import ProgramFormatError
 from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
-from pipesim.model.groups import LOOP_MARKS, ON_NAMED_BARRIER, REGISTER_OPTIONAL, WRITES_MEMORY
+from pipesim.model.groups import (
+    ASYNC_ACCESS,
+    BARRIER,
+    COMMIT_BARRIER,
+    COMMIT_MASK,
+    COPY_MASK,
+    LOOP_MARKS,
+    ON_NAMED_BARRIER,
+    REGISTER_OPTIONAL,
+    SKIP,
+    WRITES_MEMORY,
+)
 from pipesim.model.ops import (
     OPERANDS,
     Engine,
@@ -41,7 +52,6 @@ from pipesim.model.ops import (
     semantics,
     with_operand,
 )
-from pipesim.model.positions import ASYNC_ACCESS, BARRIER, COMMIT_BARRIER, COMMIT_MASK, COPY_MASK, SKIP
 from pipesim.model.tables import (
     ALL_LANES,
     MAX_ARCHITECTURE,

@@ -22,9 +22,8 @@ from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import OF_ONE_PRODUCT, ON_ENGINE, TAKES_REGISTERS
+from pipesim.model.groups import ENGINE, OF_ONE_PRODUCT, ON_ENGINE, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.positions import ENGINE
 from pipesim.model.tables import ALL_LANES, WARP_GROUP, ProgramData
 
 WARP = 32

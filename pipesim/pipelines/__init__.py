@@ -1,16 +1,16 @@
 """Modular's pipeline structs, method by method, over the barriers of :mod:`pipesim.model`."""
 
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier as SharedMemBarrier
-from pipesim.pipelines.common.pipeline_state import (
+from pipesim.pipelines.common.register_value import (
     PipelineState as PipelineState,
     make_producer_start_state as make_producer_start_state,
 )
-from pipesim.pipelines.cutlass.threads import (
+from pipesim.pipelines.cutlass.base import (
     AsyncParams as AsyncParams,
     OrderedSequenceBarrier as OrderedSequenceBarrier,
     PipelineTransactionAsync as PipelineTransactionAsync,
 )
-from pipesim.pipelines.cutlass.tma import (
+from pipesim.pipelines.cutlass.base import (
     PipelineTmaAsync as PipelineTmaAsync,
     PipelineTmaStore as PipelineTmaStore,
     TmaParams as TmaParams,
@@ -77,7 +77,7 @@ from pipesim.pipelines.modular.output_tile import (
     TmemAllocation as TmemAllocation,
     TmemStage as TmemStage,
 )
-from pipesim.pipelines.modular.payload import (
+from pipesim.pipelines.modular.input_tile import (
     BlockScaledTilePayload as BlockScaledTilePayload,
     BlockwiseFP8TilePayload as BlockwiseFP8TilePayload,
     StandardTilePayload as StandardTilePayload,

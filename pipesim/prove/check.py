@@ -22,7 +22,7 @@ from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, 
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
 from pipesim.prove.memory_order.exchanged import exchanged_barriers
-from pipesim.prove.memory_order.faults import memory_order, memory_refutations
+from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
 from pipesim.prove.search.breadth_first import MOST_STATES as MOST_WITH_CLOCKS

@@ -32,10 +32,9 @@ from dataclasses import dataclass, field
 
 from pipesim.explain.phases import run_canonically
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import ARRIVALS, DELAYED_ARRIVALS, MEETINGS, PARITY_WAITS, READS_MEMORY
+from pipesim.model.groups import ARRIVALS, BARRIER, DELAYED_ARRIVALS, MEETINGS, PARITY, PARITY_WAITS, READS_MEMORY
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import BARRIER, PARITY
 from pipesim.model.program import Program
 from pipesim.model.tables import SIZE_UNKNOWN
 

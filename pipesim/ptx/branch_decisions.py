@@ -20,10 +20,10 @@ from pipesim.ptx.emit.record import PathStep
 from pipesim.ptx.emulate.code import Getter
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
 from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.extract import own_line
 from pipesim.ptx.flow.graph import Graph, Loop
-from pipesim.ptx.source_owner import own_line
+from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.instruction import CodeLabel, Instruction, Register
-from pipesim.ptx.text.module import Module
 
 _COMPARED: dict[str, tuple[Callable[[int, int], bool], str, str]] = {  # what holds if it is true, and if it is false
     "eq": (operator.eq, "==", "!="), "ne": (operator.ne, "!=", "=="), "lt": (operator.lt, "<", ">="),

@@ -13,17 +13,15 @@ from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, some_places, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.emulate.stop import Status, touching_others
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
-from pipesim.ptx.emulate.unread import touching_others
 from pipesim.ptx.emulate.warp import EmulatedWarp
-from pipesim.ptx.emulation import Emulation, Kernel, used_once
+from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.register_fences import unfenced_products
 from pipesim.ptx.flow.slice import Need
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import Launch
-from pipesim.ptx.launch_order import launch_events
 from pipesim.ptx.text.instruction import Instruction
 
 _MOST_LISTED = 8  #: entries of a kind in the coverage

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 from pipesim.errors import LaunchFileError
+from pipesim.model.dependent_launch import LaunchEvent
+from pipesim.model.ops import Op
 from pipesim.model.rings import never_wrapped
-from pipesim.ptx.emit.record import FirstParities, Place, covers
+from pipesim.ptx.emit.record import FirstParities, Place, Range, covers
 from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
@@ -17,21 +19,21 @@ from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions
-from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulate.unread import touching_engines, touching_others
+from pipesim.ptx.emulate.stop import Status, touching_engines, touching_others
 from pipesim.ptx.flow.alignment import misaligned_copies
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
 from pipesim.ptx.flow.slice import Slice, slice_of
 from pipesim.ptx.flow.uses import Uses, uses_of
+from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import ALIGNED, Image
 from pipesim.ptx.launch.settings import with_settings
 from pipesim.ptx.launch.values import Launch, Policies
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.text.module import Function, Module
 
 _MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
 
@@ -303,3 +305,53 @@ def entry_of(module: Module, launch: Launch) -> Function:
             correction='name one as "entry" of the launch file' if entries else "give the PTX of a kernel",
         )
     return entry
+
+
+def launch_events(kernel: Kernel, cluster: Cluster, place_of: Callable[[int], str]) -> tuple[LaunchEvent, ...]:
+    """The events of the cluster in the order of its run, for which it is run again with the addresses of accesses.
+
+    Nothing where it is not known whether it waits, what it accesses, or, once addresses are followed, all that it does.
+    An agent of which the program has no operation gets one without effect at its first event.
+    """
+    if cluster.limited:
+        return ()
+    again = emulate(on_global_memory(kernel)).cluster
+    accesses, noted = again.global_accesses, again.launch_events
+    assert noted is not None
+    events = tuple(noted)
+    streams, mine = again.recorder.streams, cluster.recorder.streams
+    if noted.unsure or [each.positions for each in streams] != [each.positions for each in mine]:
+        return ()
+    if accesses is not None and (accesses.limited or accesses.left_open.keys() - {each.position for each in events}):
+        return ()
+    cluster.notes.apart |= noted.in_step
+    cluster.inputs = again.inputs  # which CTAs make these accesses
+    found, body, hulls = [], kernel.function.body, _hulls(again)
+    for each in events:
+        if not mine[each.agent].code:
+            cluster.recorder.add(each.agent, each.position, Op.WORK, 0)
+        at = 0 if not streams[each.agent].code else each.at
+        where = place_of(each.position), body[each.position].mnemonic, *again.image.buffer(each.base)
+        hull = hulls.get((each.agent, each.position, each.base), (0, -1))
+        found.append(LaunchEvent(each.kind, each.agent, at, *where, each.waited, each.sure, *hull))
+    return tuple(found)
+
+
+def _hulls(cluster: Cluster) -> dict[tuple[int, int, int], Range]:
+    """For agents, positions and buffers the bytes from the first to the last that are accessed, in any CTA.
+
+    By a tensor map those of the whole tensor.
+    """
+    found: dict[tuple[int, int, int], Range] = {}
+    for each in cluster.global_accesses or ():
+        if each.map is not None:
+            base = each.map.constant
+            found[each.agent, each.position, base] = 0, cluster.image.tensor_bytes(base)
+            continue
+        varies = Form(0, each.terms)
+        first, end = each.ranges[0][0] + varies.low, each.ranges[-1][1] + varies.high
+        base = cluster.image.buffer_at(first)
+        key = each.agent, each.position, base
+        low, high = found.get(key, (first - base, end - base))
+        found[key] = (min(low, first - base), max(high, end - base)) if base >= 0 else (0, -1)
+    return found

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from pipesim.model.groups import ACCESSES, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, TRIP_BEGINS, WORKS
+from pipesim.model.groups import ACCESSES, BARRIER, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, TRIP_BEGINS, WORKS
 from pipesim.model.ops import AT, Op, Operation, operand, ranks
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices, record_cycles
 from pipesim.timed.profile import Profile

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import simpy
 from simpy.events import NORMAL, Event, EventPriority
 
-from pipesim.model.groups import BLOCKING_WAITS, MEETINGS, TRIES
+from pipesim.model.groups import ANSWER, BARRIER, BLOCKING_WAITS, MEETINGS, TRIES
 from pipesim.model.live.live_run import LiveRun
 from pipesim.model.moves import finds
 from pipesim.model.ops import Op, Operation
-from pipesim.model.positions import ANSWER, BARRIER
 from pipesim.model.state import cluster_channel, pool_channel
 from pipesim.timed.costs import Cost
 from pipesim.timed.plan import SUSPENDS, PlannedOperation, PlannedStep

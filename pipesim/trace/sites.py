@@ -17,16 +17,19 @@ from typing import NamedTuple
 from pipesim.errors import ConfigurationError
 from pipesim.model.groups import (
     ARRIVALS,
+    BARRIER,
     BY_PARITY,
     COMMITS,
+    COUNT,
+    EXPECT,
     ON_BARRIER,
     ON_NAMED_BARRIER,
+    PARITY,
     PARITY_WAITS,
     SETS_UP,
     TRIES,
 )
 from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.positions import BARRIER, COUNT, EXPECT, PARITY
 from pipesim.model.program import Program
 from pipesim.model.waits import wait_purposes
 from pipesim.trace.schema import (

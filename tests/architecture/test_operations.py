@@ -11,7 +11,7 @@ import pytest
 
 from pipesim.explain.operation_words import operation_in_short, operation_in_words
 from pipesim.formats.promela import to_promela
-from pipesim.model import groups, positions
+from pipesim.model import groups
 from pipesim.model.groups import LOOP_MARKS
 from pipesim.model.machine import initial_state, step
 from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe, operand, operands, with_operand
@@ -165,10 +165,10 @@ def test_operands_by_name() -> None:
 
 
 def test_a_position_is_that_of_all_its_operations() -> None:
-    assert positions.position("parity") == positions.PARITY == 2
-    assert positions.position("barrier", Op.COMMIT) == positions.COMMIT_BARRIER == 2
+    assert groups.position("parity") == groups.PARITY == 2
+    assert groups.position("barrier", Op.COMMIT) == groups.COMMIT_BARRIER == 2
     with pytest.raises(ValueError, match=r"barrier is at \[1, 2\]"):
-        positions.position("barrier", Op.ARRIVE, Op.COMMIT)
+        groups.position("barrier", Op.ARRIVE, Op.COMMIT)
 
 
 def listed(source: str) -> list[int]:

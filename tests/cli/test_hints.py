@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.lang import other_names
+from pipesim.lang.author import _ANYWHERE, _BUILT_IN, meant_by
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
@@ -111,7 +111,7 @@ def test_in_the_function_of_the_protocol(call: Call, expression: str, said: str)
 class TestTable:
     """Each sentence names what there is; each name is one that there is not."""
 
-    SENTENCES = sorted({meant for meant, _ in other_names._ANYWHERE})  # read only
+    SENTENCES = sorted({meant for meant, _ in _ANYWHERE})  # read only
 
     @pytest.mark.sampled(11)
     @pytest.mark.parametrize("sentence", SENTENCES)
@@ -131,4 +131,4 @@ class TestTable:
                 assert hasattr(home, name) or f"self.{name} = " in source, (name, home)
 
     def test_what_has_a_name_of_its_own_is_known(self) -> None:
-        assert all(other_names.meant_by(name) for name in other_names._BUILT_IN)
+        assert all(meant_by(name) for name in _BUILT_IN)

@@ -22,7 +22,7 @@ from pipesim.findings.kind import Basis, Owner, ProtocolExample
 from pipesim.findings.waivers import comments_at
 from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.prove.check import check as prove
-from pipesim.ptx.source_owner import is_library, owner_of
+from pipesim.ptx.extract import is_library, owner_of
 from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
 from pipesim.targets import find
 from tests.support.paths import ROOT

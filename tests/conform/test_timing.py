@@ -14,9 +14,9 @@ from pipesim.conform.steady import read
 from pipesim.conform.timing import PeriodPair, compare_timing, time_spent
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
+from pipesim.trace.activity import cut
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
-from pipesim.trace.window import cut
 from tests.support.report_examples import SITES
 
 Make = Callable[..., Any]

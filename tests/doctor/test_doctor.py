@@ -16,9 +16,20 @@ from hwkernels.device.presence import DriverPresent, GpuPresent, driver_present
 from pipesim.answers.views.doctor import MachinePart, Purpose
 from pipesim.cli.main import main
 from pipesim.doctor import examine as examination
-from pipesim.doctor.examine import own_requirements, package_parts, report_of, triton_part
-from pipesim.doctor.machine import cupti_part, driver_part, gpu_part, hopper_part, python_part, tool_parts
-from pipesim.doctor.requirements import Requirement, requirement
+from pipesim.doctor.examine import (
+    Requirement,
+    cupti_part,
+    driver_part,
+    gpu_part,
+    hopper_part,
+    own_requirements,
+    package_parts,
+    python_part,
+    report_of,
+    requirement,
+    tool_parts,
+    triton_part,
+)
 from pipesim.report.pages.doctor import doctor_lines
 
 H200 = DriverPresent((13, 0), "580.65.06", (GpuPresent("NVIDIA H200", (9, 0)),))

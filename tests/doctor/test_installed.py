@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.doctor.requirements import as_installed, checkout
+from pipesim.doctor.examine import as_installed, checkout
 
 
 def record(folder: Path) -> str:

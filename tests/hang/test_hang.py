@@ -14,16 +14,25 @@ import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.views.autopsy import AutopsyReport
-from pipesim.answers.views.hang import DumpEnd, HangCause, HangReport, ProcessDump
+from pipesim.answers.views.launches import DumpEnd, HangCause, HangReport, ProcessDump
 from pipesim.errors import UsageError
-from pipesim.hang import compare, coredump_variables, watch
-from pipesim.hang.coredump_variables import WATCHER, dump_environment, require_dump_folder
-from pipesim.hang.dumps import DumpTarget, is_complete, take_dumps, targets_of
-from pipesim.hang.processes import is_alive, moved, tree_of
+from pipesim.hang import compare, dumps, watch
+from pipesim.hang.dumps import (
+    WATCHER,
+    DumpTarget,
+    dump_environment,
+    is_alive,
+    is_complete,
+    moved,
+    require_dump_folder,
+    take_dumps,
+    targets_of,
+    tree_of,
+)
 from pipesim.hang.watch import HangWatch, dump_now
 from pipesim.process.program import ProgramEnd, run_program
 from pipesim.process.watch import Watch
-from pipesim.report.pages.hang import hang_lines
+from pipesim.report.pages.autopsy import hang_lines
 from tests.support import fake_dumping_driver as fake
 
 FAKE = (sys.executable, "-S", fake.__file__)
@@ -171,7 +180,7 @@ def test_a_program_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coredump_variables, "LEAST_BYTES", 1 << 62)
+    monkeypatch.setattr(dumps, "LEAST_BYTES", 1 << 62)
     with pytest.raises(UsageError, match="the disk has"):
         require_dump_folder(tmp_path / "new" / "folder")
     assert list((tmp_path / "new" / "folder").iterdir()) == []

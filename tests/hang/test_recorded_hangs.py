@@ -10,8 +10,7 @@ import pytest
 from pipesim.conform.agreement import Agreement
 from pipesim.coredump.dump import open_dump
 from pipesim.launches.files.of_dump import launch_of_dump
-from pipesim.launches.record.gather import compare_with_program, trace_of
-from pipesim.launches.record.record_file import decode_buffer
+from pipesim.launches.record.gather import compare_with_program, decode_buffer, trace_of
 
 HERE = Path(__file__).parent
 

@@ -20,7 +20,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES, check
 from pipesim.prove.stale_waits import stale_waits
 from pipesim.ptx.flow.inline import inline_calls
-from pipesim.ptx.flow.loop_values import computing_lines
+from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.launch.values import Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find

@@ -10,8 +10,7 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulate.global_memory import GlobalMemory
-from pipesim.ptx.emulate.handed_out import HandedOut
+from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.memory import Bytes
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.ptx.changed_lines import with_changed_lines
 from pipesim.ptx.emulation import Kernel, prepare
-from pipesim.ptx.kernel import EditableKernel, launch_of
+from pipesim.ptx.kernel import EditableKernel, launch_of, with_changed_lines
 
 PTX = Path(__file__).parent / "kernels" / "scale_ws_s3-sm_90a.ptx"
 #: What is written instead of what, and whether it can be read by itself.

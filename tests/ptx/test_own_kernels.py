@@ -17,7 +17,7 @@ from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch, TensorMap
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.read import read_module
 from tests.support.paths import ROOT
 

@@ -10,8 +10,7 @@ import pytest
 
 from pipesim.errors import ParameterError
 from pipesim.model.coverage import Assumption, Strictness
-from pipesim.pytest_plugin.cases import Case, cases_of
-from pipesim.pytest_plugin.items import launch_files
+from pipesim.pytest_plugin.items import Case, cases_of, launch_files
 from tests.support.paths import ROOT
 
 pytest_plugins = "pytester"

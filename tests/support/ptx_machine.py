@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import (
     Address,
     CodeLabel,
@@ -22,7 +23,6 @@ from pipesim.ptx.text.instruction import (
     Symbol,
     Vector,
 )
-from pipesim.ptx.text.module import Function, Module
 from tests.support.naive_ptx import computed
 
 GLOBAL = 1 << 33  #: where global memory begins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.ptx.text.module import Function, Module
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.read import read_module
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"

@@ -106,10 +106,10 @@ from pipesim.report.sentences.check import MOST_CELLS
 from pipesim.report.text.console import paint, text_of
 from pipesim.targets import Target, find, target_of
 from pipesim.timed.profile import StatedError, load_profile
+from pipesim.trace.activity import cut as keep
 from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
-from pipesim.trace.window import cut as keep
 from tests.support.diagram_protocols import PROTOCOLS
 from tests.support.mistakes import BROKEN
 from tests.support.paths import ROOT

@@ -8,10 +8,10 @@ import pytest
 
 from pipesim.errors import ParameterError
 from pipesim.model.ending import Ending
+from pipesim.trace.activity import cut, lose
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, CtaInfo, Device, EventKind, Site, Trace, TraceMeta
-from pipesim.trace.window import cut, lose
 
 SITES = (
     Site("load_wait_enter_empty", "load", EventKind.WAIT_ENTER, "empty"),

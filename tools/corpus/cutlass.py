@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pipesim.ptx.emulation import entry_of
 from pipesim.ptx.launch.settings import BOX, with_settings
 from pipesim.ptx.launch.values import Launch
-from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.read import read_module
 from tools.corpus import fake
 from tools.corpus.corpus_kernel import CorpusKernel

@@ -20,7 +20,7 @@ from pipesim.ptx.launch.values import (
     Struct,
     TensorMap,
 )
-from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.declarations import Module
 
 _MARK = b"pipesim-map:"
 #: By the driver's numbers (CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapInterleave).

@@ -21,7 +21,7 @@ from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.slice import is_word
-from pipesim.ptx.launch.residency import ctas_that_fit
+from pipesim.ptx.launch.values import ctas_that_fit
 
 
 class Together:

@@ -43,8 +43,14 @@ from pipesim.answers.global_memory.spans import (
 )
 from pipesim.answers.global_memory.updates import ASKING, Observations, loads_behind
 from pipesim.model.ops import Order, Scope
-from pipesim.ptx.emulate.addresses import MODULE_VARIABLES
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, Strength, kind_of, strength_of
+from pipesim.ptx.emulate.global_accesses import (
+    MODULE_VARIABLES,
+    AccessKind,
+    GlobalAccess,
+    Strength,
+    kind_of,
+    strength_of,
+)
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.slice import ParameterPlaces
 from pipesim.ptx.flow.uses import Uses

@@ -19,7 +19,7 @@ from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.synchronisation import synchronises
 from pipesim.ptx.flow.graph import ENDS
-from pipesim.ptx.flow.loop_values import computing_lines
+from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.text.instruction import Immediate, Instruction, Register
 

@@ -22,7 +22,7 @@ from pipesim.ptx.kernel import PTX, launch_of
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.settings import parameter_at, with_settings
 from pipesim.ptx.launch.values import Launch, Pointer
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 
 FAR = 1 << 62  #: the end of memory of which it is not known where it ends
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipesim.conform.fit.intervals import is_wide
-from pipesim.conform.fit.observation import Vector, observe
+from pipesim.conform.fit.observation import Vector, is_wide, observe
 from pipesim.conform.fit.problem import COARSE, FitProblem
 from pipesim.conform.steady import read
 from pipesim.model.program import Program

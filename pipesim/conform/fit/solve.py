@@ -14,9 +14,8 @@ from enum import Enum
 
 import numpy as np
 
-from pipesim.conform.fit.intervals import Spread, determined_values, spread
 from pipesim.conform.fit.least_squares import descend, loss, unit_of
-from pipesim.conform.fit.observation import Vector
+from pipesim.conform.fit.observation import Spread, Vector, determined_values, spread
 from pipesim.conform.fit.problem import COARSE, FINE, FitProblem, least
 from pipesim.timed.profile import Profile
 

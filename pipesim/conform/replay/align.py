@@ -16,9 +16,8 @@ import numpy as np
 
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
-from pipesim.model.groups import ON_ANSWERS, TRIES
+from pipesim.model.groups import ANSWER, JUMP_REGISTER, ON_ANSWERS, SKIP, TRIES, VALUE
 from pipesim.model.ops import Op, Operation
-from pipesim.model.positions import ANSWER, JUMP_REGISTER, SKIP, VALUE
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace, numbers
 from pipesim.trace.sites import Record, SiteTable

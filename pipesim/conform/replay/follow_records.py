@@ -33,8 +33,11 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.finding import Fault
 from pipesim.model.groups import (
     AT_ONCE_UNRECORDED,
+    BARRIER,
+    COUNT,
     LOOP_MARKS,
     NO_EFFECT,
+    PARITY,
     PARITY_WAITS,
     PRIVATE,
     SUPPLIES_HERE,
@@ -51,7 +54,6 @@ from pipesim.model.machine import (
 )
 from pipesim.model.moves import can_land, completing_size, fail_try, finds, first_to_land
 from pipesim.model.ops import Op, Operation
-from pipesim.model.positions import BARRIER, COUNT, PARITY
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events
 

@@ -12,10 +12,18 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from pipesim.conform.replay.align import AgentAlignment
-from pipesim.model.groups import COMMITS, LOOP_MARKS, MAY_BLOCK, ON_NAMED_BARRIER, PLAIN_WAITS, SUPPLIES, SUPPLIES_HERE
+from pipesim.model.groups import (
+    BARRIER,
+    COMMITS,
+    LOOP_MARKS,
+    MAY_BLOCK,
+    ON_NAMED_BARRIER,
+    PLAIN_WAITS,
+    SUPPLIES,
+    SUPPLIES_HERE,
+)
 from pipesim.model.machine import own_channel
 from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.state import new, pool_channel
 from pipesim.trace.schema import Events, numbers

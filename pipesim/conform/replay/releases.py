@@ -19,10 +19,9 @@ from typing import NamedTuple, Protocol
 from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
 from pipesim.model.barrier import LIVE
-from pipesim.model.groups import ARRIVALS, IN_FLIGHT, PARITY_TRIES, PARITY_WAITS, SIGNALS
+from pipesim.model.groups import ARRIVALS, BARRIER, IN_FLIGHT, PARITY_TRIES, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import TMA, Flight, State
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.trace.recorder import ps_to_cycles
 from pipesim.trace.schema import Column, Events

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.releases import Others, TooSoon
 from pipesim.conform.result import Divergence
-from pipesim.model.groups import ASKS, IN_FLIGHT, SIGNALS
+from pipesim.model.groups import ASKS, BARRIER, IN_FLIGHT, SIGNALS
 from pipesim.model.machine import Flight, State
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.model.state import new
 from pipesim.trace.schema import Column, Events

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
+from pipesim.model.groups import BARRIER
 from pipesim.model.ops import Op, operand
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 
 

@@ -10,14 +10,127 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipesim.formats.html.columns import encoded_run, encoded_story
-from pipesim.scene.parts import RunScene
+from pipesim.scene.parts import CounterKind, RunScene, SceneSlice
 from pipesim.trace.activity import SliceKind
 
-if TYPE_CHECKING:  # as in encoded
-    from pipesim.scene.story import Story
+if TYPE_CHECKING:
+    from pipesim.scene.story import AgentAt, BarrierAt, Story
+
+
+_Any = TypeVar("_Any")
+_COUNTED = {CounterKind.PHASE: "phase", CounterKind.BYTES: "bytes", CounterKind.SLOTS: "slots in use"}
+_KINDS = {id(kind): n for n, kind in enumerate(SliceKind)}  #: the hash of a member is computed in Python
+
+
+class _Texts:
+    """Each text once, by its number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+def encoded_run(run: RunScene) -> dict[str, object]:
+    """A run: its tracks, and a list for each member of its slices and arrows. An open end is -1; no phase is -2."""
+    texts = _Texts()
+    tracks, kinds, names, begins, ends, _, _, _, passes, values, phases, late, errors = _members(run.slices)
+    sources, targets, *_ = zip(*run.arrows, strict=True) if run.arrows else ((), ())
+    return {
+        "label": run.label,
+        "notes": list(run.notes),
+        "end": run.end,
+        "tracks": [
+            {
+                "cta": track.cta,
+                "place": track.place,
+                "name": track.title,
+                "flight": track.kind is not None,
+            }
+            for track in run.tracks
+        ],
+        "slices": {
+            "track": tracks,
+            "kind": [_KINDS[id(kind)] for kind in kinds],
+            "name": [texts(name) for name in names],
+            "begin": begins,
+            "end": ends,
+            "phase": [-2 if phase is None else phase for phase in phases],
+            "iteration": passes,
+            "value": values,
+            "late": list(map(int, late)),
+            "error": errors,
+        },
+        "arrows": {
+            "source": sources,
+            "target": targets,
+        },
+        "counters": [
+            {
+                "cta": counter.cta,
+                "name": f"{counter.name} {_COUNTED[counter.kind]}",
+                "phase": counter.kind is CounterKind.PHASE,
+                "at": [at for at, _ in counter.points],
+                "value": [value for _, value in counter.points],
+            }
+            for counter in run.counters
+        ],
+        "texts": list(texts.numbers),
+    }
+
+
+def _members(slices: Sequence[SceneSlice]) -> tuple[tuple[Any, ...], ...]:
+    """The members of all slices, each by itself."""
+    return tuple(zip(*slices, strict=True)) if slices else ((),) * len(SceneSlice._fields)
+
+
+def encoded_story(story: Story) -> dict[str, object]:
+    """A story: the state at its start, and what each step changes. A barrier is [expected, pending, tx, done]."""
+    texts = _Texts()
+    agents: tuple[AgentAt, ...] = story.start
+    barriers: tuple[BarrierAt | None, ...] = (None,) * len(story.barriers)
+    steps = []
+    names = {name: n for n, name in enumerate(story.agents)}
+    for step in story.steps:
+        steps.append(
+            {
+                "number": step.line.number,
+                "agent": names[step.line.agent],
+                "what": step.line.what,
+                "note": step.line.note,
+                "line": step.line.line,
+                "part": step.line.part.name.lower(),
+                "agents": [[n, *_agent(now, texts)] for n, now in _differences(agents, step.agents)],
+                "barriers": [[n, _barrier(now)] for n, now in _differences(barriers, step.barriers)],
+                "flights": [texts(said) for said in step.flights],
+            }
+        )  # fmt: skip
+        agents, barriers = step.agents, step.barriers
+    return {
+        "agents": list(story.agents),
+        "barriers": list(story.barriers),
+        "start": [_agent(agent, texts) for agent in story.start],
+        "steps": steps,
+        "leftOut": story.left_out,
+        "texts": list(texts.numbers),
+    }
+
+
+def _differences(before: Sequence[_Any], after: Sequence[_Any]) -> list[tuple[int, _Any]]:
+    """What is different, with its number."""
+    return [(n, now) for n, (was, now) in enumerate(zip(before, after, strict=True)) if was != now]
+
+
+def _agent(agent: AgentAt, texts: _Texts) -> list[int]:
+    return [texts(agent.standing.value), texts(agent.next), texts(agent.line)]
+
+
+def _barrier(barrier: BarrierAt | None) -> list[int] | None:
+    return None if barrier is None else list(barrier)
+
 
 _ASSETS = ("text.js", "timeline.js", "story.js", "page.js")
 

@@ -8,10 +8,8 @@ from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, WalkReport
 from pipesim.answers.views.doctor import DoctorReport
-from pipesim.answers.views.hang import HangReport
 from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
-from pipesim.answers.views.launches import LaunchesReport
-from pipesim.answers.views.recording import RecordReport
+from pipesim.answers.views.launches import HangReport, LaunchesReport, RecordReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.run import RunReport
 from pipesim.answers.views.sequence import SequenceReport

@@ -16,8 +16,8 @@ from pipesim.ptx.flow.slice import LaunchNeed, slice_of
 from pipesim.ptx.launch.file import MOST_REGISTERS, launch_json, read_launch
 from pipesim.ptx.launch.image import require_parameters
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.text.module import Function, Module
 from pipesim.ptx.text.read import read_module
 from pipesim.trace.whole import require_free, write_whole
 

@@ -12,7 +12,7 @@ from pipesim.ptx.launch.encoded_map import MAP_BYTES, decoded_map
 from pipesim.ptx.launch.file import MOST_VALUES
 from pipesim.ptx.launch.image import encode_value
 from pipesim.ptx.launch.values import TYPES, Array, Content, Field, Number, Parameter, Pointer, Struct, TensorMap
-from pipesim.ptx.text.module import Param
+from pipesim.ptx.text.declarations import Param
 
 _MAP_ALIGN = 64  #: of a tensor map, in bytes (CUDA driver API, CUtensorMap)
 _MOST_ALIGN = 1 << 12  #: of a pointer, as records give it

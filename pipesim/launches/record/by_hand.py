@@ -7,9 +7,8 @@ from pathlib import Path
 from pipesim.bounds import MAX_PTX_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import PtxError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.launches.record.gather import trace_of
+from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer, read_record_file, trace_of
 from pipesim.launches.record.preparation import Usage, require_no_variables, rewrite_options, usage_change
-from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer, read_record_file
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch
 from pipesim.trace.schema import Trace

@@ -29,10 +29,9 @@ from pipesim.launches.observe.driver import NOT_READY
 from pipesim.launches.observe.loaded_images import KernelCode
 from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.observe.spool import Spool
+from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer
 from pipesim.launches.record.memory import Buffer, CudaMemory
-from pipesim.launches.record.options import RecordOptions
-from pipesim.launches.record.preparation import Assembler, NoBarrierError, PreparedKernel, prepare_kernel
-from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
+from pipesim.launches.record.preparation import Assembler, NoBarrierError, PreparedKernel, RecordOptions, prepare_kernel
 
 SUFFIX = ".records"
 GRACE_S = 2.0  #: that a kernel has to end after its stop word was set

@@ -14,9 +14,9 @@ from typing import Final
 from pipesim.model import barrier as mbarrier
 from pipesim.model import machine
 from pipesim.model.finding import Fault
+from pipesim.model.groups import ACCESS, ANSWER, ITEM
 from pipesim.model.machine import Observer
 from pipesim.model.ops import IN_ORDER, Op, Operation
-from pipesim.model.positions import ACCESS, ANSWER, ITEM
 from pipesim.model.program import Program
 from pipesim.model.rules_transfer import conflict
 from pipesim.model.state import OWN, TMA, Flight, State, Step, initial_state, new, own_channel

@@ -9,10 +9,7 @@ from __future__ import annotations
 from pipesim.model import barrier as mbarrier
 from pipesim.model.barrier import LIVE
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.groups import NO_EFFECT
-from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
-from pipesim.model.positions import (
+from pipesim.model.groups import (
     ACCESS,
     ANSWER,
     ASYNC_ACCESS,
@@ -29,6 +26,7 @@ from pipesim.model.positions import (
     JUMP_REGISTER,
     NAMED_BARRIER,
     NAMED_LANES,
+    NO_EFFECT,
     PARITY,
     SKIP,
     THREADS,
@@ -36,6 +34,8 @@ from pipesim.model.positions import (
     TX_BYTES,
     VALUE,
 )
+from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.rules_sync import WARP
 from pipesim.model.rules_transfer import conflict, look, ordered
 from pipesim.model.state import TMA, TORN, Flight, new, own_channel

@@ -10,11 +10,16 @@ from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.pipelines.common.pipeline_state import PipelineState
-from pipesim.pipelines.common.register_value import MBarType, pipeline_struct
-from pipesim.pipelines.cutlass.base import ClusterShape, CutlassPipeline, block_id_in_cluster, init_stages
-from pipesim.pipelines.cutlass.threads import AsyncParams
-from pipesim.pipelines.cutlass.tma import PipelineTmaAsync, TmaParams
+from pipesim.pipelines.common.register_value import MBarType, PipelineState, pipeline_struct
+from pipesim.pipelines.cutlass.base import (
+    AsyncParams,
+    ClusterShape,
+    CutlassPipeline,
+    PipelineTmaAsync,
+    TmaParams,
+    block_id_in_cluster,
+    init_stages,
+)
 
 
 def calculate_multicast_mask(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> int:

@@ -23,8 +23,15 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
-from pipesim.pipelines.common.pipeline_state import PipelineState, make_producer_start_state
-from pipesim.pipelines.common.register_value import MBarType, RegisterValue, init_barriers, mbars_at, pipeline_struct
+from pipesim.pipelines.common.register_value import (
+    MBarType,
+    PipelineState,
+    RegisterValue,
+    init_barriers,
+    make_producer_start_state,
+    mbars_at,
+    pipeline_struct,
+)
 from pipesim.pipelines.modular.producer_consumer import ProducerConsumerPipeline
 
 RESPONSE_BYTES = 16  #: of one answer of ``clusterlaunchcontrol.try_cancel``

@@ -19,7 +19,7 @@ from pipesim.lang.author import author_line
 from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
-from pipesim.pipelines.common.pipeline_state import make_producer_start_state
+from pipesim.pipelines.common.register_value import make_producer_start_state
 from pipesim.pipelines.modular.clc import ClcBarrierCounts, ClcPipelineStorage, TileWalk, WorkInfo
 
 

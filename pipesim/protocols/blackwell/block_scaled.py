@@ -17,10 +17,9 @@ from pipesim.lang.protocol import Protocol
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
-from pipesim.pipelines.modular.input_tile import ConsumerTiles, InputTilePipeline
+from pipesim.pipelines.modular.input_tile import BlockScaledTilePayload, ConsumerTiles, InputTilePipeline, TilePayload
 from pipesim.pipelines.modular.kernel_context import KernelContext
 from pipesim.pipelines.modular.output_tile import TMEM_COLUMN_BYTES, TMEM_COLUMNS, OutputTilePipeline
-from pipesim.pipelines.modular.payload import BlockScaledTilePayload, TilePayload
 from pipesim.protocols.blackwell.gemm_sm100 import GemmSm100
 from pipesim.protocols.blackwell.sm100 import (
     FP32,

@@ -17,14 +17,19 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier
 from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine
-from pipesim.pipelines.modular.input_tile import ConsumerTiles, InputTilePipeline, ProducerTiles
+from pipesim.pipelines.modular.input_tile import (
+    ConsumerTiles,
+    InputTilePipeline,
+    ProducerTiles,
+    StandardTilePayload,
+    TilePayload,
+)
 from pipesim.pipelines.modular.kernel_context import (
     KernelContext,
     compute_accum_barrier_counts,
     compute_input_consumer_count,
 )
 from pipesim.pipelines.modular.output_tile import TMEM_COLUMNS, AccumBarrier, OutputTilePipeline, TmemAllocation
-from pipesim.pipelines.modular.payload import StandardTilePayload, TilePayload
 from pipesim.protocols.blackwell.epilogue_load import EpilogueLoad, LoadOrder
 from pipesim.protocols.blackwell.sm100 import (
     BF16,

@@ -14,10 +14,9 @@ from pipesim.lang.shared_mem_barrier import TryResult
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
-from pipesim.pipelines.modular.input_tile import InputTilePipeline
+from pipesim.pipelines.modular.input_tile import BlockwiseFP8TilePayload, InputTilePipeline, TilePayload
 from pipesim.pipelines.modular.kernel_context import KernelContext, compute_input_consumer_count
 from pipesim.pipelines.modular.output_tile import OutputKPipeline, OutputTilePipeline
-from pipesim.pipelines.modular.payload import BlockwiseFP8TilePayload, TilePayload
 from pipesim.protocols.blackwell.gemm_sm100 import GemmSm100
 from pipesim.protocols.blackwell.sm100 import (
     EPILOGUE_THREADS,

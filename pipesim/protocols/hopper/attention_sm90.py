@@ -20,8 +20,7 @@ from pipesim.model.ops import Engine
 from pipesim.pipelines import ProducerConsumerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16 as BFLOAT16
 from pipesim.pipelines.modular.attention.fa4 import FA4Config
-from pipesim.protocols.hopper.consumer_groups import Turns, mine, require_attention
-from pipesim.protocols.hopper.staged_attention import StagedAttention
+from pipesim.protocols.hopper.staged_attention import StagedAttention, Turns, mine, require_attention
 from pipesim.protocols.limits import require
 from pipesim.protocols.warp_group import BF16, F32, GROUP, GROUP_THREADS, ROWS, mma_cycles, share, store
 

@@ -17,8 +17,7 @@ from pipesim.lang.warp import Warp
 from pipesim.pipelines import TMAProducerPipeline
 from pipesim.pipelines.modular.attention.fa4 import BF16, FA4Config
 from pipesim.pipelines.modular.attention.staged import KVPipelineGeneric
-from pipesim.protocols.hopper.consumer_groups import Turns, load, require_attention
-from pipesim.protocols.hopper.staged_attention import StagedAttention, next_slot
+from pipesim.protocols.hopper.staged_attention import StagedAttention, Turns, load, next_slot, require_attention
 
 
 def attention_sm90_fused(

@@ -39,7 +39,7 @@ from pipesim.prove.any_size.laps import (
 from pipesim.prove.certificate.canonical import CanonicalRun, CanonicalSnapshot, is_again
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.snapshot import Lap
-from pipesim.prove.memory_order.faults import memory_order
+from pipesim.prove.memory_order.may_fail import memory_order
 
 Build = Callable[[int], Program | None]  #: the program at a value, None where the protocol has none
 

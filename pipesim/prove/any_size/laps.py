@@ -14,10 +14,9 @@ from pipesim.model.program import Program
 from pipesim.model.warp_shape import warp_shape_faults
 from pipesim.prove.certificate.canonical import CanonicalRun, Witness
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.happens_before.groups import awaited_groups
+from pipesim.prove.happens_before.accesses import awaited_groups
 from pipesim.prove.happens_before.snapshot import Lap
-from pipesim.prove.memory_order.faults import memory_order
-from pipesim.prove.memory_order.may_fail import order_may_fail
+from pipesim.prove.memory_order.may_fail import memory_order, order_may_fail
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.stale_waits import stale_waits
 

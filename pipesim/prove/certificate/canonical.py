@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 from pipesim.explain.phases import canonical_round
 from pipesim.model.finding import Fault
+from pipesim.model.groups import NAMED_BARRIER
 from pipesim.model.machine import Observer, State, finished, initial_state
 from pipesim.model.ops import Engine
-from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Lap, Marks, Snapshot, is_fresh, repeats
 

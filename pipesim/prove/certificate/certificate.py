@@ -20,10 +20,7 @@ from typing import NamedTuple
 
 from pipesim.model import groups
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.moves import Committer
-from pipesim.model.ops import Engine, Op, Operation, operand
-from pipesim.model.positions import (
+from pipesim.model.groups import (
     ACCESS,
     ANSWER,
     AWAITED_TOKEN,
@@ -38,12 +35,14 @@ from pipesim.model.positions import (
     TOKEN,
     TX_BYTES,
 )
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.moves import Committer
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
 from pipesim.prove.certificate.commit_order import CommitOrder
 from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
-from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
-from pipesim.prove.happens_before.groups import Groups
+from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent, Groups
 from pipesim.prove.happens_before.snapshot import Clock, Marks, Snapshot
 from pipesim.prove.memory_order.exchanged import ExchangedPhases, first_of_instruction
 from pipesim.prove.refutation import Doubt, Why

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pipesim.model.coverage import Assumption
-from pipesim.model.groups import DELAYED_ARRIVALS
+from pipesim.model.groups import BARRIER, DELAYED_ARRIVALS
 from pipesim.model.moves import Committer, committer
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import BARRIER
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Clock, Marks
 

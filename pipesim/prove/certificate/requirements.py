@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipesim.model.groups import ACCESSES, MAY_BLOCK
+from pipesim.model.groups import ACCESS, ACCESSES, ASYNC_ACCESS, BARRIER, COPY_MASK, MAY_BLOCK
 from pipesim.model.moves import Committer
 from pipesim.model.ops import Op, Operation, Space, operand
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, BARRIER, COPY_MASK
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import WARP, RegisterPools
 from pipesim.prove.happens_before.accesses import Accesses, AccessEvent

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipesim.model.groups import CHANGES_PHASE, DELAYED_ARRIVALS, MEETING_WAITS, PLAIN_WAITS
+from pipesim.model.groups import ASYNC_BYTES, BARRIER, CHANGES_PHASE, DELAYED_ARRIVALS, MEETING_WAITS, PLAIN_WAITS
 from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import ASYNC_BYTES, BARRIER
 from pipesim.model.program import Program
 
 

@@ -26,11 +26,10 @@ from pipesim.explain.lap_counters import transfer_word
 from pipesim.findings.catalog import BY_NAME
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Advisory, Fault, FaultKind
-from pipesim.model.groups import READS_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import ENGINE, READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import Flight, exited, finished, own_channel
 from pipesim.model.moves import Kind, Move, can_land, first_to_land, held_up
 from pipesim.model.ops import Op, Operation, Space, operand
-from pipesim.model.positions import ENGINE
 from pipesim.model.program import Program
 from pipesim.model.state import State
 from pipesim.prove.counterexample.play import Play

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from pipesim.model import groups
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import COMMIT_BARRIER, ENGINE, FENCE
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
-from pipesim.model.positions import COMMIT_BARRIER, ENGINE, FENCE
 from pipesim.model.program import Program
 from pipesim.model.state import own_channel
 from pipesim.model.tables import ProgramData

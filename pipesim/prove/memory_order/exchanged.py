@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, Self, TypeVar
 
-from pipesim.model.groups import COMMITS, LIFE, ON_BARRIER, SUPPLIES_HERE
+from pipesim.model.groups import BARRIER, COMMITS, COUNT, EXPECT, LIFE, ON_BARRIER, SUPPLIES_HERE, TOKEN
 from pipesim.model.ops import Op, Operation
-from pipesim.model.positions import BARRIER, COUNT, EXPECT, TOKEN
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Clock
 from pipesim.prove.refutation import Doubt, Why

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from pipesim.model import groups
 from pipesim.model.finding import Fault, FaultKind
-from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
-from pipesim.model.positions import (
+from pipesim.model.groups import (
     ACCESS,
     ANSWER,
     ASYNC_ACCESS,
@@ -26,10 +24,11 @@ from pipesim.model.positions import (
     GROUPS,
     PARITY,
 )
+from pipesim.model.machine import TMA, Flight, State, Step
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
-from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent
-from pipesim.prove.happens_before.groups import Groups
+from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent, Groups
 from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot
 from pipesim.prove.memory_order.comparison import (
     AccessOrder,

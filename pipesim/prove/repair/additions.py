@@ -13,6 +13,7 @@ from pipesim.model.groups import (
     CLUSTER,
     ENDS_READS,
     ENGINE_ACCESSES,
+    FENCE,
     HANDS_ON,
     LIFE,
     LOOP_MARKS,
@@ -25,7 +26,6 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
 )
 from pipesim.model.ops import Engine, Fence, Op, Operation, operand
-from pipesim.model.positions import FENCE
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.model.tables import SourceInstruction

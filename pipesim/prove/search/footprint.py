@@ -12,28 +12,26 @@ from typing import NamedTuple
 
 from pipesim.model.groups import (
     ACCESSES,
-    ASKS,
-    CHANGES_PHASE,
-    CLUSTER,
-    DELAYED_ARRIVALS,
-    ON_NAMED_BARRIER,
-    READS_MEMORY,
-)
-from pipesim.model.machine import TMA, Flight
-from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space
-from pipesim.model.positions import (
     ANSWER,
+    ASKS,
     ASYNC_ACCESS,
     BARRIER,
+    CHANGES_PHASE,
+    CLUSTER,
     COMMIT_BARRIER,
     COPY_MASK,
+    DELAYED_ARRIVALS,
     ENGINE,
     NAMED_BARRIER,
     NOINC,
+    ON_NAMED_BARRIER,
+    READS_MEMORY,
     SKIP,
     THREADS,
     TOKEN,
 )
+from pipesim.model.machine import TMA, Flight
+from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, Space
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.prove.search.parts import Local, Parts, engines

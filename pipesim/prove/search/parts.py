@@ -10,10 +10,9 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
 from pipesim.model.barrier import BarrierState
-from pipesim.model.groups import ACCESSES, ISSUES, READS_REGISTER, WRITES_REGISTER
+from pipesim.model.groups import ACCESSES, COMMIT_BARRIER, ENGINE, ISSUES, READS_REGISTER, SKIP, WRITES_REGISTER
 from pipesim.model.machine import TMA, Flight, State, finished, initial_state
 from pipesim.model.ops import AT, Engine, Op, Operation, operand
-from pipesim.model.positions import COMMIT_BARRIER, ENGINE, SKIP
 from pipesim.model.program import Program
 from pipesim.model.state import OWN
 

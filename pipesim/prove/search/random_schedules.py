@@ -17,7 +17,7 @@ from pipesim.model.moves import Kind, Move, attempt, landing_flights, landing_si
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.memory_order.faults import memory_order
+from pipesim.prove.memory_order.may_fail import memory_order
 from pipesim.prove.refutation import Refutation
 
 _MOST_CHANGES = 3  #: how often in a schedule one gets the lowest priority

@@ -9,18 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipesim.model.groups import (
-    ARRIVALS,
-    LIFE,
-    ON_NAMED_BARRIER,
-    PARITY_TRIES,
-    PARITY_WAITS,
-    PLAIN_WAITS,
-    TRANSACTIONS,
-    WRITES_REGISTER,
-)
-from pipesim.model.ops import Op, Operation, operand
-from pipesim.model.positions import (
     ANSWER,
+    ARRIVALS,
     AWAITED_TOKEN,
     BARRIER,
     COMMIT_BARRIER,
@@ -30,13 +20,21 @@ from pipesim.model.positions import (
     EXPECT,
     GROUPS,
     JUMP_REGISTER,
+    LIFE,
     NAMED_BARRIER,
     NAMED_LANES,
+    ON_NAMED_BARRIER,
     PARITY,
+    PARITY_TRIES,
+    PARITY_WAITS,
+    PLAIN_WAITS,
     SKIP,
     THREADS,
+    TRANSACTIONS,
     VALUE,
+    WRITES_REGISTER,
 )
+from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch, signals
 from pipesim.prove.search.parts import Local, Parts

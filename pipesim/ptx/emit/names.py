@@ -10,8 +10,14 @@ from math import prod
 
 from pipesim.model.coverage import Coverage
 from pipesim.model.groups import (
+    ACCESS,
+    ASYNC_ACCESS,
+    ASYNC_ITEM,
+    BARRIER,
+    COPY_MASK,
     DELAYED_ARRIVALS,
     ENGINE_ACCESSES,
+    ITEM,
     MEETINGS,
     READS_MEMORY,
     READS_REGISTER,
@@ -21,7 +27,6 @@ from pipesim.model.groups import (
     WRITES_REGISTER,
 )
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand, with_operand
-from pipesim.model.positions import ACCESS, ASYNC_ACCESS, ASYNC_ITEM, BARRIER, COPY_MASK, ITEM
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
@@ -30,8 +35,8 @@ from pipesim.ptx.launch.values import GivenNames, Launch
 from pipesim.ptx.names.barriers import barriers_named_by_source
 from pipesim.ptx.names.resolve import resolver_of
 from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.text.module import Function, Module
 
 
 def source_of(each: Instruction, module: Module) -> str:

@@ -8,9 +8,19 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from pipesim.model.groups import ACCESSES, ASKS, BRANCHES, COMMITS, PARITY_TRIES, PARITY_WAITS, WRITES_MEMORY
+from pipesim.model.groups import (
+    ACCESSES,
+    ANSWER,
+    ASKS,
+    BARRIER,
+    BRANCHES,
+    COMMITS,
+    PARITY,
+    PARITY_TRIES,
+    PARITY_WAITS,
+    WRITES_MEMORY,
+)
 from pipesim.model.ops import AT, Engine, Op, Operation, Space, operand
-from pipesim.model.positions import ANSWER, BARRIER, PARITY
 from pipesim.model.tables import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory

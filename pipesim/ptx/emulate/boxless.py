@@ -15,9 +15,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipesim.model.barrier import BarrierState
-from pipesim.model.groups import ASKS, LIFE, MAY_BLOCK, ON_BARRIER, PLAIN_WAITS
+from pipesim.model.groups import ASKS, ASYNC_BYTES, BARRIER, LIFE, MAY_BLOCK, ON_BARRIER, PLAIN_WAITS
 from pipesim.model.ops import AT, Op, Operation, operand
-from pipesim.model.positions import ASYNC_BYTES, BARRIER
 from pipesim.model.tables import LEAST_COPY
 from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.text.instruction import Instruction

@@ -20,22 +20,18 @@ from pipesim.model.groups import BY_PARITY, ON_NAMED_BARRIER, PARITY_TRIES
 from pipesim.model.ops import Op, Space, operand
 from pipesim.ptx.emit.record import FirstParities, Place, StreamRecorder, WaysDiffer
 from pipesim.ptx.emulate.accesses import access_global, flush, read, write
-from pipesim.ptx.emulate.addresses import in_shared
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
-from pipesim.ptx.emulate.global_accesses import GlobalAccesses
-from pipesim.ptx.emulate.global_memory import GlobalMemory
+from pipesim.ptx.emulate.global_accesses import GlobalAccesses, in_shared
+from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.global_words import GlobalWords
-from pipesim.ptx.emulate.handed_out import HandedOut
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
-from pipesim.ptx.emulate.past_hangs import MOST_COMPLETED, most_overdue
-from pipesim.ptx.emulate.stop import EmulationStop, Notes, Status
+from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, Status, UnreadAccess, around
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
-from pipesim.ptx.emulate.unread import EVERYWHERE, UnreadAccess, around
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
-from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, most_overdue
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image

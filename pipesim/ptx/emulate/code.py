@@ -13,10 +13,10 @@ from enum import Enum
 from typing import Any, cast
 
 from pipesim.ptx.emulate import integers
-from pipesim.ptx.emulate.addresses import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, float_arithmetic
 from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
 from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
+from pipesim.ptx.emulate.global_accesses import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.lanes_apart import LaneAct
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
@@ -34,6 +34,7 @@ from pipesim.ptx.emulate.synchronisation import (
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.opcodes import VALUES
 from pipesim.ptx.flow.slice import Slice, only_loaded
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import (
     Address,
     CodeLabel,
@@ -50,7 +51,6 @@ from pipesim.ptx.text.instruction import (
     Vector,
     parts_of,
 )
-from pipesim.ptx.text.module import Function
 
 _OF_BITS = frozenset({"mov", "selp", "setp"})  #: also move, choose and compare floating-point numbers
 _OF_FLOATS = frozenset({"add", "sub", "mul"})  #: of scalars that decide, such as a factor that may be 0

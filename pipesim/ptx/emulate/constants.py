@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
+from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
 from pipesim.ptx.emulate.values import FULL, WARP, Leaf, Unknown, Value, lanes_of
+from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Address, Special, Symbol
-from pipesim.ptx.text.module import Function, Module
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster

@@ -13,8 +13,8 @@ from typing import Protocol
 from pipesim.model.ops import Op, Order, Scope, semantics
 from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
-from pipesim.ptx.emulate.addresses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
 from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lanes_apart import LaneAct

@@ -15,8 +15,8 @@ from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import may_touch_shared
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Guard, Instruction, Special
-from pipesim.ptx.text.module import Function
 
 #: Opcodes whose result depends on nothing but their operands, as compilers pass an answer on.
 _PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "vote", "xor"})

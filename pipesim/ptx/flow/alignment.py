@@ -12,8 +12,8 @@ from math import gcd
 
 from pipesim.ptx.flow.slice import ParameterPlaces
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register
-from pipesim.ptx.text.module import Function
 
 _MOST = 16  #: bytes: what copies are aligned to at most
 #: A power of two up to _MOST, and a number below it: every value is that much above a multiple.

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from pipesim.bounds import MAX_FLOW_EDGES
 from pipesim.errors import PtxError
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
-from pipesim.ptx.text.module import Function
 
 
 def immediate_dominators(root: int, successors: Sequence[Sequence[int]]) -> list[int | None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pipesim.bounds import MAX_KERNEL_INSTRUCTIONS
 from pipesim.errors import PtxError
-from pipesim.ptx.text.declarations import place_variables
+from pipesim.ptx.text.declarations import Function, Module, Param, Variable, place_variables
 from pipesim.ptx.text.instruction import (
     Address,
     Arguments,
@@ -26,7 +26,6 @@ from pipesim.ptx.text.instruction import (
     TensorAddress,
     Vector,
 )
-from pipesim.ptx.text.module import Function, Module, Param, Variable
 
 RECURSIVE = "recursive"
 _DEEPEST = 64  #: functions that call each other

@@ -13,8 +13,8 @@ from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.flow.slice import STRONG
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Immediate, Instruction
-from pipesim.ptx.text.module import Function
 
 _MOST_GROUPS = 8  #: that are counted; a wait that leaves more open is taken for none
 _MOST_STEPS = 20_000  #: on the ways from one instruction; what comes later is not looked at

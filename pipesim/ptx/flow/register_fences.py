@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Instruction, Register, Vector
-from pipesim.ptx.text.module import Function
 
 NO_FENCE = ""  #: instead of a register: no fence at all comes before
 _FRAGMENT = "A"  #: instead of a shape: what is an access for registers of A

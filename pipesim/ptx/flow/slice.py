@@ -17,8 +17,8 @@ from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.flow.opcodes import LIBRARY, is_known, may_touch_global, may_touch_shared, synchronises
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol, TensorAddress
-from pipesim.ptx.text.module import Function
 
 _SAME = frozenset({"mov", "cvt", "cvta"})  #: they keep an address as it is
 _DEEPEST = 64

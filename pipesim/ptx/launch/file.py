@@ -41,7 +41,7 @@ from pipesim.ptx.launch.values import (
     shape_of,
     size_of,
 )
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 
 LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
 MOST_NAME = 80  #: characters

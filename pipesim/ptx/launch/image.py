@@ -29,7 +29,7 @@ from pipesim.ptx.launch.values import (
     TensorMap,
     size_of,
 )
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 
 _FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
 

@@ -25,7 +25,7 @@ from pipesim.ptx.launch.values import (
     TensorMap,
     size_of,
 )
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 
 BOX = "--box "  #: what a setting begins with that gives a box
 _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"

@@ -22,7 +22,7 @@ from pipesim.ptx.launch.values import (
     TensorMap,
     shape_of,
 )
-from pipesim.ptx.text.module import Function, Param
+from pipesim.ptx.text.declarations import Function, Param
 
 _MAP_BYTES = 128
 _UNKNOWN = TensorMap()

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from operator import sub
 
-from pipesim.model.groups import COMMITS, LIFE, ON_BARRIER
-from pipesim.model.positions import BARRIER
+from pipesim.model.groups import BARRIER, COMMITS, LIFE, ON_BARRIER
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place, StreamRecorder
 from pipesim.ptx.names.guarded import barriers_of_values
 from pipesim.ptx.names.paths import group_of, short_names

@@ -13,9 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER, TOUCHES_MEMORY
+from pipesim.model.groups import ASKS, BY_PARITY, COMMITS, LIFE, ON_BARRIER, PARITY, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Space, operand
-from pipesim.model.positions import PARITY
 from pipesim.model.tables import Access
 from pipesim.ptx.emit.record import BARRIER_BYTES, StreamRecorder
 from pipesim.ptx.names.resolve import Resolver

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pipesim.ptx.text.declarations import Declaration, DeclarationError, parse_declarations, variable
+from pipesim.ptx.text.declarations import Declaration, DeclarationError, Variable, parse_declarations, variable
 from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
 from pipesim.ptx.text.locations import LOC, Locations, SourceText
-from pipesim.ptx.text.module import Variable
 from pipesim.ptx.text.operands import NAME, OperandError, label, operand, split
 from pipesim.ptx.text.scope import Names, NameScope
 

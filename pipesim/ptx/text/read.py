@@ -13,13 +13,16 @@ from pipesim.ptx.text.body import Body, BodyReader
 from pipesim.ptx.text.declarations import (
     Declaration,
     DeclarationError,
+    Function,
+    Module,
+    Param,
+    Variable,
     laid_out,
     parse_declarations,
     variable,
     with_shared,
 )
 from pipesim.ptx.text.locations import DebugStrings, Locations, SourceText, source_files
-from pipesim.ptx.text.module import Function, Module, Param, Variable
 from pipesim.ptx.text.operands import NAME, integer, split
 
 _TOP = re.compile(r"\s*(?:(?P<word>\.[a-z]\w*)|(?P<line>@@[^\n]*)|(?P<nothing>;)|(?P<end>\Z))")

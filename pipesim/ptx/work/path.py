@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pipesim.ptx.emulate.code import Code, RunEnd
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import CodeLabel, Immediate, Instruction, Operand, Register
-from pipesim.ptx.text.module import Function
 from pipesim.ptx.work.classes import (
     bytes_of,
     class_of,

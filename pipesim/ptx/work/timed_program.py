@@ -17,7 +17,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Work, kernel_in_names
 from pipesim.ptx.emit.record import Stream
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.work.path import READ_BYTES, Amounts, Paths
 
 _WORK: Operation = (int(Op.WORK), 0)  #: whose length is that of its named work

@@ -16,6 +16,7 @@ from pipesim.answers.views.autopsy import (
     WriterState,
 )
 from pipesim.answers.views.check import Brief
+from pipesim.answers.views.launches import DumpsAlike, HangCause, HangReport, ProcessDump
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
 from pipesim.ptx.names.mangled import kernel_name
@@ -23,10 +24,10 @@ from pipesim.report.findings.brief import shortened
 from pipesim.report.findings.examination import barrier_lines
 from pipesim.report.findings.finding import claim_of, deadlock_lines, headline, led_past_words, names_of
 from pipesim.report.pages.check import correction_lines
-from pipesim.report.text.console import BAD, GOOD, UNSURE
+from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import middle, wrap, wrap_parts
 from pipesim.report.text.source import command_lines, with_source
-from pipesim.report.text.words import count, number, place
+from pipesim.report.text.words import count, listed, number, place
 
 _MOST_GROUPS = 4
 _MOST_WORDS, _MOST_WRITERS = 4, 4
@@ -222,3 +223,45 @@ def _verdict(report: AutopsyReport, width: int) -> list[str]:
         return wrap(f"unknown: {said}", width, f"{UNSURE} ")
     names = ", ".join(dict.fromkeys(kernel_name(each.kernel) for each in hung))
     return wrap(f"hangs: {names}", width, f"{BAD} ")
+
+
+def hang_lines(report: HangReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    if report.cause is None:
+        return []  # the program ended by itself, and has said what it has to say
+    lines = wrap(hang_sentence(report), width, f"{mark(ok=False)} ")
+    for each in report.dumps:
+        lines += wrap(_words(each), width, "  ", "    ")
+    for group in report.alike:
+        lines += ["", *_dump_lines(group, width, alone=len(report.dumps) == 1)]
+    return lines
+
+
+def hang_sentence(report: HangReport) -> str:
+    """Why the program was dumped, and how many dumps there are."""
+    why = report.cause.value if report.cause is not None else ""
+    if report.cause is HangCause.STOOD_STILL:
+        why += f" for {report.seconds:g} s"
+    return f"the program hung, and was ended ({why}): {len(report.complete)} of {count(len(report.dumps), 'core dump')}"
+
+
+def _words(dump: ProcessDump) -> str:
+    rank = f", rank {dump.rank}" if dump.rank else ""
+    return f"process {dump.process}{rank}: {dump.nbytes / 1e6:,.1f} MB, {dump.end.value}: {dump.file}"
+
+
+def _dump_lines(group: DumpsAlike, width: int, *, alone: bool) -> list[str]:
+    """``ranks 0 and 2 are in the same state``, and the autopsy."""
+    several = len(group.dumps) > 1
+    head = f"{_names(group.dumps)} {'are in the same state' if several else 'is in this state'}"
+    lines = [] if alone else [*wrap(head, width), ""]
+    if group.autopsy is None:
+        return [*lines, *wrap(f"cannot be read: {group.problem}", width, f"{UNSURE} ")]
+    return [*lines, *autopsy_lines(group.autopsy, width)]
+
+
+def _names(dumps: Sequence[ProcessDump]) -> str:
+    noun = "rank" if all(each.rank for each in dumps) else "process"
+    names = [each.rank if noun == "rank" else str(each.process) for each in dumps]
+    plural = "" if len(dumps) == 1 else "s" if noun == "rank" else "es"
+    return f"{noun}{plural} {listed(names)}"

@@ -33,8 +33,13 @@ from pipesim.report.sentences.pair import pair_sentence
 from pipesim.report.sentences.stage import failure_words
 from pipesim.report.sentences.sweep import sweep_members
 from pipesim.report.sentences.times import time_words
-from pipesim.report.sentences.trace import compare_sentence, device_words, source_words, trace_line_reason
-from pipesim.report.sentences.verify import verify_sentence
+from pipesim.report.sentences.trace import (
+    compare_sentence,
+    device_words,
+    source_words,
+    trace_line_reason,
+    verify_sentence,
+)
 
 
 def in_words(value: object) -> dict[str, object]:  # one case a class

@@ -9,8 +9,14 @@ from typing import TypeVar
 
 from rich.cells import cell_len
 
-from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
-from pipesim.answers.views.recording import KernelRecording, LaunchRecording, RecordReport
+from pipesim.answers.views.launches import (
+    CaughtKernel,
+    CaughtLaunch,
+    KernelRecording,
+    LaunchesReport,
+    LaunchRecording,
+    RecordReport,
+)
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict

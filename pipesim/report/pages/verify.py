@@ -22,8 +22,14 @@ from pipesim.report.pages.run import share_lines
 from pipesim.report.pictures.timeline import Moment, timeline_lines
 from pipesim.report.sentences.check import scope_lines
 from pipesim.report.sentences.times import NOT_MEASURED, time_parts
-from pipesim.report.sentences.trace import compare_sentence, device_words, is_simulated, side_words, source_words
-from pipesim.report.sentences.verify import verify_sentence
+from pipesim.report.sentences.trace import (
+    compare_sentence,
+    device_words,
+    is_simulated,
+    side_words,
+    source_words,
+    verify_sentence,
+)
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import LABEL, columns, field, heading_lines, middle, simulation_lines, wrap, wrap_parts
 from pipesim.report.text.words import (

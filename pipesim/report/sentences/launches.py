@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipesim.answers.views.launches import CaughtLaunch, LaunchesReport
-from pipesim.answers.views.recording import LaunchRecording, RecordReport
+from pipesim.answers.views.launches import CaughtLaunch, LaunchesReport, LaunchRecording, RecordReport
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.ptx.launch.values import Shape

@@ -19,11 +19,18 @@ from typing import NamedTuple
 from pipesim.explain.lap_counters import Laps
 from pipesim.model.barrier import token_phase
 from pipesim.model.groups import (
+    ANSWER,
+    AWAITED_TOKEN,
+    BARRIER,
     BLOCKING_WAITS,
     CLUSTER,
+    ENGINE,
+    GROUPS,
     LOOP_MARKS,
     MAY_BLOCK,
     MEETINGS,
+    NAMED_BARRIER,
+    PARITY,
     PARITY_TRIES,
     PARITY_WAITS,
     PLAIN_WAITS,
@@ -31,7 +38,6 @@ from pipesim.model.groups import (
 )
 from pipesim.model.machine import TMA, Flight, State, Step
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation, operand
-from pipesim.model.positions import ANSWER, AWAITED_TOKEN, BARRIER, ENGINE, GROUPS, NAMED_BARRIER, PARITY
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices, ProgramValues, record_cycles
 from pipesim.timed.profile import Profile

@@ -17,9 +17,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from pipesim.model.groups import TAKES_REGISTERS
+from pipesim.model.groups import COPY_MASK, TAKES_REGISTERS
 from pipesim.model.ops import AT, Op
-from pipesim.model.positions import COPY_MASK
 from pipesim.model.program import Program
 from pipesim.timed.plan import skeleton
 from pipesim.timed.skip.snapshot import PendingEvent, RunClocks, RunSnapshot, advance, snapshot

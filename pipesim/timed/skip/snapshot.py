@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from simpy.events import NORMAL
 
+from pipesim.model.groups import NAMED_BARRIER
 from pipesim.model.live.live_run import LiveRun
 from pipesim.model.ops import Engine, Operation
-from pipesim.model.positions import NAMED_BARRIER
 from pipesim.model.state import Flight, new
 from pipesim.timed.waits import Due
 

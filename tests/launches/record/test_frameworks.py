@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipesim.launches.record.frameworks import Frameworks
 from pipesim.launches.record.launches import RecordedLaunches
 from pipesim.launches.record.preparation import Assembler
+from pipesim.launches.record.session import Frameworks
 
 BESIDE, INSTRUMENTED = 99, 2
 NAMES = ("triton", "triton.compiler.compiler", "cuda.core", "cuda.core.experimental", "cuda.bindings.driver")

@@ -15,8 +15,7 @@ from pipesim.conform.agreement import Agreement
 from pipesim.formats.as_json import as_json
 from pipesim.formats.documents import document as document_named
 from pipesim.formats.documents import record_exit_code
-from pipesim.launches.record.gather import gather_recording
-from pipesim.launches.record.record_file import LaunchEnd, RecordedBuffer
+from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer, gather_recording
 from pipesim.model.ending import Ending
 from pipesim.ptx.kernel import read_kernel
 from pipesim.report.pages.document import in_words

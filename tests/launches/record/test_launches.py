@@ -18,9 +18,9 @@ from pipesim.launches.observe.loaded_images import KernelCode
 from pipesim.launches.observe.observer import DryLaunch
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record import launches as module
+from pipesim.launches.record.gather import LaunchEnd, decode_buffer
 from pipesim.launches.record.launches import RecordedLaunches
-from pipesim.launches.record.options import RecordOptions
-from pipesim.launches.record.record_file import LaunchEnd, decode_buffer
+from pipesim.launches.record.preparation import RecordOptions
 from tests.support.recorded_launches import (
     BESIDE,
     BUFFER,

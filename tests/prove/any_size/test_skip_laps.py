@@ -23,7 +23,7 @@ from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.check import check
 from pipesim.prove.happens_before.snapshot import Snapshot
-from pipesim.prove.memory_order.faults import memory_order
+from pipesim.prove.memory_order.may_fail import memory_order
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_after

@@ -26,8 +26,12 @@ from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play, to_text
 from pipesim.prove.happens_before.snapshot import Snapshot, repeats
 from pipesim.prove.memory_order import may_fail
-from pipesim.prove.memory_order.faults import memory_faults
-from pipesim.prove.memory_order.may_fail import may_rely_on_a_wgmma, order_may_fail, reads_may_be_unfenced
+from pipesim.prove.memory_order.may_fail import (
+    may_rely_on_a_wgmma,
+    memory_faults,
+    order_may_fail,
+    reads_may_be_unfenced,
+)
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_after, slow_but

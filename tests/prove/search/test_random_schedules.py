@@ -12,7 +12,7 @@ from pipesim.protocols.blackwell.attention_sm100 import attention_sm100
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.memory_order.faults import memory_faults_of
+from pipesim.prove.memory_order.may_fail import memory_faults_of
 from pipesim.prove.search.random_schedules import random_refutation
 from tests.support.program_edits import Edit, the_same, without
 from tests.support.random_programs.contested import contested

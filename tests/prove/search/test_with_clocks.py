@@ -13,16 +13,15 @@ import pytest
 from pipesim import Engine, Fence, Protocol, Warp
 from pipesim.model.coverage import LENIENT, STRICTEST
 from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.groups import ANSWER
 from pipesim.model.moves import moves
 from pipesim.model.ops import Op, Operation
-from pipesim.model.positions import ANSWER
 from pipesim.model.program import Program
 from pipesim.prove import check as checking
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order import may_fail
-from pipesim.prove.memory_order.faults import memory_faults_of
-from pipesim.prove.memory_order.may_fail import order_may_fail
+from pipesim.prove.memory_order.may_fail import memory_faults_of, order_may_fail
 from pipesim.prove.search.breadth_first import MemorySearch, search_memory_order
 from tests.support.lanes import long_after, slow_but
 from tests.support.memory_order_graph import Graph

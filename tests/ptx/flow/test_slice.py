@@ -3,7 +3,7 @@
 import pytest
 
 from pipesim.ptx.flow.slice import Need, Slice, slice_of
-from pipesim.ptx.text.module import Function
+from pipesim.ptx.text.declarations import Function
 from tests.support.ptx_text import kernel
 
 PARAMS = ".param .align 64 .b8 map[128], .param .u32 n, .param .u64 p, .param .f32 beta"

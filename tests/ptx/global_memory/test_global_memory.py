@@ -15,7 +15,7 @@ from pipesim.model.coverage import LENIENT, Assumption, Strictness
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
-from pipesim.ptx.text.module import Module
+from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import target_of

@@ -3,8 +3,8 @@
 import pytest
 
 from pipesim.errors import PtxError
+from pipesim.ptx.text.declarations import Param, Variable
 from pipesim.ptx.text.locations import MAX_CHARACTERS
-from pipesim.ptx.text.module import Param, Variable
 from pipesim.ptx.text.read import read_module
 from tests.support.ptx_text import HEAD, kernel, module, ptx
 

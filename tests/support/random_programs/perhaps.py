@@ -9,8 +9,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pipesim.model.groups import ASYNC_ACCESS
 from pipesim.model.ops import Op, Operation, Space
-from pipesim.model.positions import ASYNC_ACCESS
 from pipesim.model.program import Program
 from pipesim.model.tables import LEAST_COPY, OPEN_VALUE, OPEN_WORD, SIZE_INFERRED, Access
 from tests.support.small_programs import build

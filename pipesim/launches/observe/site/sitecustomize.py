@@ -25,7 +25,7 @@ def _observe() -> None:
     try:
         if os.environ.get("PIPESIM_RECORD"):
             _provide(_FOLDER.parents[3] / "hwkernels")
-            from pipesim.launches.record.process import RecordOptions, start_recording
+            from pipesim.launches.record.session import RecordOptions, start_recording
 
             start_recording(spool, Limits.from_environment(), RecordOptions.from_environment())
         else:

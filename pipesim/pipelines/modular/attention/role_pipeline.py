@@ -8,9 +8,9 @@ from __future__ import annotations
 from pipesim.errors import ProtocolError
 from pipesim.lang.author import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
-from pipesim.pipelines.common.pipeline_state import PipelineState
 from pipesim.pipelines.common.register_value import (
     MBarType,
+    PipelineState,
     RegisterValue,
     mbars_at,
     name_mbars,

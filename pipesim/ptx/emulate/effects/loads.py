@@ -9,7 +9,11 @@ import re
 
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
-from pipesim.ptx.emulate.addresses import (
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.code import DecodedStep
+from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
+from pipesim.ptx.emulate.exchanges import lanes_at
+from pipesim.ptx.emulate.global_accesses import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
     RANK_SHIFT,
@@ -20,10 +24,6 @@ from pipesim.ptx.emulate.addresses import (
     of_shared,
     place_of,
 )
-from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
-from pipesim.ptx.emulate.exchanges import lanes_at
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (

@@ -12,13 +12,13 @@ from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Engine, Fence, Op, Space
 from pipesim.ptx.emit.record import wgmma_groups
 from pipesim.ptx.emulate.accesses import flush, overlap, read, record, transfer, write
-from pipesim.ptx.emulate.addresses import SHARED_BASE
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operand_layout import OperandShape, groups, of_tcgen05, of_wgmma
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
+from pipesim.ptx.emulate.global_accesses import SHARED_BASE
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of

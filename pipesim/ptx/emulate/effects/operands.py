@@ -7,13 +7,13 @@ from functools import lru_cache
 
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
-from pipesim.ptx.emulate.addresses import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.global_accesses import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.text.module import Variable
 
 _ORDERS = {"relaxed": Order.RELAXED, "release": Order.RELEASE, "acquire": Order.ACQUIRE, "acq_rel": Order.ACQ_REL}
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS, "gl": Scope.GPU}
