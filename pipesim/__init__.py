@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         CounterexampleDiagram as CounterexampleDiagram,
         ReportedFinding as ReportedFinding,
     )
-    from pipesim.api.show import Diagram as Diagram, show as show
+    from pipesim.api.result import Diagram as Diagram, show as show
     from pipesim.api.simulate import SimulationResult as SimulationResult, simulate as simulate
     from pipesim.api.sweep import (
         AdviseResult as AdviseResult,
@@ -93,7 +93,7 @@ _HOMES = {
         "pipesim.api.compare": ("ComparisonResult", "compare"),
         "pipesim.api.export": ("ExportResult", "export"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
-        "pipesim.api.show": ("Diagram", "show"),
+        "pipesim.api.result": ("Diagram", "show"),
         "pipesim.api.simulate": ("SimulationResult", "simulate"),
         "pipesim.api.sweep": ("AdviseResult", "SweepResult", "advise", "sweep"),
         "pipesim.api.verify": ("VerifyResult", "verify"),

@@ -13,8 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from pipesim.answers.check import check
-from pipesim.answers.project_settings import policy_of, read_settings
-from pipesim.answers.triage import Triage
+from pipesim.answers.project_settings import Triage, policy_of, read_settings
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import strictness_from

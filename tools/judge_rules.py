@@ -521,8 +521,8 @@ def _commit_rules() -> Iterator[Rule]:
         return since(self, clock, agent, engine, -1, **keywords)
 
     for said, target, instead in (
-        ("a phase is over before a commit if all its parts are", f"{at}commit_order._Parts.come_before", _yes),
-        ("lanes that differ keep no order of commits", f"{at}commit_order.committer", lambda agent, op: (agent, op[0])),
+        ("a phase is over before a commit if all its parts are", f"{at}canonical._Parts.come_before", _yes),
+        ("lanes that differ keep no order of commits", f"{at}canonical.committer", lambda agent, op: (agent, op[0])),
         ("a commit has arrived if a later one has", "happens_before.accesses.Accesses.committed_since", any_commit),
     ):
         yield Rule("commits", said, target, instead, judges)

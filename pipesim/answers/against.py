@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipesim.answers.views.check import AgainstReport, CheckReport, Counterexample
 from pipesim.explain.sync_changes import sync_changes
-from pipesim.findings.identity import Identity
+from pipesim.findings.waivers import Identity
 from pipesim.model.program import Program
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipesim.answers.budget import SILENT, Budget, Progress
-from pipesim.answers.check_question import EVERY_RANGE, CheckQuestion
 from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.counterexample import counterexample_of
 from pipesim.answers.every_size.classes import AnyWord
+from pipesim.answers.failures import EVERY_RANGE, CheckQuestion
 from pipesim.answers.views.check import CheckReport, WalkReport
 from pipesim.answers.views.conclusion import heading
 from pipesim.model.ending import Ending

@@ -12,7 +12,6 @@ from typing import assert_never
 
 from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
 from pipesim.answers.budget import SILENT, Budget, BudgetSpentError, Progress, Unit, watch_builds
-from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.counterexample import (
     FEW_STATES,
     MOST_TRIES,
@@ -23,7 +22,7 @@ from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
-from pipesim.answers.failures import Failures, FindingsOfCtas, Keyed
+from pipesim.answers.failures import CheckQuestion, Failures, FindingsOfCtas, Keyed
 from pipesim.answers.global_memory.grid_memory import (
     INSIDE,
     ORDER,

@@ -13,8 +13,8 @@ from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
-from pipesim.findings.identity import main_wait
 from pipesim.findings.kind import Basis, Certainty
+from pipesim.findings.waivers import main_wait
 from pipesim.model.coverage import switches
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, LedPast, Verdict

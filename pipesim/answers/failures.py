@@ -5,11 +5,10 @@ What a step has found when it is ended stays.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pipesim.answers.budget import Unit
-from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.counterexample import (
     SmallestFailure,
     command_of,
@@ -25,14 +24,38 @@ from pipesim.answers.counterexample import (
     without_unproved,
 )
 from pipesim.answers.every_cta.launches import OtherLaunches, Place
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckStep, Counterexample, LeftOut
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast
 from pipesim.model.program import Program
-from pipesim.prove.check import Check
+from pipesim.prove.check import MOST_STATES, Check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
 from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
+from pipesim.targets import Target
+
+EVERY_RANGE = 1 << 10
+
+
+@dataclass(frozen=True)
+class CheckQuestion:
+    """What is asked about a program.
+
+    ``max_states`` are searched where one run does not decide. ``most_ranges``: trip counts of which every value is
+    looked at; the others keep their values. ``quick``: the verdict alone. ``any_words``: words of a kernel's parameters
+    of which the verdict is to hold for every value.
+    """
+
+    target: Target
+    params: Mapping[str, int]
+    program: Program
+    ctas: int | None = None
+    max_states: int = MOST_STATES
+    most_ranges: int = EVERY_RANGE
+    quick: bool = False
+    any_words: tuple[AnyWord, ...] = ()
+
 
 Keyed = tuple[Hashable, Counterexample]  #: a finding, and what is equal for the same finding in other CTAs
 

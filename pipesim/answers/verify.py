@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipesim.answers.budget import SILENT, Budget, Progress, Stage
-from pipesim.answers.check_question import CheckQuestion
 from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
+from pipesim.answers.failures import CheckQuestion
 from pipesim.answers.run import run
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import heading

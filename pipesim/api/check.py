@@ -9,7 +9,7 @@ from pipesim.answers.against import against as compare_versions
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.every_size.classes import AnyWord
-from pipesim.answers.triage import Triage, TriagePolicy
+from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.views.check import AgainstReport, Brief, CheckReport
 from pipesim.api.call_arguments import (
     Given,
@@ -22,8 +22,7 @@ from pipesim.api.call_arguments import (
     build_target,
 )
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
-from pipesim.api.result import VerdictResult
-from pipesim.api.show import diagram_picture
+from pipesim.api.result import VerdictResult, diagram_picture
 from pipesim.errors import UsageError
 from pipesim.findings.kind import Basis
 from pipesim.model.coverage import strictness_from

@@ -6,17 +6,24 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from pipesim.answers.views.check import Brief
 from pipesim.answers.views.conclusion import Conclusion
-from pipesim.formats.as_json import as_json
-from pipesim.formats.documents import document_of
+from pipesim.api.call_arguments import Given, GivenBoxes, GivenLaunch, GivenWords, KernelLaunch, build_target
+from pipesim.explain.anatomy.parts import Anatomy
+from pipesim.explain.anatomy.read import anatomy
+from pipesim.formats.documents import anatomy_document, as_json, document_of
+from pipesim.model.program import Program
 from pipesim.ptx.source_files import SourceFiles, current_sources, lines_read_from
 from pipesim.report.findings.brief import brief_of_findings
 from pipesim.report.pages.document import in_words
+from pipesim.report.pages.show import show_lines
+from pipesim.report.pictures.svg import show_svg
 from pipesim.report.text.console import text_of
+from pipesim.report.text.words import count
 from pipesim.trace.schema import Rows, as_pandas, rows_table
 
 WIDTH = 100  #: cells of a report as text
@@ -126,3 +133,53 @@ def _image(name: str, svg: str) -> str:
         f'<p><img alt="{escape(name)}" style="max-width:100%;background:#ffffff" '
         f'src="data:image/svg+xml;base64,{data}"></p>'
     )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Diagram(Result):
+    """The roles, barriers and tiles of one CTA. ``data`` lists them; ``description`` is the author's."""
+
+    data: Anatomy
+    description: str = ""
+
+    def _in_short(self) -> str:
+        barriers = sum(group.size for group in self.data.groups)
+        return f"{self.data.name}: {count(len(self.data.roles), 'role')}, {count(barriers, 'barrier')}"
+
+    def _lines(self, width: int) -> list[str]:
+        return show_lines(self.data, width, self.description)
+
+    def _document(self) -> object:
+        return anatomy_document(self.data)
+
+    def pictures(self) -> Sequence[tuple[str, str]]:
+        """The diagram: a lane for each role, a row for each group of barriers and each tile."""
+        return (_picture(self.data),)
+
+
+def show(
+    x: Given,
+    *,
+    rank: int = 0,
+    ctas: int | None = None,
+    launch: GivenLaunch = None,
+    set: GivenWords = None,  # noqa: A002  # as the command's option
+    box: GivenBoxes = None,
+    **params: int,
+) -> Diagram:
+    """Draw a protocol: its roles, the barriers between them, and the tiles that they pass on.
+
+    ``x``, the launch and ``params`` as in :func:`pipesim.check`; ``rank`` is the CTA of its cluster to show. Raises
+    UsageError.
+    """
+    target, _, program = build_target(x, params, ctas, launch=KernelLaunch(launch, set, box))
+    return Diagram(anatomy(program, rank), target.description)
+
+
+def diagram_picture(program: Program) -> tuple[str, str]:
+    """The picture of CTA 0 of a program: what it shows in words, and as SVG."""
+    return _picture(anatomy(program))
+
+
+def _picture(found: Anatomy) -> tuple[str, str]:
+    return f"the roles and barriers of {found.name}", show_svg(found)

@@ -25,8 +25,7 @@ from pipesim.api.call_arguments import (
 )
 from pipesim.api.compare import comparison_pictures, percentage
 from pipesim.api.finding import CheckFinding, ReportedFinding, check_findings
-from pipesim.api.result import VerdictResult
-from pipesim.api.show import diagram_picture
+from pipesim.api.result import VerdictResult, diagram_picture
 from pipesim.api.timelines import MOST_DRAWN, scene_picture
 from pipesim.errors import EvidenceError, UsageError
 from pipesim.model.coverage import strictness_from

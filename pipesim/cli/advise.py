@@ -31,7 +31,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.advise.advise import PERCENT, advise
-    from pipesim.cli.progress import TerminalProgress
+    from pipesim.cli.output import TerminalProgress
     from pipesim.formats.documents import document_of
     from pipesim.report.pages.advise import advise_lines
     from pipesim.timed.profile import load_profile

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_launch, add_output, require_output, target_of
-from pipesim.cli.output import counted_units, progress, remark, show_answer, step_line
-from pipesim.cli.progress import TerminalProgress
+from pipesim.cli.output import TerminalProgress, counted_units, progress, remark, show_answer, step_line
 from pipesim.errors import UsageError
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pipesim.answers.project_settings import ProjectSettings
-    from pipesim.answers.triage import TriagePolicy
+    from pipesim.answers.project_settings import ProjectSettings, TriagePolicy
     from pipesim.answers.views.check import CheckReport
     from pipesim.model.program import Program
     from pipesim.ptx.source_files import SourceFiles
@@ -126,7 +125,7 @@ def _add_levels(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     if options.sequence is not None:
-        from pipesim.cli.sequence import carry_out_sequence
+        from pipesim.cli.check_modes import carry_out_sequence
 
         return carry_out_sequence(options)
     from pipesim.answers.project_settings import policy_of, read_settings
@@ -145,7 +144,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         raise ParameterError("--fix prints text", correction="give no other format")
     names = _names(options)
     if options.redundant and options.against is None:
-        from pipesim.cli.redundant import carry_out_redundant
+        from pipesim.cli.check_modes import carry_out_redundant
 
         return carry_out_redundant(options, names, settings.launch_of)
     if options.sarif is not None and options.against is None:
@@ -156,7 +155,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         update=options.update_baseline, whole=whole,
     )  # fmt: skip
     if options.against is not None:
-        from pipesim.cli.against import carry_out_against
+        from pipesim.cli.check_modes import carry_out_against
 
         checks = _Checks(options, policy, paints=False)
         return carry_out_against(options, names, lambda name: checks.check(name, settings.launch_of(name)))
@@ -252,7 +251,7 @@ class _Checks:
     """
 
     def __init__(self, options: argparse.Namespace, policy: TriagePolicy, *, paints: bool) -> None:
-        from pipesim.answers.triage import Triage
+        from pipesim.answers.project_settings import Triage
         from pipesim.report.text.source import text_of, whole_text_of
 
         self.triage = Triage(policy, text_of, whole_text_of)
@@ -299,10 +298,10 @@ class _Checks:
 
     def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
         from pipesim.answers.budget import Budget, states_of
-        from pipesim.answers.check_question import CheckQuestion
         from pipesim.answers.checking import SteppedCheck
         from pipesim.answers.every_size.classes import AnyWord
-        from pipesim.cli.progress import TerminalProgress
+        from pipesim.answers.failures import CheckQuestion
+        from pipesim.cli.output import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 
         options = self._options

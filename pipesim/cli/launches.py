@@ -94,7 +94,7 @@ class _Verdicts:
 
     def __call__(self, ptx: Path, launch: Path) -> tuple[Verdict, str]:
         from pipesim.answers.budget import Budget
-        from pipesim.cli.progress import TerminalProgress
+        from pipesim.cli.output import TerminalProgress
         from pipesim.launches.checks import check_launch
         from pipesim.model.finding import Verdict
 

@@ -8,10 +8,15 @@ that ``--help`` is fast.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
+import shlex
 import sys
+import textwrap
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from pipesim.cli import (
     advise,
@@ -39,20 +44,145 @@ from pipesim.cli import (
     table,
     verify,
 )
-from pipesim.cli.arguments import Command
+from pipesim.cli.arguments import Command, Example, add_limits, complete, names_of
 from pipesim.cli.limits import carry_out, interrupt_message
-from pipesim.cli.output import complain, deliver, lasting_streams, refuse, remark, remark_text
-from pipesim.cli.parser import (
-    HELP,
-    Parser,
-    complete_if_asked,
-    is_asked_to_complete,
-    make_parser,
-    parse,
-    require_command,
-)
+from pipesim.cli.output import complain, deliver, drop_output, lasting_streams, refuse, remark, remark_text
 from pipesim.errors import TRACEBACK, LimitError, PipesimError, UsageError, internal_error
 from pipesim.process.watch import exit_code_of
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+
+TITLE = "Verify, explain and time the mbarrier pipelines of warp-specialised GPU kernels."
+HELP = "help"  #: ``pipesim help COMMAND`` is ``pipesim COMMAND --help``
+EXIT_CODES = (
+    "exit codes: 0 agrees; 1 findings or divergence; 2 usage; 3 unknown or nothing to compare with; "
+    "4 outside --tolerance; 5 hang: it hung; 70 an internal error of pipesim; 130 interrupted"
+)
+EXAMPLES: tuple[Example, ...] = (
+    ("pipesim check producer_consumer -p stages=2", "every schedule of a built-in protocol: proved, or one that fails"),
+    ("pipesim new my_kernel.py", "a protocol file to start from, checked with: pipesim check my_kernel.py"),
+    ("pipesim verify producer_consumer --recorded", "prove, simulate, compare with traces of an H100 and an H200"),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses as every error of pipesim's does, and proposes the option that was meant."""
+
+    def flags(self) -> list[str]:
+        """The options that it knows, as they are written."""
+        return list(self._option_string_actions)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Write a help or a version. argparse ignores a disk that is full: UsageError."""
+        try:
+            (file or sys.stderr).write(message)
+        except OSError as error:
+            drop_output(error)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the line, and end with the exit code of a usage error."""
+        flag = re.fullmatch(r"unrecognized arguments: (-\S+).*", message)
+        near = difflib.get_close_matches(flag[1].partition("=")[0], self.flags(), n=1) if flag else []
+        correction = f"did you mean {near[0]}?" if near else f"`{self.prog} --help` says what it takes"
+        command = self.prog.removeprefix("pipesim").strip()
+        complain(UsageError(f"{command}: {message}" if command else message, correction=correction))
+        self.exit(UsageError.exit_code)
+
+
+class _Help(argparse.HelpFormatter):
+    """Paragraphs are wrapped; a line that begins with a space stays as it is, to be copied."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """The column of the help begins after the longest command, whose indent argparse forgets."""
+        super().add_argument(action)
+        for command in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(command)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(
+            indent + line if line.startswith(" ") or not line else textwrap.fill(line, width, initial_indent=indent)
+            for line in text.splitlines()
+        )
+
+
+def make_parser(commands: Sequence[Command], version: str, words: Collection[str] | None = None) -> Parser:
+    """The parser of the whole command line. What it parses has ``carry_out``, and ``parser``, that of the command.
+
+    ``words``: the line that it is for, which needs the options of no command but those that it names; None: any line.
+    """
+    top = Parser(prog="pipesim", description=TITLE, epilog=f"{_tail(EXAMPLES)}\n\n{EXIT_CODES}", formatter_class=_Help)
+    top.add_argument("--version", action="version", version=version)
+    below = top.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
+    for command in commands:
+        is_needed = words is None or command.name in words
+        sub = below.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.description,
+            epilog=_tail(command.examples),
+            formatter_class=_Help,
+            add_help=is_needed,
+        )
+        if is_needed:
+            command.arguments(sub)
+            add_limits(sub, in_steps=command.in_steps)
+        sub.set_defaults(carry_out=command.carry_out, parser=sub, in_steps=command.in_steps)
+    about = below.add_parser(HELP, help="this help, or that of a command").add_argument("about", nargs="?")
+    complete(about, names_of(command.name for command in commands))
+    return top
+
+
+def is_asked_to_complete() -> bool:
+    """True if it is the shell that calls: argcomplete's marker is in the environment."""
+    return "_ARGCOMPLETE" in os.environ
+
+
+def complete_if_asked(top: argparse.ArgumentParser) -> None:
+    """Answer the shell, and end, if it is the shell that calls."""
+    if is_asked_to_complete():
+        import argcomplete
+
+        argcomplete.autocomplete(top, always_complete_options="long")
+
+
+def parse(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line. As in argparse, SystemExit for ``--help`` and a line that cannot be parsed."""
+    options, rest = top.parse_known_args(argv)
+    if rest:
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
+
+
+def require_command(name: str, known: Sequence[str]) -> None:
+    """UsageError, with the nearest names, if there is no such command."""
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    raise UsageError(
+        f"there is no command {name!r}",
+        cause="a protocol is named after a command" if _names_a_protocol(name) else "",
+        correction=f"did you mean {' or '.join(near)}?"
+        if near
+        else f"pipesim check {shlex.quote(name)}"
+        if _names_a_protocol(name)
+        else "`pipesim help` names them all",
+    )
+
+
+def _names_a_protocol(word: str) -> bool:
+    from pipesim.protocols.catalog import BUILT_IN
+
+    return word in BUILT_IN or word.partition(":")[0].endswith((".py", ".json"))
+
+
+def _tail(examples: Iterable[Example]) -> str:
+    """The end of a help: each example in a line of its own, and below it what it is for."""
+    lines = [f"  {command}\n      {purpose}" for command, purpose in examples]
+    return "\n".join(["examples:", *lines]) if lines else ""
+
 
 COMMANDS: tuple[Command, ...] = (
     list_.COMMAND,

@@ -8,14 +8,21 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pipesim.errors import PipesimError, UsageError
+from pipesim.answers.budget import Progress, Stage, Step
+from pipesim.errors import EvidenceError, PipesimError, UsageError
+from pipesim.report.sentences.stage import doing_words, done_words
 from pipesim.report.text.words import inert_text, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from pipesim.answers.budget import Unit
+    from pipesim.answers.views.check import CheckStep
+    from pipesim.answers.views.redundant import RedundantStep
 
 
 _CAUSE = "  probable cause: "  # as PipesimError has it
@@ -43,7 +50,7 @@ def emit(options: argparse.Namespace, value: object, paint: Callable[[Console], 
     UsageError if standard output cannot be written.
     """
     if options.json:
-        from pipesim.formats.as_json import as_json
+        from pipesim.formats.documents import as_json
         from pipesim.report.pages.document import in_words
 
         text = as_json(value, in_words)
@@ -273,3 +280,46 @@ def discard_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)
         os.close(nowhere)
+
+
+_NAMED = 3  #: Parquet files of other programs that a note names
+
+
+class TerminalProgress(Progress):
+    """Shows what is being done on standard error."""
+
+    def stage(self, stage: Stage, *names: str) -> AbstractContextManager[None]:
+        """A line with the stage, while the block runs."""
+        return progress(doing_words(stage, *names))
+
+    @contextmanager
+    def steps(self, protocols: int, steps: int) -> Iterator[Step]:
+        """A line that counts the steps."""
+        with step_counter(f"verifying {protocols} protocols", steps) as tell:
+
+            def step(ended: int, protocol: str, stage: Stage, name: str) -> None:
+                tell(f"{ended} of {protocols} done; last {protocol}, {done_words(stage, name)}")
+
+            yield step
+
+    def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:
+        """A line with the step of a check, how far it is, and for how long it has run."""
+        return counted_units(f"checking {protocol}: {step.value}")
+
+    def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:
+        """The same of the search for what a protocol does not need."""
+        return counted_units(f"checking {protocol}: {step.value}")
+
+    def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:
+        """A line that counts the configurations that have an answer."""
+        return counted_units(f"sweeping {protocol}, {number:,} configurations")
+
+    def report_missing(self, error: EvidenceError) -> None:
+        """The error, before the answer."""
+        complain(error)
+
+    def left_out(self, files: tuple[Path, ...]) -> None:
+        """A note that names the first of them."""
+        more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+        what = "a Parquet file that is not a trace" if len(files) == 1 else "Parquet files that are not traces"
+        remark(f"note: left out, {what}: {', '.join(map(str, files[:_NAMED]))}{more}")

@@ -75,7 +75,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     _check(options)
 
     from pipesim.answers.sweep.sweep import sweep
-    from pipesim.cli.progress import TerminalProgress
+    from pipesim.cli.output import TerminalProgress
     from pipesim.formats.documents import document_of
     from pipesim.report.pages.sweep import sweep_lines
 
@@ -130,7 +130,7 @@ def _write_files(options: argparse.Namespace, report: SweepReport) -> None:
 
         write_whole(options.svg, sweep_svg(report).encode(), force=options.force)
     if options.csv is not None:
-        from pipesim.formats.sweep_table import sweep_csv
+        from pipesim.formats.documents import sweep_csv
 
         write_whole(options.csv, sweep_csv(report).encode(), force=options.force)
 

@@ -65,7 +65,7 @@ def _verify(options: argparse.Namespace, name: str) -> int:
     """The whole report on one protocol."""
     from pipesim.answers.evidence import HardwareSource
     from pipesim.answers.verify import verify
-    from pipesim.cli.progress import TerminalProgress
+    from pipesim.cli.output import TerminalProgress
     from pipesim.formats.documents import document_of
     from pipesim.report.pages.verify import verify_lines
     from pipesim.timed.profile import load_profile
@@ -97,7 +97,7 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.answers.spread import processors
     from pipesim.answers.verify_all import verify_several
     from pipesim.answers.verify_parts import Subject
-    from pipesim.cli.progress import TerminalProgress
+    from pipesim.cli.output import TerminalProgress
     from pipesim.formats.documents import document, exit_code
     from pipesim.report.pages.summary import summary_lines
 

@@ -13,10 +13,8 @@ from pipesim.answers.budget import Budget
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
-from pipesim.formats.as_json import as_json
-from pipesim.formats.documents import document, launches_exit_code
-from pipesim.launches.block_report import BlockReport
-from pipesim.launches.checks import check_launch, check_launches
+from pipesim.formats.documents import as_json, document, launches_exit_code
+from pipesim.launches.checks import BlockReport, check_launch, check_launches
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder, write_launches
 from pipesim.launches.files.found_ptx import dumped_ptx

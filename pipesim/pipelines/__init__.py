@@ -21,7 +21,7 @@ from pipesim.pipelines.cutlass.umma import (
 )
 from pipesim.pipelines.modular.attention.fa4 import BF16 as BF16, FP8 as FP8, DType as DType, FA4Config as FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout as FA4MBarLayout, FA4MiscMBars as FA4MiscMBars
-from pipesim.pipelines.modular.attention.role_pipeline import RolePipeline as RolePipeline
+from pipesim.pipelines.modular.attention.staged import RolePipeline as RolePipeline
 from pipesim.pipelines.modular.attention.staged import (
     KVPipelineGeneric as KVPipelineGeneric,
     StagedPipeline as StagedPipeline,

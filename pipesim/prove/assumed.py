@@ -16,9 +16,8 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
-from pipesim.prove.certificate.canonical import CanonicalRun
+from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.commit_order import by_rules_for_commits
 from pipesim.prove.counterexample.leftovers import Leftover, assumed_at_exit, leftovers
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels
 from pipesim.prove.memory_order.may_fail import (

@@ -15,9 +15,8 @@ from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certain import certain_part, is_unsure
-from pipesim.prove.certificate.canonical import CanonicalRun, completed_phases
+from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
-from pipesim.prove.certificate.commit_order import by_rules_for_commits
 from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations

@@ -17,8 +17,7 @@ from pipesim.ptx.emulate.stop import Status, touching_others
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
-from pipesim.ptx.flow.open_results import waiting_loops
-from pipesim.ptx.flow.register_fences import unfenced_products
+from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
 from pipesim.ptx.flow.slice import Need
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import Launch

@@ -22,7 +22,7 @@ from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import Launch
-from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.names.paths import kernel_name
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Frame, Instruction, Special
 from pipesim.ptx.work.path import Paths

@@ -30,9 +30,8 @@ from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.body import STATEMENT, spelled
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Guard, Instruction, Operand
-from pipesim.ptx.text.operands import OperandError, operand, split
+from pipesim.ptx.text.operands import Names, NameScope, OperandError, operand, split
 from pipesim.ptx.text.read import read_module
-from pipesim.ptx.text.scope import Names, NameScope
 
 _REGISTER = re.compile(r"%[a-z]+\d+")
 _NAMED = re.compile(r"[A-Za-z_$%][\w$]*")

@@ -14,8 +14,7 @@ import pytest
 
 from pipesim.answers.budget import Budget, states_of
 from pipesim.answers.check import check
-from pipesim.answers.project_settings import policy_of, read_settings
-from pipesim.answers.triage import Triage
+from pipesim.answers.project_settings import Triage, policy_of, read_settings
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.errors import ParameterError, PipesimError

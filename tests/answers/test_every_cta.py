@@ -15,7 +15,7 @@ from pipesim.answers.every_cta.conditions import broken
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
-from pipesim.findings.identity import place_of
+from pipesim.findings.waivers import place_of
 from pipesim.launches.checks import check_launch
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import How

@@ -15,7 +15,7 @@ import pytest
 from pipesim.answers.budget import Unit
 from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.views.check import CheckStep
-from pipesim.cli.progress import TerminalProgress
+from pipesim.cli.output import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN
 from tests.support.mistakes import BROKEN_FILE
 from tests.support.paths import ROOT

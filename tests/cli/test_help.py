@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.cli.main import COMMANDS, parser
-from pipesim.cli.parser import EXAMPLES, parse
+from pipesim.cli.main import COMMANDS, EXAMPLES, parse, parser
 from tests.support.paths import ROOT
 
 Call = Callable[..., Any]

@@ -14,7 +14,7 @@ import pytest
 from hwkernels.capture import CaptureRequest, TwinSubject
 from pipesim.answers.budget import Stage
 from pipesim.answers.views.check import CheckStep
-from pipesim.cli.progress import TerminalProgress
+from pipesim.cli.output import TerminalProgress
 from pipesim.trace.library import trace_folder
 
 Call = Callable[..., Any]

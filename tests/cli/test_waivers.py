@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 
 from pipesim.answers.counterexample import counterexample_of
-from pipesim.answers.project_settings import settings_of
-from pipesim.answers.triage import Triage, TriagePolicy
+from pipesim.answers.project_settings import Triage, TriagePolicy, settings_of
 from pipesim.answers.views.check import Origin
 from pipesim.errors import UsageError
 from pipesim.findings.catalog import of_fault
-from pipesim.findings.identity import Identity, identity_of
 from pipesim.findings.kind import Basis, Owner, ProtocolExample
-from pipesim.findings.waivers import comments_at
+from pipesim.findings.waivers import Identity, comments_at, identity_of
 from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.prove.check import check as prove
 from pipesim.ptx.extract import is_library, owner_of

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 import pipesim
 from pipesim.cli.main import main
 from pipesim.formats.schemas import NAMES, schema, versioned_name
-from pipesim.formats.schemas.answers import ANSWER_MEMBERS
+from pipesim.formats.schemas.shapes import ANSWER_MEMBERS
 from pipesim.model.program_json import dumps
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find, target_of

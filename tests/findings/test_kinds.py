@@ -10,7 +10,7 @@ import pytest
 
 from pipesim.answers.against import against
 from pipesim.answers.check import check
-from pipesim.answers.triage import Triage, TriagePolicy
+from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.catalog import KINDS
 from pipesim.findings.kind import Basis, FindingKind, FlatExample, ProtocolExample, PtxExample

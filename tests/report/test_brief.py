@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pipesim.answers.views.check import CheckReport, Counterexample
-from pipesim.formats.as_json import as_json
+from pipesim.formats.documents import as_json
 from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport, Finding, Supplier, Verdict
 from pipesim.prove.check import How
 from pipesim.report.findings.brief import brief_of

@@ -24,10 +24,10 @@ from pipesim.answers.budget import Stage
 from pipesim.answers.check import check, replay_report
 from pipesim.answers.compare import compare_pair
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
+from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run
 from pipesim.answers.sweep.sweep import rank, smallest
-from pipesim.answers.triage import Triage, TriagePolicy
 from pipesim.answers.views.check import AgainstReport, CheckReport, ProvedRange
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.kinds import AssumptionReport

@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from pipesim.answers.autopsy.standing import WaitsFor
 from pipesim.answers.budget import Budget, BudgetSpentError
-from pipesim.answers.check_question import CheckQuestion
-from pipesim.answers.failures import Failures
+from pipesim.answers.failures import CheckQuestion, Failures
 from pipesim.answers.views.autopsy import DumpedCtas, DumpedLaunch, PredictedHang
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.conform.diagnose.examination import RebuiltBarrier

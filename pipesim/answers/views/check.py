@@ -8,9 +8,8 @@ from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading, VerdictScope, of_verdict
 from pipesim.explain.sync_changes import SyncComparison
-from pipesim.findings.identity import Identity, place_of
 from pipesim.findings.kind import Basis, Owner
-from pipesim.findings.waivers import Waiver
+from pipesim.findings.waivers import Identity, Waiver, place_of
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit
@@ -104,7 +103,7 @@ class Counterexample:
     proved. ``elsewhere``: it is beside those before it, at other lines. ``kinds``: the CTAs that it was found in, where
     not all do the same; ``settings``: the CTA and the policies of its schedule, where they are others than asked for.
     ``identity`` and the waiver that it is
-    ``waived`` by: once they were looked up (:mod:`pipesim.answers.triage`).
+    ``waived`` by: once they were looked up (:mod:`pipesim.answers.project_settings`).
     """
 
     finding: Finding

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 
 from pipesim.errors import ParameterError
-from pipesim.formats.schemas.answers import ANSWER_MEMBERS, answer
 from pipesim.formats.schemas.files import FILES
-from pipesim.formats.schemas.shapes import Schema
+from pipesim.formats.schemas.shapes import ANSWER_MEMBERS, Schema, answer
 
 NAMES = (*ANSWER_MEMBERS, *FILES)
 

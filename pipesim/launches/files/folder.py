@@ -22,7 +22,7 @@ from pipesim.answers.views.launches import (
     LaunchesReport,
 )
 from pipesim.errors import OutputExistsError, UsageError
-from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.names.paths import kernel_name
 from pipesim.trace.whole import require_free, write_whole
 from pipesim.version import version
 

@@ -22,10 +22,9 @@ from pipesim.answers.views.launches import RecordReport
 from pipesim.bounds import MAX_SPOOL_BYTES
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import ParameterError
-from pipesim.formats.as_json import as_json
-from pipesim.formats.documents import document, record_exit_code
+from pipesim.formats.documents import as_json, document, record_exit_code
 from pipesim.launches import observe
-from pipesim.launches.block_report import BlockReport
+from pipesim.launches.checks import BlockReport
 from pipesim.launches.command import limits_of, spool_folder
 from pipesim.launches.files.folder import require_folder
 from pipesim.launches.observe.compilers import watch_imports

@@ -21,7 +21,7 @@ from pipesim.lang.warp import Warp
 from pipesim.pipelines.common.register_value import mbars_at
 from pipesim.pipelines.modular.attention.fa4 import BF16, FP8, WARP_GROUP, FA4Config
 from pipesim.pipelines.modular.attention.fa4_mbars import FA4MBarLayout, FA4MiscMBars
-from pipesim.pipelines.modular.attention.role_pipeline import RolePipeline
+from pipesim.pipelines.modular.attention.staged import RolePipeline
 from pipesim.protocols.blackwell.fa4_tiles import LANES, FA4Tiles, KVProducer, MmaWarp
 from pipesim.protocols.blackwell.sm100 import FP32, lanes, rows
 from pipesim.protocols.limits import require

@@ -40,7 +40,7 @@ from pipesim.model.moves import Committer
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.certificate.commit_order import CommitOrder
+from pipesim.prove.certificate.canonical import CommitOrder
 from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent, Groups
 from pipesim.prove.happens_before.snapshot import Clock, Marks, Snapshot

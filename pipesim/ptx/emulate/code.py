@@ -14,8 +14,15 @@ from typing import Any, cast
 
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, float_arithmetic
-from pipesim.ptx.emulate.expressions.moves import LANES, MOVES
-from pipesim.ptx.emulate.expressions.operands import FLOATS, Assignment, NameTable, NotAnExpression, operand_text
+from pipesim.ptx.emulate.expressions.moves import (
+    FLOATS,
+    LANES,
+    MOVES,
+    Assignment,
+    NameTable,
+    NotAnExpression,
+    operand_text,
+)
 from pipesim.ptx.emulate.global_accesses import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.lanes_apart import LaneAct
 from pipesim.ptx.emulate.regions import Regions

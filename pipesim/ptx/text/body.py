@@ -9,8 +9,7 @@ from functools import lru_cache
 from pipesim.ptx.text.declarations import Declaration, DeclarationError, Variable, parse_declarations, variable
 from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
 from pipesim.ptx.text.locations import LOC, Locations, SourceText
-from pipesim.ptx.text.operands import NAME, OperandError, label, operand, split
-from pipesim.ptx.text.scope import Names, NameScope
+from pipesim.ptx.text.operands import NAME, Names, NameScope, OperandError, label, operand, split
 
 STATEMENT = re.compile(
     rf"\s*(?:(?P<label>{NAME})\s*:(?!:)"

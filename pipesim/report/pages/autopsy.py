@@ -19,7 +19,7 @@ from pipesim.answers.views.check import Brief
 from pipesim.answers.views.launches import DumpsAlike, HangCause, HangReport, ProcessDump
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.model.tables import number_runs
-from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.names.paths import kernel_name
 from pipesim.report.findings.brief import shortened
 from pipesim.report.findings.examination import barrier_lines
 from pipesim.report.findings.finding import claim_of, deadlock_lines, headline, led_past_words, names_of

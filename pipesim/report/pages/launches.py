@@ -20,7 +20,7 @@ from pipesim.answers.views.launches import (
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
-from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.names.paths import kernel_name
 from pipesim.report.sentences.launches import (
     change_words,
     ending_words,

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.errors import PipesimError
 from pipesim.findings.catalog import BY_NAME
-from pipesim.findings.identity import DEADLOCK, kind_name
+from pipesim.findings.waivers import DEADLOCK, kind_name
 from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.ptx.source_files import lines_read_from, path_of

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pipesim.answers.views.check import CheckReport, Counterexample
-from pipesim.findings.identity import kind_name
 from pipesim.findings.kind import Basis, Owner
-from pipesim.findings.waivers import Waiver
+from pipesim.findings.waivers import Waiver, kind_name
 from pipesim.prove.counterexample.late import Late
 from pipesim.report.text.words import count, listed, number, place
 

@@ -12,9 +12,8 @@ import pytest
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.conform.agreement import Agreement
-from pipesim.formats.as_json import as_json
+from pipesim.formats.documents import as_json, record_exit_code
 from pipesim.formats.documents import document as document_named
-from pipesim.formats.documents import record_exit_code
 from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer, gather_recording
 from pipesim.model.ending import Ending
 from pipesim.ptx.kernel import read_kernel

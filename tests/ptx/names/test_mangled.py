@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.ptx.names.mangled import kernel_name
+from pipesim.ptx.names.paths import kernel_name
 
 GEMM = (
     "_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiiiiEEENS1_10collective13CollectiveMma"

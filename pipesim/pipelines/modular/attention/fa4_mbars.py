@@ -14,7 +14,7 @@ from pipesim.lang.author import author_line
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import MBarType, mbars_at, name_mbars, require_within
 from pipesim.pipelines.modular.attention.fa4 import WARP_GROUP, FA4Config
-from pipesim.pipelines.modular.attention.role_pipeline import RolePipeline
+from pipesim.pipelines.modular.attention.staged import RolePipeline
 
 MOST_MBARS = 64  #: one warp initialises them, one a lane, in at most two rounds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.ptx.emulate.expressions.operands import (
+from pipesim.ptx.emulate.expressions.moves import (
     BITS,
     FLOATS,
     INTEGERS,
