@@ -42,7 +42,10 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         inferred=_few([f"{at(p)}: {what}" for p, what in sorted(notes.inferred.items())]),
         unsized=tuple(_without_boxes(words)),
         weakened=_few(_unknown_order(words)),
-        fences=_few([f"{at(p)}: whether this fence runs depends on {_VALUE}" for p in sorted(notes.fences)]),
+        fences=_few(
+            [f"{at(p)}: whether this fence runs depends on {_VALUE}" for p in sorted(notes.fences)]
+            + [f"{at(p)}: {_OF_OTHER_LANES}" for p in sorted(notes.fences_apart)]
+        ),
         reductions=_few([f"{at(p)}: {_IN_ANY_ORDER}" for p in sorted(notes.reductions)]),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
@@ -56,6 +59,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
 
 
 _VALUE = "a value that is not known"
+_OF_OTHER_LANES = "other lanes than those that execute this fence have waited, or signal after it"
 _IN_ANY_ORDER = "several reductions change the same bytes in any order"
 
 

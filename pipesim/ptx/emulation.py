@@ -17,6 +17,7 @@ from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
+from pipesim.ptx.emulate.lane_fences import ON_MBARRIER
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status, touching_engines, touching_others
@@ -227,6 +228,7 @@ def _emulate(
         made.boxless = boxless or BoxlessCopies()
         made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
+        made.fences_apart = frozenset(fences_apart)
         made.begin = begin
         watch_laps(made)
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
@@ -234,6 +236,7 @@ def _emulate(
 
     void: frozenset[int] = frozenset()
     further, begin = False, frozenset[int]()
+    fences_apart = set[int]()
     cluster = run()
     if unset := cluster.too_early & cluster.initialised.keys():  # the schedule in which they are initialised in time
         begin = cluster.recorder.initialising(unset)
@@ -263,7 +266,8 @@ def _emulate(
     reused = {place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)}
     if reused and not unsolved:
         cluster = run(cluster.boxless.again(), reused)
-    while refused := touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys():
+    while (refused := _touching_others(cluster)) | (passed := _fences_of_others(cluster) - fences_apart):
+        fences_apart |= passed
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
     if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
@@ -271,6 +275,17 @@ def _emulate(
         further = True
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
     return Emulation(cluster, spent, unsolved)
+
+
+def _touching_others(cluster: Cluster) -> frozenset[int]:
+    """The instructions that are not known and may touch what others use, and were carried out."""
+    return touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys()
+
+
+def _fences_of_others(cluster: Cluster) -> set[int]:
+    """The fences after which lanes that did not execute them signal, on mbarriers or words for which an agent waits."""
+    heard = {ON_MBARRIER} | (cluster.words.asked if cluster.words is not None else set())
+    return {position for position, words in cluster.notes.fences_passed_by.items() if words & heard}
 
 
 def _misaligned(kernel: Kernel, image: Image, inputs: FreeInputs) -> dict[int, str]:

@@ -95,9 +95,7 @@ class _WordBarriers:
         self._cluster, self._words, self._names = cluster, words, names
         self._streams = cluster.recorder.streams
         self.barriers = WordBarriers(self._enter_barrier)
-        asked = {event.address for event in words.events if event.act is WordAct.WAIT or event.observed}
-        asked |= {wait[1] for wait in words.waiting.values()}
-        self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(asked)}
+        self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(words.asked)}
         for event in words.events:
             if event.address in self.events:
                 self.events[event.address].append(event)

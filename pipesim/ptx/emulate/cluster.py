@@ -161,6 +161,7 @@ class Cluster:
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
+        self.fences_apart: frozenset[int] = frozenset()  #: that lanes did not execute which signal later
         self.refused: frozenset[int] = frozenset()  #: instructions that are not known and may touch what others use
         self.misaligned: Mapping[int, str] = {}  #: copies whose address in global memory PTX does not allow
         self.global_accesses = GlobalAccesses(self.recorder) if code.on_global else None

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pipesim.model.ops import Op, Order, Scope, semantics
+from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
 from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
+from pipesim.ptx.emulate.lane_fences import LaneFences
 from pipesim.ptx.emulate.lanes_apart import LaneAct
 from pipesim.ptx.emulate.values import PerLane, Value, are_known, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.launch.image import Image
@@ -43,6 +44,7 @@ class TalkingWarp(AccessingWarp, Protocol):
     whole: int
     maybe: int
     R: list[Value]
+    fences: LaneFences
 
     @property
     def live(self) -> int:
@@ -83,6 +85,12 @@ class GlobalWords:
     def off_turn(self) -> bool:
         """Whether a write that was to come next never came."""
         return len(self.sequence) < len(self._turns)
+
+    @property
+    def asked(self) -> set[int]:
+        """The words for whose values some agent waits, or on which what it does depends."""
+        asked = {event.address for event in self.events if event.act is WordAct.WAIT or event.observed}
+        return asked | {wait[1] for wait in self.waiting.values()}
 
     # what instructions do
 
@@ -291,14 +299,19 @@ class GlobalWords:
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, before: int,
         after: int | None = None, *, observed: bool = False, passes: Callable[[int], bool | None] | None = None,
     ) -> None:  # fmt: skip
-        here, alone = each.position, warp.mask != warp.live
+        here, alone, written = each.position, warp.mask != warp.live, _written(each)
+        order = order_of(written)
         if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
             warp.apart.act(LaneAct.WAIT, warp.mask, here, hands_on=False, alone=alone)
+            if order not in (Order.ACQUIRE, Order.ACQ_REL):
+                warp.fences.wait(warp.mask)
         if act not in (WordAct.WAIT, WordAct.READ):
             warp.apart.act(LaneAct.SIGNAL, warp.mask, here, hands_on=True, alone=alone)
+            if order not in (Order.RELEASE, Order.ACQ_REL) or scope_of(written) is Scope.CTA:
+                warp.fences.signal(warp.mask, at)
         number = len(self.events)
         self.events.append(
-            WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, _written(each),
+            WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
                       observed, passes)
         )  # fmt: skip
         record(cluster, warp, here, Op.WORK, number + 1)

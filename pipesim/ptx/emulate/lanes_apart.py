@@ -9,6 +9,7 @@ lanes have by an operation of both, it is assumed, and the place is kept.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
@@ -17,12 +18,22 @@ from typing import assert_never
 class LaneAct(Enum):
     """What lanes may do alone that others of their warp then rely on.
 
-    WAIT: for an mbarrier or a group; SET_UP: the init of an mbarrier; SIGNAL: whatever others may notice.
+    WAIT: for an mbarrier or a group; SET_UP: the init of an mbarrier; SIGNAL: whatever others may notice; FENCE: a
+    fence between the proxies.
     """
 
     WAIT = 0
     SET_UP = 1
     SIGNAL = 2
+    FENCE = 3
+
+
+Met = tuple[int, int]  #: lanes that have accessed or waited, and those that they met since
+
+
+def relies_on(before: Iterable[Met], lanes: int) -> bool:
+    """Whether what these lanes hand on has others among it that none of them has met since."""
+    return any(by & ~lanes and not told & lanes for by, told in before)
 
 
 @dataclass(slots=True)
@@ -50,7 +61,7 @@ class LanesApart:
         self.places = places
         self.accessed = self.waited = 0
         self._done: dict[tuple[LaneAct, int], _Done] = {}
-        self._met: list[tuple[int, int]] = []  #: lanes that have accessed or waited, and those that they met since
+        self._met: list[Met] = []
         self._parted: dict[int, None] = {}  #: the ends of branches at which lanes parted
 
     def execute(self) -> None:
@@ -68,6 +79,17 @@ class LanesApart:
         self.accessed = self.waited = 0
         if self._done or self._met or self._parted:
             self._done, self._met, self._parted = {}, [], {}
+
+    def unmet(self) -> tuple[Met, ...]:
+        """What lanes have done that others hand on."""
+        return (self.accessed | self.waited, 0), *self._met
+
+    def fence(self, lanes: int, *, alone: bool) -> None:
+        """Lanes execute a fence between the proxies, on which rest copies and signals of others of their warp."""
+        if alone:
+            self._done[LaneAct.FENCE, lanes] = _Done(lanes, lanes)
+        elif self._done:
+            self._done = {key: each for key, each in self._done.items() if key[0] is not LaneAct.FENCE}
 
     def learn_inits(self) -> None:
         """All lanes learn of the mbarriers that some of them have initialised, and of nothing else."""
@@ -102,7 +124,7 @@ class LanesApart:
         if hands_on:
             self._hand_on(lanes, here)
         if self._done:
-            self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here)
+            self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here, fenced=act is LaneAct.SIGNAL)
         if act is LaneAct.WAIT:
             self.waited |= lanes
         elif self._parted and lanes & (lanes - 1):  # what several lanes do together is several acts of lanes apart
@@ -113,8 +135,7 @@ class LanesApart:
 
     def _hand_on(self, lanes: int, here: int) -> None:
         """Lanes signal what has been done before: also what others have accessed and waited for."""
-        missing = any(by & ~lanes and not told & lanes for by, told in self._met)
-        if missing or (self.accessed | self.waited) & ~lanes:
+        if relies_on(self.unmet(), lanes):
             self.places.add(here)
             self.accessed = self.waited = 0
             self._met = []
@@ -122,8 +143,11 @@ class LanesApart:
         self.waited &= ~lanes
         self._met = [each for each in self._met if not each[1] & lanes]
 
-    def _rely(self, act: LaneAct | None, lanes: int, here: int) -> None:
-        """Lanes do what has to come after what others have done before; None: they access memory."""
+    def _rely(self, act: LaneAct | None, lanes: int, here: int, *, fenced: bool = False) -> None:
+        """Lanes do what has to come after what others have done before; None: they access memory.
+
+        ``fenced``: a fence between the proxies as well.
+        """
         for (before, by), each in list(self._done.items()):
             match before:
                 case LaneAct.WAIT:
@@ -132,6 +156,8 @@ class LanesApart:
                     after = -1 if act is None else each.knowing
                 case LaneAct.SIGNAL:
                     after = each.later if act is LaneAct.SIGNAL and each.join >= 0 else -1
+                case LaneAct.FENCE:
+                    after = each.knowing if fenced else -1
                 case _:
                     assert_never(before)
             if lanes & ~after:

@@ -148,7 +148,8 @@ class Notes:
     ``unread``: instructions that are not known; ``policies``: what other CTAs would decide; ``inferred``: sizes;
     ``equal_stores``: stores by several warps to the same bytes; ``generic``: accesses to ``.shared`` that give a
     generic address; ``own_lanes``: those of tensor memory by a warp at the lanes of the first; ``fences``: those of
-    which it is not known whether they run, which therefore order nothing;
+    which it is not known whether they run, which therefore order nothing; ``fences_passed_by``: those after which lanes
+    signal that did not execute them, with the words; ``fences_apart``: those that count for nothing for that reason;
     ``illegal``: operands that PTX does not allow, each with the agent, what is wrong and what corrects it;
     ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
     execute and some do; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
@@ -170,6 +171,8 @@ class Notes:
     polls: set[int] = field(default_factory=set)
     own_lanes: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     fences: set[int] = field(default_factory=set)
+    fences_passed_by: dict[int, set[int]] = field(default_factory=dict)
+    fences_apart: set[int] = field(default_factory=set)
     undefined: dict[int, str] = field(default_factory=dict)
     illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     perhaps: dict[int, str] = field(default_factory=dict)

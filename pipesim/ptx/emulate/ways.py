@@ -17,6 +17,7 @@ from pipesim.model.ops import Engine
 from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.exchanges import LaneExchanges, Way
+from pipesim.ptx.emulate.lane_fences import LaneFences
 from pipesim.ptx.emulate.lanes import WarpLanes
 from pipesim.ptx.emulate.lanes_apart import LanesApart
 from pipesim.ptx.emulate.memory import LocalMemory
@@ -128,9 +129,10 @@ class DividedWarp(WarpLanes):
     """A warp of a CTA. ``R``: its registers; ``K``: the constants of its code; ``mask``: the lanes that execute."""
 
     __slots__ = (
-        "K", "R", "agent", "apart", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "frames",
-        "groups", "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready", "status",
-        "stop", "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "waited", "whole",
+        "K", "R", "agent", "apart", "asked", "cluster", "code", "count", "cta", "ended_lanes", "exchanges", "fences",
+        "frames", "groups", "guarded", "joins", "local", "maybe", "number", "pc", "pending", "products", "ready",
+        "status", "stop", "stores", "tensor_reads", "tensor_writes", "to_part", "tries", "uncommitted", "waited",
+        "whole",
     )  # fmt: skip
 
     def __init__(
@@ -145,6 +147,7 @@ class DividedWarp(WarpLanes):
         self.ended_lanes = 0
         self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed
         self.apart = LanesApart(cluster.notes.apart)
+        self.fences = LaneFences(self.apart, cluster.notes.fences_passed_by)
         self.whole = mask  #: the lanes that executed before the guard of the instruction
         self.joins: frozenset[int] = frozenset()  #: where lanes that parted last may meet
         self.frames: list[BranchSplit] = []

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from pipesim.model.dependent_launch import LaunchAct
-from pipesim.model.ops import Fence, Op, Scope
+from pipesim.model.ops import Fence, Op, Order, Scope, order_of
 from pipesim.model.tables import MAX_THREAD_REGISTERS, NAMED_BARRIERS
 from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
 from pipesim.ptx.emulate.exchanges import LaneEvent
+from pipesim.ptx.emulate.lane_fences import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -113,6 +114,8 @@ def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) ->
     meaning = meaning // 8 * 8 + Scope.CLUSTER
     if each.has("arrive"):
         lanes = warp.lanes if each.has("aligned") else warp.mask
+        if order_of(meaning) is Order.RELAXED:
+            warp.fences.signal(lanes & warp.live, ON_MBARRIER)
         cluster.cluster_barrier.arrive(cluster, warp, lanes, each.position, meaning)
         return
     record(cluster, warp, each.position, Op.CLUSTER_WAIT, meaning)
@@ -142,24 +145,29 @@ def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         kind = Fence.ACQ_REL
     if kind is not None and warp.maybe:
         cluster.notes.fences.add(each.position)
-    elif kind is not None and (kind not in _OF_ITS_THREAD or _orders_all(cluster, warp, each.position, kind)):
+    elif kind is not None and _orders_all(cluster, warp, each.position, kind, Scope(meaning)):
         record(cluster, warp, each.position, Op.FENCE, kind, meaning)
 
 
-_OF_ITS_THREAD = (Fence.MBARRIER_INIT, Fence.PROXY_ASYNC)
-
-
-def _orders_all(cluster: Cluster, warp: EmulatedWarp, position: int, kind: Fence) -> bool:
+def _orders_all(cluster: Cluster, warp: EmulatedWarp, position: int, kind: Fence, scope: Scope) -> bool:
     """Whether a fence that some lanes execute counts for the warp: what others have stored comes before it.
 
     ``fence.mbarrier_init`` orders the inits of its own thread (PTX ISA, "fence"), and a proxy fence what is before it:
     what other lanes have stored since they met these is not. Whether copies use that shows when the run has ended.
     """
     exchanges = warp.exchanges
+    if kind in (Fence.ACQ_REL, Fence.SC):
+        counts = position not in cluster.fences_apart and warp.fences.fence(position, warp.mask, scope, warp.live)
+        if not counts:
+            cluster.notes.fences_apart.add(position)
+        return counts
+    if kind is Fence.PROXY_TENSORMAP:
+        return True
     if kind is Fence.MBARRIER_INIT:
         exchanges.inits &= ~warp.mask
         return not exchanges.inits
     exchanges.inits = 0
+    warp.apart.fence(warp.mask, alone=warp.mask != warp.live)
     unordered, in_step = exchanges.stored_by_others(warp.mask)
     if in_step:
         cluster.notes.apart.add(position)

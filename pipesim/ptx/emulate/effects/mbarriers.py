@@ -6,13 +6,14 @@ What they do to a barrier is ``model/barrier.py``'s; here is which barrier, with
 from __future__ import annotations
 
 from pipesim.model import barrier as mbarrier
-from pipesim.model.ops import Op, Order, Space, semantics
+from pipesim.model.ops import Op, Order, Space, order_of, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of, unknown
 from pipesim.ptx.emulate.exchanges import LaneEvent
+from pipesim.ptx.emulate.lane_fences import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -120,6 +121,8 @@ def _arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         before = cluster.barrier(place)
         bar = cluster.recorder.barrier(place)
         meaning = semantics_of(each)
+        if order_of(meaning) is Order.RELAXED:
+            warp.fences.signal(warp.mask, ON_MBARRIER)
         if each.has("noComplete"):
             effect = mbarrier.arrive_no_complete(before, count)
             record(cluster, warp, each.position, Op.ARRIVE_NO_COMPLETE, bar, count, -1, meaning)
@@ -141,6 +144,7 @@ def _transactions(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> No
         total = nbytes * lanes
         bar = cluster.recorder.barrier(place)
         op = Op.EXPECT_TX if expects else Op.COMPLETE_TX
+        warp.fences.signal(warp.mask, ON_MBARRIER)
         record(cluster, warp, each.position, op, bar, total, semantics_of(each))
         cluster.effect(place, mbarrier.add_tx(cluster.barrier(place), total if expects else -total))
 
@@ -216,6 +220,8 @@ def _wait(
     warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     cluster.recorder.execute(warp.agent, position, warp.mask)
     meaning = semantics_of(step.instruction) if answer else semantics(Order.RELAXED)
+    if order_of(meaning) is Order.RELAXED:
+        warp.fences.wait(warp.mask)
     record(cluster, warp, position, Op.WAIT, bar, parity, meaning)
     warp.write_results(step, int(answer))
     warp.asked = ()
@@ -240,6 +246,8 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
     op = Op.TRY_WAIT if each.has("try_wait") else Op.TEST_WAIT
     cluster.recorder.execute(warp.agent, each.position, warp.mask, asked)
     record(cluster, warp, each.position, op, bar, parity, asked, semantics_of(each))
+    if order_of(semantics_of(each)) is Order.RELAXED:
+        warp.fences.wait(warp.mask)
     warp.exchanges.happens(LaneEvent.WAIT, warp.mask)
     warp.tries[asked] = (each.position, *place, parity)
     warp.write_results(step, OpenAnswer(asked, 0, 1))
