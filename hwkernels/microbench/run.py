@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwkernels.device.launch import DeviceInfo, Gpu, require_gpu
-from hwkernels.microbench import units
+from hwkernels.microbench import units, words
 from hwkernels.microbench.rates import RATES, InstructionKind, chain, compile_kernel, measure
 from pipesim.errors import PipesimError
 from pipesim.trace.whole import write_whole
@@ -54,11 +54,12 @@ def measure_device(info: DeviceInfo) -> dict[str, int]:
         bench.close()
     if not info.capability.startswith("9."):  # the products are Hopper's
         return rates
-    bench_of_units = units.GpuUnits(info)
+    bench_of_units, bench_of_words = units.GpuUnits(info), words.GpuWords(info)
     try:
-        return rates | dict(units.measure(bench_of_units))
+        return rates | dict(units.measure(bench_of_units)) | dict(words.measure(bench_of_words))
     finally:
         bench_of_units.close()
+        bench_of_words.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
