@@ -58,6 +58,17 @@ def own_line(each: Instruction, module: Module) -> str:
     return next((_place(frame) for frame in reversed(frames) if not is_library(frame.file)), source_of(each, module))
 
 
+def line_inside(each: Instruction, kept: Iterable[Instruction]) -> str:
+    """``file:line`` at which a change of an instruction is made: that which tells it apart from those ``kept`` that are
+    inlined at the same line, else the line; "" of one without a line.
+    """
+    frames = each.source.frames if each.source is not None and each.source.line else ()
+    mine = next((frame for frame in reversed(frames) if not is_library(frame.file)), None)
+    if mine is None:
+        return ""
+    return _place(_line_apart(each, kept) or (mine if is_library(frames[0].file) else frames[0]))
+
+
 def _line_apart(each: Instruction, kept: Iterable[Instruction]) -> Frame | None:
     """The line inlined at the outermost one that tells an instruction apart from others of it, None if none is needed.
 

@@ -94,6 +94,24 @@ CASES: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
+def test_a_role_that_never_arrives_there_is_not_named(tmp_path: Path) -> None:
+    """With a count that is too high no branch is wrong; a warp that waits before its arrive has not been led past it.
+
+    With the count of all warps, of which one is led past its arrive, that one is named.
+    """
+    text = (EXAMPLES / "row_max_fixed.ptx").read_text()
+    led = goes("setp.gt.s32 q, %r4, 512", NEXT)
+    right = text.replace(f"\t{ARRIVE}", f"\t{led}\t{ARRIVE}")
+    named = []
+    for each in (text.replace("%r53, 2;", "%r53, 3;"), right, right.replace("%r53, 2;", "%r53, 3;")):
+        (tmp_path / "row_max_fixed.ptx").write_text(each)
+        (tmp_path / "row_max_fixed.json").write_bytes((EXAMPLES / "row_max_fixed.json").read_bytes())
+        target = find(str(tmp_path / "row_max_fixed.ptx"))
+        (refuted,) = check(target.build()).refutations
+        named.append([past.agent for past, _ in led_past_of(target.build(), refuted, target.editable)])
+    assert named == [[], ["compute_2"], ["compute_2"]]
+
+
 @pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("name", slow_but({"a copy"}, CASES))
 def test_the_branch_that_led_past_it_is_named_with_its_values(name: str, tmp_path: Path) -> None:

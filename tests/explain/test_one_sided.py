@@ -128,7 +128,7 @@ def test_misuse_comes_below_what_follows_from_it_and_a_correction_is_told_once()
     assert kinds[0] is FaultKind.BARRIER_THREADS
     page = said(report)
     assert page.count("96 threads at named barriers 1 and 2 instead of 64") == 1
-    assert page.count("likely correction: the one below") == len(kinds) - 1
+    assert page.count("likely correction: the same as of the finding below") == len(kinds) - 1
     assert page.index("not ordered with respect to other agents") < page.index("likely correction")
     *_, last = re.findall(r"pipesim explain (\w+)", page)
     assert last == "barrier_threads", "the cause of the others"

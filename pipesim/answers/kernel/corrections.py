@@ -21,13 +21,18 @@ from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import beside
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, with_places
-from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind
+from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind, only_line
+from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.sentences import sentence
+from pipesim.prove.repair.sites import members
+from pipesim.prove.repair.unread import leaves_more
 from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import FirstParities
@@ -45,6 +50,7 @@ _LEAST_SLIPS = 8  #: that are tried of a large kernel
 _INSTRUCTION = 2  #: operations that it costs as much to read
 _LONGER = 3  #: times as many instructions may be executed with a change
 _MORE_COST = 0.3  #: of a second slip that is offered beside the first
+_AT_THE_END = frozenset({FaultKind.INVAL_PENDING, FaultKind.EXITED_CTA, FaultKind.UNDER_WAY_AT_EXIT})
 #: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
 _LAST_OF_LINES, _LAST_OF_PLACES = 6, 4
 
@@ -58,10 +64,10 @@ def corrections_of_kernel(
     wait = refuted_in.wait_of(refuted.fault) if refuted.fault is not None else None
     for change in islice(_lines(trial.lines, refuted, wait, led_past, program), _MOST_READ):
         if trial.proves(change):
-            line, source = f"{kernel.ptx}:{min(change.lines)}", change.source or trial.lines.source_of(change.lines)
-            return (Correction(change.repair, change.said, line, source),)
+            source = change.source or trial.lines.source_of(change.lines)
+            return (Correction(change.repair, change.said, trial.lines.place_of(change.lines, source), source),)
     slips = trial.slips(refuted, led_past)
-    if not is_of_any_kind(refuted):
+    if not is_of_any_kind(refuted) or refuted.kind in _AT_THE_END:
         return trial.of_program(refuted) or trial.of_slips(slips)
     likely = trial.of_slips([slip for slip in slips if slip.cost <= LIKELY])
     unlikely = [slip for slip in slips if slip.cost > LIKELY]
@@ -127,7 +133,10 @@ class _Trial:
             repair = slip_repair(before, again)
             if repair.serialises or check(again, max_states=1).verdict is not Verdict.PROVED:
                 continue
-            line, source = f"{self._kernel.ptx}:{slip.lines[0][0]}", ready.function.body[slip.position]
+            if leaves_more(before, again):
+                continue
+            source = ready.function.body[slip.position]
+            line = self.lines.place_of([slip.lines[0][0]], source_of(source, ready.module))
             said = slip_sentence(self.lines, slip, before, again)
             known.update(number for number, _ in slip.lines)
             token = changed_token(*slip.lines[0], self._kernel, source)
@@ -155,9 +164,29 @@ class _Trial:
         return tuple(map(self._in_source, by_place))
 
     def _in_source(self, found: Correction) -> Correction:
-        """With the author's lines alone."""
+        """With the author's lines alone, those of the functions that are called."""
+        repair, after = self._inside(found.repair), apply_repair(self._program, found.repair)
         added = beside(found.added, self.lines.line_in_function)
-        return replace(found, line=_author(found.line), source=_author(found.source), added=added)
+        source = only_line(self._program, after, self.lines.line_at) if after is not None else ""
+        at, beside_it = _author(repair.at.line), added.line if added is not None else ""
+        line = (at if "\n" not in at else "") or source or beside_it or _author(found.line)
+        return replace(found, said=sentence(repair), line=line, source=source, added=added)
+
+    def _inside(self, repair: Repair) -> Repair:
+        """With the lines in the functions that are called, where an instruction has one such line."""
+
+        def inside(at: SourceInstruction) -> SourceInstruction:
+            lines = {
+                self.lines.line_at(agent, pc)
+                for agent in members(self._program, repair.role)
+                for pc, site in enumerate(self._program.instructions[agent])
+                if at.line and site == at
+            }
+            _, comma, place = at.line.partition(", ")
+            return at._replace(line=f"{lines.pop()}{comma}{place}") if len(lines) == 1 else at
+
+        also = tuple(map(self._inside, repair.also))
+        return replace(repair, at=inside(repair.at), past=inside(repair.past), also=also)
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""

@@ -16,6 +16,7 @@ from pipesim.model.program import Program
 from pipesim.model.warp_shape import WARP
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.sites import families
 from pipesim.ptx.branch_decisions import BranchPast, comes_to, is_wait, led_past
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.kernel import EditableKernel, KernelReading
@@ -120,8 +121,9 @@ class _Missing:
     def branches(self, kernel: EditableKernel) -> list[BranchPast]:
         """The branch of each agent that has not brought its part, of as many as are missing.
 
-        Of the roles that bring such things; if none of these was led past it, of the agents that were led past it last.
-        Without as many as still reach it, from the waits where they are now.
+        Of the roles that bring such things; if none of these was led past it, of the agents that share their code (of
+        all if no agent does) those that were led past it last. Without as many as still reach it, from the waits where
+        they are now.
         """
         program, missing = self._program, max(self._blocked.arrivals_missing, 1)
         ready = kernel.prepared()
@@ -135,7 +137,10 @@ class _Missing:
         found = self._came_for(lacks, every, held_up) or self._in_part(every)
         come = held_up - found.keys()
         mine = [f for a, f in found.items() if (program.agents[a].role, program.agents[a].cta) in roles]
-        others = [f for f in found.values() if f.depth == max(each.depth for each in found.values())]
+        alike, names = families(program), [agent.role for agent in program.agents]
+        meant = {alike[role] for role, _ in roles if role in alike}
+        others = [f for f in found.values() if not roles or alike.get(names[f.agent]) in meant]
+        others = [f for f in others if f.depth == max(each.depth for each in others)]
         return sorted(mine or others, key=lambda past: past.agent)[: max(missing - len(come), 0)]
 
     def _never_reached(self, kernel: Kernel) -> frozenset[int]:
@@ -191,7 +196,8 @@ class _Missing:
             stream, pc = self._streams[agent], self._done[agent]
             last = stream.steps[pc][1] if pc < len(stream.steps) else len(stream.path)
             mine = [p for p in found if p.agent == agent and p.step <= last and (p.ends or not self._instead(p))]
-            mine = [p for p in mine if not self._lanes(p) & ~p.lanes]
+            wait = stream.path[last - 1].lanes if agent in held_up and last else 0  # lanes that still come there
+            mine = [p for p in mine if not (self._lanes(p) or wait) & ~p.lanes]
             turns = [past for past in mine if not past.ends and self._stage_of(past, mine) == self._stage]
             there = self._of_role(agent) if self._next(agent) >= 0 else {past.past for past in mine}
             ends = [past for past in mine if past.ends and agent not in held_up and past.past in there]

@@ -18,9 +18,11 @@ from pipesim.prove.repair.sites import members, stages_of
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.synchronisation import synchronises
+from pipesim.ptx.extract import line_inside
 from pipesim.ptx.flow.graph import ENDS
 from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
+from pipesim.ptx.source_files import path_of
 from pipesim.ptx.text.instruction import Immediate, Instruction, Register
 
 LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
@@ -91,14 +93,27 @@ class KernelLines:
         return None
 
     def source_of(self, lines: Collection[int]) -> str:
-        """The author's line of all operations of these lines, "" if there are several."""
-        found = {
-            self.program.line(agent, pc)
-            for agent, where in enumerate(self.where)
-            for pc, line in enumerate(where)
-            if line in lines
-        }
+        """The author's line of all operations of these lines, in the function that is called, "" if it is not one."""
+        found = {self._inside[line] for line in lines if line in self._inside}
         return found.pop() if len(found) == 1 else ""
+
+    def place_of(self, lines: Collection[int], source: str = "") -> str:
+        """The author's line of these lines (or ``source``) where it can be read, else the first of them."""
+        source = source or self.source_of(lines)
+        file = source.rpartition(":")[0]
+        return source if path_of(file) != file else f"{self._kernel.ptx}:{min(lines)}"
+
+    def line_at(self, agent: int, pc: int) -> str:
+        """The author's line of an operation, in the function that is called."""
+        where = self.where[agent]
+        return self._inside[where[pc]] if pc < len(where) else ""
+
+    @cached_property
+    def _inside(self) -> dict[int, str]:
+        """The author's line of each line of the PTX that became an operation."""
+        lines = {line for where in self.where for line in where}
+        kept = [each for each in self._function.body if each.line in lines]
+        return {each.line: line_inside(each, kept) or f"{self._kernel.ptx.name}:{each.line}" for each in kept}
 
     def line_in_function(self, agent: int, pc: int, other: int) -> str:
         """The line of an operation in the innermost function in which the other one is as well, "" if there is none."""

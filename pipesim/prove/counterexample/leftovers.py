@@ -17,7 +17,7 @@ is forgotten: they may add to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -97,13 +97,20 @@ def left_at_end(program: Program) -> Mapping[Leftover, Schedule]:
     return dict(sorted(found.items(), key=lambda each: (*each[0][1:3], each[0].what.name, each[0].barrier)))
 
 
-def _run(program: Program, late: int = -1) -> _Run:
-    """One run to its end. ``late``: the CTA whose own work lands last."""
+def bytes_left(program: Program) -> int | None:
+    """How many bytes no agent reads, also where a rule is broken that lets the hardware continue; None of a hang."""
+    run = _run(program, passes=lambda fault: not fault.kind.traps)
+    left = (each for each in run.found if each.what is LeftKind.UNREAD)
+    return sum(each.nbytes or program.accesses[each.access].nbytes for each in left) if run is not _NOTHING else None
+
+
+def _run(program: Program, late: int = -1, passes: Callable[[Fault], bool] = lambda _: False) -> _Run:
+    """One run to its end. ``late``: the CTA whose own work lands last; ``passes``: the faults that do not end it."""
     unread: dict[int, _Delivered] = {}  # by cell
     made: list[_Delivered] = []
     found: set[Leftover] = set()
     running, early = set(range(program.ctas)), set[int]()
-    play = Play(program)
+    play = Play(program, passes=passes)
     while not play.ended:
         moved = False
         for agent in range(len(program.agents)):

@@ -132,9 +132,9 @@ def share_of(program: Program, role: str, agent: int, barrier: int) -> int:
 
 
 def end_of_work(before: Listing) -> int:
-    """Where the work of an agent ends: before it meets its cluster."""
+    """Where the work of an agent ends: before it meets its cluster, and before it invalidates barriers."""
     end = len(before.code)
-    while end and before.code[end - 1][0] in LOOP_MARKS | CLUSTER:
+    while end and before.code[end - 1][0] in LOOP_MARKS | CLUSTER | {int(Op.INVAL)}:
         end -= 1
     return end
 

@@ -46,6 +46,7 @@ from pipesim.prove.repair.sites import (
 )
 
 K = RepairKind
+_FENCE = (int(Op.FENCE), int(Fence.MBARRIER_INIT))
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
 _OF_ANOTHER = 3  #: ranks that are added
@@ -113,7 +114,9 @@ def publications(program: Program) -> Iterator[Ranked]:
     made = [agent for agent, code in enumerate(program.code) if any(op[0] == Op.INIT for op in code)]
     for role in dict.fromkeys(program.agents[agent].role for agent in made):
         yield 0, Repair(K.AFTER_INIT, role, "", 1)
-    yield 1, Repair(K.AFTER_INIT, "", "")
+    orders = [[op[0] for op in program.code[agent] if op[0] == Op.INIT or op[:2] == _FENCE] for agent in made]
+    fenced = all(each[-1] == Op.FENCE for each in orders)
+    yield 1, Repair(K.AFTER_INIT, "", "", was=program.ctas if fenced else -1)
 
 
 def group_waits(program: Program, engine: int) -> Iterator[Ranked]:

@@ -33,6 +33,7 @@ from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
 from pipesim.prove.repair.meeting_points import of_reuse
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
+from pipesim.prove.repair.unread import leaves_more
 
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
@@ -107,7 +108,7 @@ def corrections(
             continue
         line = place_of(program, repair) or place_of(asked, repair)
         added = beside(added_line(asked, large), line_of(asked))
-        proved = rank, Correction(repair, sentence(repair), line, _only_line(asked, large), added)
+        proved = rank, Correction(repair, sentence(repair), line, only_line(asked, large, asked.line), added)
         if repair.serialises and not found:
             held = proved
             continue
@@ -142,7 +143,8 @@ class _Trials:
     def proved(self, repair: Repair) -> Program | None:
         """The program that was asked for with the change, if it is proved, the small one is, and no other makes it.
 
-        What the small one executes in no iteration cannot be added to it.
+        None if it leaves more bytes that no agent reads. To the small one what it executes in no iteration cannot be
+        added.
         """
         small = apply_repair(self._program, repair)
         if small is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
@@ -155,7 +157,8 @@ class _Trials:
         self._large.add(large.code)
         self.left -= sum(map(len, large.code)) if small is None else 0
         proved = holds(large) and check(large, max_states=1).verdict is Verdict.PROVED  # a check refutes at length
-        return large if proved or (self._again is not None and self._again(repair)) else None
+        proved = proved or (self._again is not None and self._again(repair))
+        return large if proved and not leaves_more(self._asked, large) else None
 
     def _holds(self, small: Program) -> bool:
         if small.code not in self._small:
@@ -166,13 +169,15 @@ class _Trials:
         return self._small[small.code]
 
 
-def _only_line(before: Program, after: Program) -> str:
-    """The line of all operations that differ, "" if there are several, or some are added or left out."""
+def only_line(before: Program, after: Program, line: Callable[[int, int], str]) -> str:
+    """The line of all operations that differ, "" if there are several, or some are added or left out; ``line``: of an
+    operation.
+    """
     found: set[str] = set()
     for agent, (code, now) in enumerate(zip(before.code, after.code, strict=True)):
         if len(code) != len(now):
             return ""
-        found |= {before.line(agent, pc) for pc, op in enumerate(code) if op != now[pc]}
+        found |= {line(agent, pc) for pc, op in enumerate(code) if op != now[pc]}
     return found.pop() if len(found) == 1 else ""
 
 

@@ -209,13 +209,13 @@ def _of_number(program: Program, agent: int, repair: Repair) -> int:
 
 
 def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:
-    """A cluster arrive and wait at the end, in agents that have fewer than others, or in all."""
+    """A cluster arrive and wait at the end, before invals, in agents that have fewer than others, or in all."""
     before = listing(program, agent)
     tallies = [sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code]
     if min(tallies) != max(tallies) and tallies[agent] == max(tallies):
         return before
     end = len(before.code)
-    while end and before.code[end - 1][0] in LOOP_MARKS:
+    while end and before.code[end - 1][0] in LOOP_MARKS | {int(Op.INVAL)}:
         end -= 1
     line = before.lines[-1] if before.lines else 0
     pair = ((int(Op.CLUSTER_ARRIVE), _CLUSTER), (int(Op.CLUSTER_WAIT), _CLUSTER))
@@ -223,12 +223,15 @@ def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:
 
 
 def after_init(program: Program, agent: int, repair: Repair) -> Listing:
-    """After the inits a fence (``value`` 1: only that), and a meeting of all threads of the CTA or the cluster."""
+    """After the inits a fence, unless there ``was`` one, and (not with ``value`` 1) a meeting of all threads of the CTA
+    or the cluster.
+    """
     before, cta = listing(program, agent), program.agents[agent].cta
     inits = [pc for pc, op in enumerate(before.code) if op[0] == Op.INIT]
-    place = inits[-1] + 1 if inits else 0
+    fences = [pc for pc, op in enumerate(before.code) if op[:2] == (Op.FENCE, Fence.MBARRIER_INIT)]
+    place = max(fences[-1:] if repair.was > 0 and inits else inits[-1:], default=-1) + 1
     line = before.lines[max(place - 1, 0)] if before.lines else 0
-    block: list[Operation] = [(int(Op.FENCE), int(Fence.MBARRIER_INIT), _CLUSTER)] if inits else []
+    block: list[Operation] = [(int(Op.FENCE), int(Fence.MBARRIER_INIT), _CLUSTER)] if inits and repair.was < 0 else []
     if not repair.value and program.ctas > 1:
         block += [(int(Op.CLUSTER_ARRIVE), _CLUSTER), (int(Op.CLUSTER_WAIT), _CLUSTER)]
     elif not repair.value:

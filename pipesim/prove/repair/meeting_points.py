@@ -172,8 +172,8 @@ def _waits_at(program: Program, agent: int, numbers: list[int]) -> bool:
 
 
 def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
-    """Of a race for bytes that transfers still read: their agents' wait before they meet those who write, or a meeting
-    after it. Nothing of other races.
+    """Of a race for bytes that transfers read: a meeting before they begin, their agents' wait before these meet the
+    writers, or a meeting after it. Nothing of other races.
     """
     pairs = (
         (fault.agent, fault.pc, fault.other_agent, fault.other_pc),
@@ -189,6 +189,10 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
         for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
             for depth in (1, 0) if not waits_for_each(program, one, engine) else ():
                 yield 2, Repair(K.GROUP_WAIT, role, str(engine), depth, at=site)
+        for numbers, count in _meeting_places(program, role) if writer != reader else ():
+            sites = reversed(program.instructions[reader][:read])
+            at = next((site for site in sites if executes_everywhere(program, role, site)), NOWHERE)
+            yield 2, Repair(K.SYNC, role, ",".join(map(str, numbers)), count, 1, at=at)
         for pc, wait in enumerate(program.code[reader]):
             if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine:
                 yield from _meetings_after(program, role, reader, pc)

@@ -205,6 +205,9 @@ def _on_end(r: Repair) -> str:
 def _after_init(r: Repair) -> str:
     if r.value:
         return f"{r.role} executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
+    if r.was > 0:
+        whose = "cluster (barrier.cluster.arrive and .wait)" if r.was > 1 else "CTA"
+        return f"after the inits and their fence comes a barrier of all threads of the {whose}"
     return "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster"
 
 
@@ -289,11 +292,11 @@ def _shift(r: Repair) -> str:
     by, where = (r.was - r.value, "back") if back else (r.value, "further")
     if r.is_on_slot:
         return f"{r.role}: {instruction(r.at)} is for the slot {by} {where}: that of its own stage"
-    stages = f"{by} stage{'' if by == 1 else 's'}"
+    stage = f"stage that is {by} {where}" if by > 1 else "stage before" if back else "next stage"
     if not r.at.op:
         first = PurePath(r.at.line.partition("\n")[0]).name
-        return f"{r.role} expects, and its copies complete, on {r.group} of the stage {stages} {where} ({first})"
-    return f"{r.role}: {instruction(r.at)} is for the stage {stages} {where}"
+        return f"{r.role} expects, and its copies complete, on {r.group} of the {stage} ({first})"
+    return f"{r.role}: {instruction(r.at)} is for the {stage}"
 
 
 def _other_place(r: Repair) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -18,6 +19,7 @@ MOST_BLOCKED = 8
 MOST_SUPPLIERS = 4
 MOST_FAULTS = 8
 DEFAULT_WIDTH = 80
+_SAME = re.compile(r"(\S+) == \1")  # what is written otherwise in the source, with the value of a constant
 
 
 _T = TypeVar("_T")
@@ -220,7 +222,8 @@ def _one_sided(each: OneSided) -> str:
 def led_past_words(past: LedPast) -> str:
     """``compute/1 did not arrive on empty[1]: a branch led it past the arrive (k.cu:60), since 512 >= 476``."""
     did = {"arrive": "arrive on", "copy": "copy to", "sync": "reach"}[past.does]
-    because = f", since {past.because}" if past.because else ""
+    told = (each for each in past.because.split(" and ") if not _SAME.fullmatch(each))
+    because = f", since {said}" if (said := " and ".join(told)) else ""
     went = f"led it past its {past.does}" if not past.ends else f"ended its way to the {past.does}"
     when = f", the {ordinal(past.nth)} time it came there" if past.nth > 1 else ""
     return f"{past.agent} did not {did} {past.barrier}: this branch {went} ({place(past.past)}){because}{when}"

@@ -276,7 +276,7 @@ def correction_lines(shown: Counterexample, width: int, *, again: bool = False) 
     ``again``: those of a finding below.
     """
     if again:
-        return wrap(f"likely correction: the one below; {shown.proved_with}", width, "  ", "    ")
+        return wrap(f"likely correction: the same as of the finding below; {shown.proved_with}", width, "  ", "    ")
     if not shown.corrections and shown.finding.correction:
         either = f"likely correction: {shown.finding.correction}".replace("; or ", "\nor: ").splitlines()
         return [line for each in either for line in wrap(each, width, "  ", "    ")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import linecache
+import re
 import shlex
 import tokenize
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from pipesim.report.text.words import place
 
 _GAP = "    "
 _DIGITS = 9  #: of a line's number
+_REGISTERS = re.compile(r"(\{%\w+,) (?:%\w+, ){3,}(%\w+)")  # of a line of PTX, which may have 128 of them
 
 
 def with_source(said: str, line: str, width: int, first: str, rest: str, tail: str = "") -> list[str]:
@@ -52,7 +54,8 @@ def text_of(line: str) -> str:
     file, colon, number = line.rpartition(":")
     if not colon or not number.isdecimal() or len(number) > _DIGITS:
         return ""
-    return " ".join(_without_comment(_lines(file, int(number), int(number) + 1)[0].strip()).split())
+    text = " ".join(_without_comment(_lines(file, int(number), int(number) + 1)[0].strip()).split())
+    return _REGISTERS.sub(r"\1 ..., \2", text)
 
 
 def whole_text_of(line: str) -> str:

@@ -18,6 +18,7 @@ from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import shown_by_code
 from pipesim.prove.counterexample.leftovers import LeftKind, Leftover, advisories, assumed_at_exit, leftovers
 from pipesim.prove.counterexample.play import Play
+from pipesim.prove.repair.unread import leaves_more
 from pipesim.prove.search.breadth_first import explore
 from pipesim.prove.search.outcomes import outcomes
 from tests.support.random_programs.exits import SYNC, one_in_each_cta, pair_load
@@ -208,6 +209,21 @@ def test_each_tile_that_is_overwritten_before_it_is_read_is_told(read: tuple[int
         f"load leaves data in tile[0] (item {item}, counted by full[0]) {said}" for item, said in READ_OF_EACH[read]
     ]
     assert check(program).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("other", [1, 0])
+def test_a_change_with_which_bytes_are_no_longer_read_leaves_more(other: int) -> None:
+    """Another slot is read than the one that is written, or a slot before it is written again; not by an order of both,
+    nor where a hang ends.
+    """
+    write, read = [(Op.WRITE, 0, 1), arrive(GO)], (Op.READ, 0, -1)
+    race = flat(write, [read])
+    assert not leaves_more(race, flat(write, [wait(GO), read]))
+    assert not leaves_more(flat(write, [wait(FIRST), read]), flat(write, [wait(GO), read]))
+    assert leaves_more(race, flat(write, [wait(GO), (Op.READ, other, -1)] if other else [wait(GO)]))
+    again = [*write, wait(FIRST), (Op.WRITE, 0, 2), arrive(SECOND)]
+    assert leaves_more(flat(again, [wait(GO), read, arrive(FIRST), wait(SECOND), read]),
+                       flat(again, [wait(GO), read, arrive(FIRST)]))  # fmt: skip
 
 
 def test_a_run_that_does_not_end_leaves_nothing_to_tell() -> None:

@@ -206,15 +206,15 @@ _KERNELS = [
     ),
     _in(
         right_ring, "wait_for_the_stage_before", "DEADLOCK, RACE", {AWAIT: "r.of_full(i - 1).wait(r.phase(i))"},
-        "consumer: the wait for full is for the stage 1 stage further", base=SEVEN,
+        "consumer: the wait for full is for the next stage", base=SEVEN,
     ),
     _in(
         right_ring, "release_of_the_stage_after", "DEADLOCK", {RELEASE: "r.of_empty(i + 1).arrive()"},
-        "consumer: the arrive on empty is for the stage 1 stage back", base=SEVEN,
+        "consumer: the arrive on empty is for the stage before", base=SEVEN,
     ),
     _in(
         right_ring, "copy_to_the_stage_after", "DEADLOCK, RACE", {LOAD: LOAD.replace("full(i)", "full(i + 1)")},
-        "producer: the copy to full is for the stage 1 stage back", base=SEVEN,
+        "producer: the copy to full is for the stage before", base=SEVEN,
     ),
     _in(
         right_ring, "begins_again", "WRONG_ITEM",
