@@ -2,7 +2,7 @@
 
 ``python tools/judge_sizes.py N [FIRST_SEED] [--jobs J]``: N random kernels, whose loops mostly grow with ``n``. A value
 that was not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says,
-operation by operation.
+operation by operation. ``--nearby N``: what a check without ``--any`` says of values nearby, in the same way.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from functools import partial
 from math import prod
 from multiprocessing import Pool
 from pathlib import Path
@@ -18,16 +21,22 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.every_cta.conditions import covered
-from pipesim.answers.every_cta.kinds import CtaKind
+from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.answers.every_size.claims import EverySize, WordClaim
 from pipesim.answers.every_size.classes import AnyWord
+from pipesim.answers.every_size.nearby import values_nearby
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue
+from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
 from pipesim.targets import Target, find
-from tests.support.random_cta_kernels import random_sized_kernel
+from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel
+from tests.support.tile_kernels import random_kernel_of_tiles
 
+Judge = Callable[[Target, random.Random], tuple[str, int, list[str]]]
 _LARGEST, _READ = 400, 12  #: of the values that are read, and how many
 
 
@@ -73,13 +82,43 @@ def _kind_of(word: WordClaim, number: int, cta: int) -> CtaKind | None:
     return next((kind for kind, _ in kinds if kind.cta == cta or covered(kind.inputs, places)[0]), None)
 
 
-def _judge(seed: int) -> bool:
-    text, launch = random_sized_kernel(seed)
+def nearby(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
+    """What is said of values near one of ``n``, values that were read in a CTA, and those that do something else."""
+    now = rng.choice((rng.randrange(9), rng.randrange(300)))
+    target = target.with_setting("n", now)
+    assert target.kernel is not None
+    first, wrong, cases = target.kernel, [], 0
+    looked = [EveryCta(each) for each in (first, *map(first.with_fewer, first.fewer_tiles[:2]))]
+    if not all(list(each) is not None and each.complete for each in looked):
+        return "not all CTAs", 0, []
+    found = values_nearby(first.kernel, looked)
+    for each in found:
+        high = 2 * _LARGEST if each.is_every else each.most
+        some = range(each.least, min(high, each.least + 9 * _LARGEST) + 1, each.step)
+        for value in {each.least, high, *rng.sample(some, min(len(some), _READ))} - {now}:
+            cta, cases = rng.randrange(looked[0].clusters), cases + 1
+            there, here = (_alone(first.kernel.with_setting("n", n).with_setting("cta", cta)) for n in (value, now))
+            if there != here:
+                wrong.append(f"n={value} cta={cta} not as n={now}")
+    said = [f"n from {each.least} to {each.most} in steps of {each.step}" for each in found]
+    return said[0] if said else "n as it is", cases, wrong
+
+
+def _alone(kernel: Kernel) -> Hashable:
+    return shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program)
+
+
+def _judge(judge: Judge, seed: int) -> bool:
+    kinds = (
+        (random_sized_kernel,) if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
+    )
+    text, launch = kinds[seed % len(kinds)](seed)
+    launch = replace(launch, parameters=(launch.parameters[0]._replace(name="n"), *launch.parameters[1:]))
     with TemporaryDirectory() as folder:
         file = Path(folder) / "random.ptx"
         file.write_text(text)
         file.with_suffix(".json").write_text(launch_json(launch))
-        said, cases, wrong = by_size(find(str(file)), random.Random(seed))
+        said, cases, wrong = judge(find(str(file)), random.Random(seed))
     print(f"seed {seed}: {said}, {cases} values; {f'WRONG for {wrong[:3]}' if wrong else ''}", flush=True)
     return not wrong
 
@@ -87,12 +126,14 @@ def _judge(seed: int) -> bool:
 def main() -> int:
     """1 if a value does something else than is claimed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("count", type=int)
+    parser.add_argument("count", type=int, nargs="?", default=0)
     parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("--nearby", type=int, default=0, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     options = parser.parse_args()
+    judge, count = (nearby, options.nearby) if options.nearby else (by_size, options.count)
     with Pool(options.jobs) as pool:
-        return 0 if all([*pool.imap(_judge, range(options.first, options.first + options.count))]) else 1
+        return 0 if all([*pool.imap(partial(_judge, judge), range(options.first, options.first + count))]) else 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
 from pipesim.answers.budget import SILENT, Budget, BudgetSpentError, Progress, Unit, watch_builds
@@ -39,6 +39,7 @@ from pipesim.answers.views.check import (
     Counterexample,
     CutBy,
     LeftOut,
+    NearbyValues,
     ProvedRange,
     ProvedTogether,
 )
@@ -59,6 +60,9 @@ from pipesim.prove.counterexample.leftovers import Leftover, leftovers
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.prove.counterexample.words import doubt_line
 from pipesim.targets import Target
+
+if TYPE_CHECKING:
+    from pipesim.ptx.emulation import Kernel
 
 _EXPLAINED = (
     CheckStep.SMALLEST,
@@ -87,6 +91,7 @@ class SteppedCheck:
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
         self._ranges: list[ProvedRange] = []
+        self._nearby: tuple[NearbyValues, ...] = ()
         self._in_every_cta = False  # the ranges are those of every CTA, the others were not looked at
         self._together: ProvedTogether | None = None
         self._due: list[CheckStep] = []  # steps that have not begun
@@ -114,8 +119,8 @@ class SteppedCheck:
                 if asked.target.kernel is not None and self._cut is None:
                     found = self._in_other_launches(found)
         whole = self._cut is None and not self._in_every_cta  # the kernel itself was followed to its end
-        if found.verdict is not Verdict.REFUTED and asked.target.kernel is not None and whole:
-            found = self._on_global_memory(found)
+        if asked.target.kernel is not None and whole:
+            found = self._with_sizes_nearby(asked.target.kernel.kernel, found)
         if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
             found = self._at_any_trips(found)
         elif found.verdict is Verdict.PROVED and asked.any_words:
@@ -125,6 +130,16 @@ class SteppedCheck:
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
+
+    def _with_sizes_nearby(self, kernel: Kernel, first: Check) -> Check:
+        """The verdict where CTAs may meet in global memory. If it is the one before that, also for values nearby."""
+        found = first if first.verdict is Verdict.REFUTED else self._on_global_memory(first)
+        same = found.verdict is first.verdict is not Verdict.UNKNOWN and self._cut is None
+        if same and not self._talk and not self._asked.any_words:
+            from pipesim.answers.every_size.nearby import values_nearby  # of kernels alone
+
+            self._nearby = values_nearby(kernel, self._others.looked_at)
+        return found
 
     def _in_every_order(self, first: Check) -> Check:
         """The verdict on a description in each order of the atomics whose answers decide; the check continues about the
@@ -396,6 +411,7 @@ class SteppedCheck:
             refutations=tuple(wrong),
             ranges=tuple(self._ranges),
             together=self._together,
+            nearby=self._nearby,
             advisories=() if found.how in _NO_VERDICT else looked_for(asked.program) + self._left,
             also=self._failures.also,
             left_out=self.left_out,

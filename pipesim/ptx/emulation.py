@@ -126,13 +126,14 @@ def emulate(
         launch = launch.with_setting("launch_control", len(policies.handed_out))
     if launch.policies.launch_control is not None or not _asks_launch_control(kernel):
         return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
-    best, fewest, spent = None, 0, 0
+    best, fewest, spent, inputs = None, 0, 0, []
     for given in _HANDED_OUT:
         rest = replace(limits, instructions=limits.instructions - spent)
         found = _emulate(
             kernel, kernel.launch.with_setting("launch_control", given), rest, first, past_hangs=past_hangs
         )
         spent += found.instructions
+        inputs.append(found.cluster.inputs)
         once = len(used_once(kernel, found.cluster))
         hangs = not found.cut and bool(found.cluster.completed or _waits(found.cluster))
         if best is None or hangs or (once < fewest and not found.cut):
@@ -140,6 +141,7 @@ def emulate(
         if not once or found.cut or hangs:
             break
     assert best is not None
+    best.cluster.inputs.before = tuple(each for each in inputs if each is not best.cluster.inputs)
     return replace(best, instructions=spent)
 
 
@@ -215,7 +217,9 @@ def _emulate(
     past_hangs: bool = False,
 ) -> Emulation:
     """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
-    image, constants, inputs = Image(launch, kernel.entry), Constants(kernel.module), FreeInputs(fixed=limits.one_cta)
+    image, constants = Image(launch, kernel.entry), Constants(kernel.module)
+    nearby = not (image.free_words or kernel.code.on_global or launch.together or limits.one_cta)
+    inputs = FreeInputs(fixed=limits.one_cta, nearby=nearby)
     misaligned = _misaligned(kernel, image, inputs)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
     spent = 0

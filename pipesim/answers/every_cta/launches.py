@@ -179,6 +179,11 @@ class OtherLaunches:
         self.about = self.place
 
     @property
+    def looked_at(self) -> list[EveryCta[Extraction]]:
+        """The CTAs with each choice of policies."""
+        return [each.every for each in self._looked]
+
+    @property
     def complete(self) -> bool:
         """Whether every CTA was looked at."""
         return bool(self._looked) and not self._named and all(each.every.complete for each in self._looked)

@@ -175,6 +175,24 @@ class ProvedRange:
 
 
 @dataclass(frozen=True)
+class NearbyValues:
+    """Values of a word of a kernel's parameters with which every CTA does the same, the other words being as they are.
+
+    From ``least`` to ``most`` in steps of ``step``; ``most`` is -1 where nothing that was followed depends on the word.
+    """
+
+    parameter: str
+    least: int = 0
+    most: int = -1
+    step: int = 1
+
+    @property
+    def is_every(self) -> bool:
+        """Whether it may have any value."""
+        return self.most < 0
+
+
+@dataclass(frozen=True)
 class ProvedTogether:
     """Small values of several trip counts together, each of which may have any value while the others stay.
 
@@ -197,6 +215,8 @@ class CheckReport:
     none. ``also``: other ways in which schedules of the smallest size end.
     ``left_out``: the steps that did not finish. ``cut``: the limit of all steps together that was reached.
     ``scope``: for what the verdict holds, what it assumes and what is not judged.
+    ``nearby``: words of a kernel's parameters with other values for which the verdict is the same, but for global
+    memory.
     ``kinds``: where not all CTAs do the same, those that were looked at. ``undecided``: some CTAs
     or sizes of a kernel have no verdict. ``open_word``: an element of a free array for which it was
     not found whether all contents were looked at.
@@ -213,6 +233,7 @@ class CheckReport:
     refutations: tuple[Counterexample, ...]
     ranges: tuple[ProvedRange, ...] = ()
     together: ProvedTogether | None = None
+    nearby: tuple[NearbyValues, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     also: tuple[FaultKind | Ending, ...] = ()
     replayed: int | None = None

@@ -18,7 +18,7 @@ from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
 from pipesim.ptx.launch.file import MOST_FREE
-from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.values import HANDED_OUT, Launch, Policies
 from pipesim.ptx.text.instruction import Instruction
 
@@ -98,6 +98,7 @@ class GlobalMemory:
 
     def load(self, agent: int, address: int, size: int, each: Instruction) -> Value:
         """A word, as this agent sees it."""
+        address = self._inputs.held(address)
         if address.__class__ is Varying or self._placed:
             met = self._meets(address, size)
             if address.__class__ is Varying and not met:
@@ -125,7 +126,7 @@ class GlobalMemory:
     def _given(self, address: int, size: int) -> int | None:
         """A word as the launch gives it, which varies with the elements of free arrays that it consists of."""
         found = self._image.load(address, size)
-        if found is not None and self._image.free_words:
+        if found is not None and (self._image.free_words or address >= PARAMETERS):
             found = self._image.with_free_words(found, address, size, self._inputs)
         if found is None or not self._image.free:
             return found
@@ -192,9 +193,9 @@ class GlobalMemory:
     def store(self, agent: int, address: int, size: int, value: Value) -> None:
         """A word that this agent stores. EmulationStop where that are more than are followed."""
         if address.__class__ is Varying and not isinstance(value, int) and self._image.is_unknown(address, size):
-            self._place(address)
+            self._place(self._inputs.held(address))
             return
-        address = self._place(address)
+        address = self._place(self._inputs.held(address))
         if len(self._stored) > MAX_STORED_BYTES:
             raise EmulationStop(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
         self._contest(agent, address, size)
@@ -208,6 +209,7 @@ class GlobalMemory:
     def atomic(self, agent: int, address: int, each: Instruction, operands: list[Value], lanes: int) -> Value:
         """What an atomic returns; by the launch's policy where nothing has been there."""
         leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
+        address, *operands = map(self._inputs.held, (address, *operands))
         if address.__class__ is Varying and not self._image.is_unknown(address, MOST_BYTES):
             address = int(address)
         if address.__class__ is Varying or self._placed:

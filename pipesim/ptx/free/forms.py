@@ -18,13 +18,16 @@ NO_BOUND = 1 << 200  #: of what may be any integer: no register holds as much
 Terms = tuple[tuple["Atom", int], ...]  #: atoms in the order of their numbers, each with its factor, which is not 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Atom:
     """A free input, or ``function`` of other expressions. ``low``, ``high``: its bounds.
 
     ``elementwise``: the function does with arrays of NumPy what it does with integers, element by element. A free input
     with an argument is the element of an array of the memory, at that index. ``in_memory``: it depends on such a one.
     ``shares``: what free inputs share that are 0 or more, and together no more than ``high``, which is the same of all.
+    ``now``: of a *word nearby* its value in this run. Of such a one only sums and comparisons are kept, with what they
+    are now, and its bounds narrow to the values, of it alone, with which all else that the run made of it, or asked
+    about it, is as it is now in every place.
     """
 
     number: int
@@ -36,6 +39,12 @@ class Atom:
     elementwise: bool = True
     in_memory: bool = False
     shares: str = ""
+    now: Form | None = None
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is a word nearby, and not a comparison of some."""
+        return self.now is not None and self.function is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,18 @@ class Form:
         return Form(self.constant * factor, tuple((a, f * factor) for a, f in self.terms) if factor else ())
 
     @property
+    def at_now(self) -> Form:
+        """The same with the values that words nearby have in this run."""
+        rest = tuple(each for each in self.terms if each[0].now is None)
+        if len(rest) == len(self.terms):
+            return self
+        found = Form(self.constant, rest)
+        for atom, factor in self.terms:
+            if atom.now is not None:
+                found = found.plus(atom.now, factor)
+        return found
+
+    @property
     def divisor(self) -> int:
         """The greatest number that divides it for all inputs; 0 of the constant 0."""
         return gcd(self.constant, *(f for _, f in self.terms))
@@ -101,6 +122,9 @@ class Forms:
 
     def __init__(self) -> None:
         self._known: dict[object, Atom] = {}
+        self.words: dict[str, Atom] = {}  #: words nearby that were asked for
+        #: By the terms of places with which words were compared, and not alike in all: the constants, and the words.
+        self.compared_in_places: dict[Terms, dict[tuple[int, Terms], None]] = {}
         self.watched: frozenset[Atom] = frozenset()  #: free inputs
         self.compared: list[Form] = []  #: what depends on them and was compared
 
@@ -108,28 +132,77 @@ class Forms:
         """A free input."""
         return self._form(name, None, (), low, high, shares=shares)
 
+    def word(self, name: str, now: int, high: int) -> Form:
+        """A word nearby, from 0 on."""
+        form = self._form(f"{name} nearby", None, (), 0, high)
+        ((atom, _),) = form.terms
+        atom.now, self.words[name] = constant(now), atom
+        return form
+
+    def held(self, of: Form) -> Form:
+        """An expression, with words nearby held to the values of this run, and their comparisons to the results."""
+        found = of.at_now if self.words else of
+        if found is not of:
+            self._hold_tests(of)
+            narrow(of.terms, 0, 0)
+        return found
+
+    def _hold_tests(self, of: Form) -> None:
+        for atom, _ in of.terms:
+            for each in atom.arguments if atom.now is not None else ():
+                if atom.name in ("negative", "zero"):
+                    self.tested(each)
+                if atom.name == "zero":
+                    self.tested(each, 1)
+                elif atom.name != "negative":
+                    self.held(each)
+
+    def tested(self, of: Form, above: int = 0) -> Form:
+        """An expression of which, whatever words nearby may be, it is the same in each place whether it is below a
+        number; with their values in this run.
+        """
+        found = of.at_now if self.words else of
+        if found is of:
+            return of
+        self._hold_tests(of)
+        low, high = bounds(found)
+        if low >= above:
+            narrow(of.terms, low - above, NO_BOUND)
+        elif high < above:
+            narrow(of.terms, NO_BOUND, above - 1 - high)
+        elif found.in_memory:
+            narrow(of.terms, 0, 0)
+        else:
+            words = tuple(each for each in of.terms if each[0].is_word)
+            self.compared_in_places.setdefault(found.terms, {})[found.constant - above, words] = None
+        return found
+
     def element(self, array: str, index: Form, high: int) -> Form:
         """An element of a free array: the number of its value, from 0 on."""
         return self._form(array, None, (index,), 0, high)
 
     def apply(
         self, name: str, function: Callable[..., Any], arguments: tuple[Form, ...], low: int = -NO_BOUND,
-        high: int = NO_BOUND, *, elementwise: bool = True,
+        high: int = NO_BOUND, *, elementwise: bool = True, now: Form | None = None,
     ) -> Form:  # fmt: skip
-        """A function of expressions, with bounds of its result."""
-        return self._form(name, function, arguments, low, high, elementwise=elementwise)
+        """A function of expressions, with bounds of its result; ``now``: what it is, of words nearby."""
+        return self._form(name, function, arguments, low, high, elementwise=elementwise, now=now)
 
     def _form(
         self, name: str, function: Callable[..., Any] | None, arguments: tuple[Form, ...], low: int, high: int,
-        *, elementwise: bool = True, shares: str = "",
+        *, elementwise: bool = True, shares: str = "", now: Form | None = None,
     ) -> Form:  # fmt: skip
         if low == high:
             return constant(int(low))
+        if self.words and now is None:
+            arguments = tuple(map(self.held, arguments))
+            if function is not None and arguments and not any(each.terms for each in arguments):
+                return constant(int(function(*(each.constant for each in arguments))))
         key = name, function, arguments
         atom = self._known.get(key)
         if atom is None:
             in_memory = (function is None and bool(arguments)) or any(each.in_memory for each in arguments)
-            atom = Atom(len(self._known), name, function, arguments, low, high, elementwise, in_memory, shares)
+            atom = Atom(len(self._known), name, function, arguments, low, high, elementwise, in_memory, shares, now)
             self._known[key] = atom
         return Form(0, ((atom, 1),))
 
@@ -145,6 +218,13 @@ class Forms:
         if least == most:  # as of a product in place of a division, 6 * 2863311531 >> 33
             multiples = of.plus(near, -1).terms
             return Form(whole.constant + least, tuple((a, f // divisor) for a, f in multiples))
+        if (now := rest.at_now) is not rest and now.terms:
+            return whole.plus(self.quotient(self.held(rest), divisor))
+        if now is not rest:
+            found = now.constant // divisor
+            self.tested(rest, found * divisor)
+            self.tested(rest, (found + 1) * divisor)
+            return Form(whole.constant + found, whole.terms)
         part = self.apply("quotient", operator.floordiv, (rest, constant(divisor)), low, high)
         return whole.plus(part)
 
@@ -160,6 +240,13 @@ class Forms:
             low, high = bounds(form)
             if high < (low // size + 1) * size:
                 return Form(form.constant - low // size * size, form.terms)
+        if (now := of.at_now) is not of:
+            low, high = (bound // size for bound in bounds(now))
+            if low != high:
+                return self.remainder(self.held(of), width)
+            self.tested(of, low * size)
+            self.tested(of, (low + 1) * size)
+            return Form(of.constant - low * size, of.terms)
         return self.apply("remainder", operator.mod, (near, constant(size)), 0, size - 1)
 
     def compare(self, of: Form) -> None:
@@ -173,7 +260,8 @@ class Forms:
         self.compare(of)
         if high < 0 or low >= 0:
             return constant(high < 0)
-        return self.apply("negative", _is_negative, (of,), 0, 1)
+        now = of.at_now
+        return self.apply("negative", _is_negative, (of,), 0, 1, now=None if now is of else self.is_negative(now))
 
     def is_zero(self, of: Form) -> Form:
         """1 where it is 0, else 0."""
@@ -186,7 +274,8 @@ class Forms:
             return constant(0)
         sign = -factor if of.terms[0][1] < 0 else factor
         least = Form(of.constant // sign, tuple((a, f // sign) for a, f in of.terms))
-        return self.apply("zero", _is_zero, (least,), 0, 1)
+        now = least.at_now
+        return self.apply("zero", _is_zero, (least,), 0, 1, now=None if now is least else self.is_zero(now))
 
 
 def _nearest(factor: int, size: int) -> int:
@@ -195,9 +284,25 @@ def _nearest(factor: int, size: int) -> int:
     return least - size if least > size // 2 else least
 
 
-@lru_cache(maxsize=4096)
+def narrow(terms: Terms, down: int, up: int) -> None:
+    """Narrow the bounds of words nearby so that each alone changes a sum by no more than that."""
+    for atom, factor in terms:
+        if atom.is_word:
+            less, more = (down, up) if factor > 0 else (up, down)
+            now = atom.now.constant if atom.now is not None else 0
+            atom.low = max(atom.low, now - less // abs(factor))
+            atom.high = min(atom.high, now + more // abs(factor))
+
+
 def bounds(of: Form) -> tuple[int, int]:
     """Bounds that take into account that an expression less its whole multiples is what the division leaves."""
+    if any(atom.name == "quotient" for atom, _ in of.terms):
+        return _bounds_of_rest(of)
+    return of.low, of.high
+
+
+@lru_cache(maxsize=4096)  # of words nearby: those at the first call, which are no narrower
+def _bounds_of_rest(of: Form) -> tuple[int, int]:
     low, high = of.low, of.high
     for atom, factor in of.terms:
         if atom.name == "quotient" and not factor % (divisor := atom.arguments[1].constant):

@@ -57,17 +57,18 @@ class Condition:
 class FreeInputs:
     """The free inputs of one run, and the conditions under which the run is also that of other inputs.
 
-    ``fixed``: they have only the values of this run.
+    ``fixed``: they have only the values of this run. ``nearby``: of words values nearby are looked for.
     """
 
-    def __init__(self, *, fixed: bool = False) -> None:
-        self._fixed = fixed
+    def __init__(self, *, fixed: bool = False, nearby: bool = False) -> None:
+        self._fixed, self._nearby = fixed, nearby
         self.forms = Forms()
         self.position = 0  #: of the instruction that is carried out
         self.conditions: dict[Terms, Condition] = {}
         self.now: dict[str, int] = {}  #: of each free input that is none of an array, by its name
         self.laps = constant(0)  #: which a word of the launch adds to a loop
         self.arrays: dict[str, FreeArray] = {}  #: of which an element was asked for
+        self.before: tuple[FreeInputs, ...] = ()  #: those of runs before, which led to this one
 
     def free(self, name: str, now: int, low: int, high: int) -> int:
         """A free input with its value in this run; a plain integer where it has only one."""
@@ -75,6 +76,14 @@ class FreeInputs:
             return now
         self.now[name] = now
         return self.integer(now, self.forms.free(name, low, high))
+
+    def word(self, name: str, now: int, high: int) -> int:
+        """A word of the launch, of which values nearby are looked for."""
+        return self.integer(now, self.forms.word(name, now, high)) if self._nearby else now
+
+    def held(self, value: Any) -> Any:
+        """A value for which words nearby are held to those of this run."""
+        return self.integer(_plain(value), self.forms.held(value.form)) if value.__class__ is Varying else value
 
     def lengthen(self, laps: Form, watched: Iterable[Atom]) -> None:
         """How many laps more than in this run a loop is gone through, which a word of the launch says."""
@@ -105,6 +114,9 @@ class FreeInputs:
         if found is not None:
             return found
         forms = tuple(form_of(each) for each in arguments)
+        if (held := tuple(map(self.forms.held, forms))) != forms:
+            integers = (self.integer(_plain(each), form) for each, form in zip(arguments, held, strict=True))
+            return self.apply(function, tuple(integers))
         name = getattr(function, "__qualname__", repr(function))
         return self.integer(function(*plain), self.forms.apply(name, function, forms, elementwise=False))
 
@@ -115,6 +127,10 @@ class FreeInputs:
         difference = forms[1].plus(forms[2], -1)
         if not difference.terms and (forms[0].low, forms[0].high) == (0, 1):
             return self.integer(now, forms[2].plus(forms[0], difference.constant))
+        decided = self.forms.held(forms[0])
+        if not decided.terms:
+            return self.integer(now, forms[1] if decided.constant else forms[2])
+        forms = decided, self.forms.held(forms[1]), self.forms.held(forms[2])
         low, high = min(f.low for f in forms[1:]), max(f.high for f in forms[1:])
         chosen = self.forms.apply("choose", _chosen, (self.forms.is_zero(forms[0]), *forms[1:]), low, high)
         return self.integer(now, chosen)
@@ -153,6 +169,10 @@ class FreeInputs:
         least, most = bounds(form)
         if low <= least and most <= high:
             return
+        if form.at_now is not form:
+            self.forms.tested(form, low)
+            self.require_range(self.forms.tested(form, high + 1), low, high)
+            return
         terms, at, factor = _least(form)
         low, high = low - at, high - at
         low, high = -(-low // factor), high // factor
@@ -169,8 +189,13 @@ class FreeInputs:
         return self.conditions.setdefault(terms, Condition(self.position))
 
     def _exclude(self, form: Form, value: int) -> None:
+        if form.at_now is not form:
+            self.forms.tested(form, value)
+            form = self.forms.tested(form, value + 1)
+        if form.low > value or form.high < value:
+            return
         terms, at, factor = _least(form)
-        if form.low > value or form.high < value or (value - at) % factor:
+        if (value - at) % factor:
             return
         never = (value - at) // factor
         self._condition(terms).never.add(-never if _is_reversed(form) else never)
@@ -225,16 +250,27 @@ def _of_forms(compute: Callable[[Forms, Form, Form], Form | None], function: Cal
               *, reverse: bool = False) -> Operation:  # fmt: skip
     """An operator of integers: ``compute`` gives its expression, or None for an atom."""
 
+    def of_pair(forms: Forms, a: Form, b: Form) -> Form:
+        found = compute(forms, a, b)
+        if found is not None:
+            return found
+        here = (a.at_now, b.at_now) if forms.words else (a, b)
+        if here[0] is a and here[1] is b:
+            ends = (int(function(a.constant, b.constant)),) * 2 if not (a.terms or b.terms) else bounds_of(name, a, b)
+            return forms.apply(name, function, (a, b), *ends)
+        now = of_pair(forms, *here)
+        if min(a.low, b.low) >= 0 and max(a.high, b.high) == 1:
+            return forms.apply(name, function, (a, b), 0, 1, now=now)
+        forms.held(a)
+        forms.held(b)
+        return now
+
     def apply(self: Varying, other: Any) -> Any:
         if not isinstance(other, int):
             return NotImplemented
         plain = (_plain(other), _plain(self)) if reverse else (_plain(self), _plain(other))
         pair = (form_of(other), self.form) if reverse else (self.form, form_of(other))
-        forms = self.inputs.forms
-        found = compute(forms, *pair)
-        if found is None:
-            found = forms.apply(name, function, pair, *bounds_of(name, *pair))
-        return self.inputs.integer(int(function(*plain)), found)
+        return self.inputs.integer(int(function(*plain)), of_pair(self.inputs.forms, *pair))
 
     return apply
 
@@ -398,7 +434,13 @@ def _extreme(sign: int) -> Callable[[Any, Any], int]:
         below: Any = (a < b) if sign > 0 else (b < a)
         if not isinstance(below, Varying):
             return a if below else b
-        forms, now = (form_of(a), form_of(b)), min(_plain(a), _plain(b)) if sign > 0 else max(_plain(a), _plain(b))
+        held = below.inputs.forms.held
+        if not (decided := held(below.form)).terms:
+            return a if decided.constant else b
+        forms, now = (
+            (held(form_of(a)), held(form_of(b))),
+            min(_plain(a), _plain(b)) if sign > 0 else max(_plain(a), _plain(b)),
+        )
         (la, ha), (lb, hb) = map(bounds, forms)
         ends = (min(la, lb), min(ha, hb)) if sign > 0 else (max(la, lb), max(ha, hb))
         inputs = below.inputs

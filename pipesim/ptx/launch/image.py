@@ -52,6 +52,7 @@ def encode_value(kind: str, value: int | float) -> bytes:
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
 ALIGNED = 16  #: bytes, to which copies are aligned at most
+_MOST_BITS = 29  #: of a word that may have any value
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
 
 
@@ -66,16 +67,27 @@ def checked_number(kind: str, value: int | float | None) -> Number:
     return Number(kind, value)
 
 
+def greatest(kind: str) -> int:
+    """The greatest value that a word of a type may have which has any value."""
+    return (1 << min(8 * TYPES[kind] - kind.startswith("s"), _MOST_BITS)) - 1
+
+
 class FreeWord(NamedTuple):
-    """A word that may have other values than the one which the launch gives it; ``size`` is in bytes."""
+    """A word that may have other values than the one which the launch gives it; ``size`` is in bytes.
+
+    ``nearby``: only values nearby are looked for, with which the run is the same.
+    """
 
     size: int
     now: int
     free: FreeRange
+    nearby: bool = False
 
     def value(self, name: str, inputs: FreeInputs) -> int:
         """The word, of which ``name`` is the free input: how often the step is added to the least value."""
         low, high, step, _, lap, _ = self.free
+        if self.nearby:
+            return inputs.word(name, self.now, high)
         found = inputs.free(name, (self.now - self.free.seen) // step, 0, (high - low) // step) * step + low
         return found + inputs.integer(LAPS_SEEN, inputs.laps) * lap if lap else found
 
@@ -143,6 +155,7 @@ class Image:
         self._regions = [Region(PARAMETERS, "parameters")]
         self.free: dict[str, FreeArray] = {}
         self.free_words: dict[int, FreeWord] = {}  #: by the address of the first byte
+        self.words: dict[int, FreeWord] = {}  #: the other integers of the parameters
         self.odd_lap = False  #: whether an alignment depends on a word of which a lap more has another remainder
         self._contents = launch.contents
         require_parameters(launch, function)
@@ -168,7 +181,7 @@ class Image:
 
     def with_free_words(self, found: int, address: int, size: int, inputs: FreeInputs) -> int:
         """These bytes, which are ``found`` in this run, with other values of the words that may have any."""
-        for at, word in self.free_words.items():
+        for at, word in (self.free_words or self.words).items():
             low, high = max(at, address), min(at + word.size, address + size)
             if low < high:
                 shift, mask = 8 * (low - at), (1 << 8 * (high - low)) - 1
@@ -344,6 +357,10 @@ class Image:
                     region.write(offset, encode_value(kind, value))
                 if free is not None and isinstance(value, int):
                     self.free_words[region.base + offset] = FreeWord(TYPES[kind], value, free)
+                elif region.base == PARAMETERS and isinstance(value, int) and not kind.startswith(("f", "bf")):
+                    most = greatest(kind)
+                    if 0 <= value <= most:
+                        self.words[region.base + offset] = FreeWord(TYPES[kind], value, FreeRange(0, most), True)
             case Array(type=kind, values=values):
                 if content.free is not None:
                     values = self._place_free(region, offset, content, label)

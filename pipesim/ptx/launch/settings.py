@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
 from pipesim.model.words import TURNS
-from pipesim.ptx.launch.image import checked_number, require_parameters
+from pipesim.ptx.launch.image import checked_number, greatest, require_parameters
 from pipesim.ptx.launch.values import (
     ELEMENTS,
     HANDED_OUT,
@@ -33,7 +33,6 @@ _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=b
 _MOST_NAMED = 20
 _POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", TURNS)
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
-_MOST_BITS = 29  #: of a word that may have any value
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
 
@@ -87,7 +86,7 @@ def with_free_word(
         word = Number("u32", None) if was is None else was
         if not isinstance(word, Number) or word.type.startswith(("f", "bf")):
             raise ValueError("there is no integer at this place")
-        most = (1 << min(8 * TYPES[word.type] - word.type.startswith("s"), _MOST_BITS)) - 1
+        most = greatest(word.type)
         free = FreeRange(low, most if high is None else high, step, name)
         if not 0 <= low <= free.high <= most:
             raise ValueError(f"a word of type {word.type} has no values from {low:,} to {free.high:,}")

@@ -25,6 +25,7 @@ from pipesim.report.sentences.check import (
     kind_words,
     kinds_words,
     left_out_words,
+    nearby_words,
     scope_lines,
     sizes_words,
     together_words,
@@ -85,6 +86,8 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     if report.together is not None:
         together = report.together
         lines += field("sizes", [f"{' and '.join(together.parameters)} together: {together_words(together)}"], width)
+    if report.nearby:
+        lines += field("sizes", [nearby_words(report)], width)
     lines += advisory_lines(report.advisories, width)
     lines += assumed_lines(report.scope, width)
     lines += waived_lines(report, width)

@@ -13,6 +13,7 @@ from pipesim.answers.views.check import (
     CtaKindVerdict,
     CutBy,
     LeftOut,
+    NearbyValues,
     ProvedRange,
     ProvedTogether,
     WalkReport,
@@ -332,10 +333,23 @@ def values_of_word(each: ProvedRange) -> str:
     return _values_to(each, each.most)
 
 
-def _values_to(each: ProvedRange, last: int) -> str:
+def nearby_words(report: CheckReport) -> str:
+    """``the same for n from 3,969 to 4,096 or any lda, but for global memory``: each word alone."""
+    some = [_values_to(each, each.most) for each in report.nearby if not each.is_every]
+    every = [_word(each) for each in report.nearby if each.is_every]
+    more = count(len(every), "other word" if some else "word")
+    any_ = [f"any value of {listed(every) if len(every) <= MOST_NAMED else more}"] if every else []
+    rest = ", but for global memory" if report.scope.on_global or report.scope.not_judged else ""
+    return f"the same for {' or '.join((*some, *any_))}{rest}"
+
+
+def _word(each: ProvedRange | NearbyValues) -> str:
+    return f"word at byte {each.parameter}" if each.parameter[:1].isdigit() else each.parameter
+
+
+def _values_to(each: ProvedRange | NearbyValues, last: int) -> str:
     steps = f" in steps of {number(each.step)}" if each.step > 1 else ""
-    name = f"word at byte {each.parameter}" if each.parameter[:1].isdigit() else each.parameter
-    return f"{name} from {number(each.least)} to {number(last)}{steps}"
+    return f"{_word(each)} from {number(each.least)} to {number(last)}{steps}"
 
 
 def _other_values(each: ProvedRange) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipesim.answers.every_cta.conditions import broken, covered
+from pipesim.answers.every_size.nearby import settle
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.values import lift, select
 from pipesim.ptx.free.varying import FreeInputs, Varying, identity
@@ -109,6 +110,40 @@ def test_a_run_covers_only_inputs_that_decide_as_it_does(seed: int) -> None:
                 low, high = form.low, form.high
                 assert low <= min(values), (seed, register)
                 assert max(values) <= high, (seed, register)
+
+
+@pytest.mark.sampled(12, 30)
+@pytest.mark.parametrize("seed", range(60))
+def test_with_the_values_nearby_of_a_word_a_run_decides_as_it_does_in_every_place(seed: int) -> None:
+    """``x`` is a word, and ``y`` a place."""
+    rng = random.Random(seed)
+    for _ in range(10):
+        steps, asks = _program(rng)
+        plain = {each: _run(steps, asks, list(each))[1] for each in INPUTS}
+        x, y = here = rng.choice(INPUTS)
+        inputs = FreeInputs(nearby=True)
+        free = [inputs.word("x", x, RANGES["x"] - 1), inputs.free("y", y, 0, RANGES["y"] - 1)]
+        _, decided = _run(steps, asks, free)
+        assert decided == plain[here], seed
+        assert all(not atom.name.startswith("x ") for terms in inputs.conditions for atom, _ in terms)
+        found = covered(inputs, {"y": np.arange(RANGES["y"])})
+        assert [plain[x, n] == decided for n in np.flatnonzero(found).tolist()] == [True] * found.sum(), seed
+        settle(inputs, {"y": np.flatnonzero(found)})
+        word = inputs.forms.words["x"]
+        wrong = [at for at in INPUTS if word.low <= at[0] <= word.high and found[at[1]] and plain[at] != decided]
+        assert word.low <= x <= word.high
+        assert not wrong, (seed, here, wrong)
+
+
+def test_a_word_that_is_compared_with_places_has_the_values_with_which_it_compares_so_in_each() -> None:
+    """With ``y`` up to 4, ``128 * y + 128 > x`` is for 600 as for 512 to 639: it is so for ``y`` of 4 alone."""
+    inputs = FreeInputs(nearby=True)
+    word, place = inputs.word("x", 600, 9999), inputs.free("y", 2, 0, 4)
+    assert not place * 128 + 128 > word
+    values = {"y": np.arange(5)}
+    assert list(covered(inputs, values)) == [True, True, True, True, False]
+    settle(inputs, values)
+    assert (inputs.forms.words["x"].low, inputs.forms.words["x"].high) == (512, 639)
 
 
 def test_what_only_sums_decide_is_covered_to_the_last_input() -> None:

@@ -1,0 +1,98 @@
+"""For which values nearby of the words of a kernel's parameters every CTA does the same, by the runs of a check alone.
+
+A run narrows the values of each word to those with which all that it asked about the word is as it was
+(:class:`pipesim.ptx.free.forms.Atom`). Where a word was compared with the place of a CTA, that is settled here for all
+places of the grid.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipesim.answers.every_cta.conditions import Evaluation, completed
+from pipesim.answers.every_cta.kinds import EveryCta
+from pipesim.answers.views.check import NearbyValues
+from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.flow.alignment import misaligned_copies
+from pipesim.ptx.free.forms import NO_BOUND, Form, narrow
+from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.launch.image import ALIGNED, PARAMETERS, FreeWord, Image
+
+if TYPE_CHECKING:
+    import numpy as np  # which few checks need
+
+
+def values_nearby(kernel: Kernel, looked: Iterable[EveryCta[Any]]) -> tuple[NearbyValues, ...]:
+    """The words of the parameters that may have other values, each alone. ``looked``: with all runs of the check."""
+    image = Image(kernel.launch, kernel.entry)
+    found: dict[str, tuple[int, int]] = {}
+    for inputs in (one for every in looked for one in _runs(every)):
+        for name, atom in inputs.forms.words.items():
+            low, high = found.get(name, (atom.low, atom.high))
+            found[name] = max(low, atom.low), min(high, atom.high)
+    said = [_values(image.place(at), at, word, found, kernel, image) for at, word in image.words.items()]
+    return tuple(each for each in said if each.most != each.least)
+
+
+def _runs(every: EveryCta[Any]) -> Iterator[FreeInputs]:
+    """What the runs of all kinds asked, settled for all places of a kind."""
+    runs = [(n, inputs) for n, kind in enumerate(every.kinds) for inputs in (kind.inputs, *kind.inputs.before)]
+    if any(inputs.forms.compared_in_places for _, inputs in runs):
+        clusters = every.clusters_of_kinds()
+        for n, inputs in runs:
+            settle(inputs, every.all_places() if every.arrays else every.places(clusters[n]))
+    return (inputs for _, inputs in runs)
+
+
+def settle(inputs: FreeInputs, places: Mapping[str, np.ndarray]) -> None:
+    """Narrow the values of words to those with which they compare with each of these places as they do now."""
+    evaluation = Evaluation(completed(inputs, places))
+    for terms, compared in inputs.forms.compared_in_places.items():
+        values = sorted(set(evaluation.sum(Form(0, terms)).tolist()))
+        for above, words in compared:
+            at = bisect_left(values, -above)
+            down = values[at] + above if at < len(values) else NO_BOUND
+            up = -1 - above - values[at - 1] if at else NO_BOUND
+            narrow(words, down, up)
+
+
+def _values(
+    name: str, at: int, word: FreeWord, found: dict[str, tuple[int, int]], kernel: Kernel, image: Image
+) -> NearbyValues:  # fmt: skip
+    step = _step(at, word, kernel, image)
+    if name not in found and step == 1:
+        return NearbyValues(name)
+    low, high = found.get(name, (0, word.free.high))
+    if not step:
+        return NearbyValues(name, word.now, word.now)
+    return NearbyValues(name, low + (word.now - low) % step, high - (high - word.now) % step, step)
+
+
+def _step(at: int, word: FreeWord, kernel: Kernel, image: Image) -> int:
+    """With which step of a word the same copies are at no address that PTX allows; 0 if that is not known."""
+    asked: list[tuple[int, int]] = []
+
+    def words(offset: int, size: int, rest: int = word.now % ALIGNED) -> tuple[int, int]:
+        if at >= PARAMETERS + offset + size or PARAMETERS + offset >= at + word.size:
+            return image.remainder(_NONE, offset, size)
+        asked.append((offset, size))
+        return ALIGNED, rest
+
+    uses = kernel.code.regions.uses
+    found = misaligned_copies(kernel.function, uses, words)
+    if not asked:
+        return 1
+    if any(PARAMETERS + offset != at for offset, _ in asked):
+        return 0
+    each = [misaligned_copies(kernel.function, uses, partial(words, rest=rest)) for rest in range(ALIGNED)]
+    return next(
+        step
+        for step in (1, 2, 4, 8, ALIGNED)
+        if all(each[rest] == found for rest in range(word.now % step, ALIGNED, step))
+    )
+
+
+_NONE = FreeInputs(fixed=True)
