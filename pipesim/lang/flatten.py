@@ -18,6 +18,7 @@ from pipesim.model.groups import (
     ACCESS,
     ACCESSES,
     BARRIER,
+    BLOCKING_WAITS,
     HANDS_ON,
     MEETING_WAITS,
     MEETINGS,
@@ -218,7 +219,7 @@ def _lanes_together(agents: Sequence[Agent], recorders: Sequence[Recorder], tabl
         (agent.role, sources[rec.lines[pc]]): None
         for agent, rec in zip(agents, recorders, strict=True)
         if not rec.is_part
-        for pc in rests_on_lanes(_with_words(rec), rec.narrowed, rec.meets, tensor)
+        for pc in rests_on_lanes(_with_words(rec), rec.narrowed, rec.meets, tensor, _relaxed(rec))
     }
     return tuple(Assumed(Assumption.LANES, f"the lanes of {role} are together", (line,)) for role, line in places)
 
@@ -227,6 +228,13 @@ def _with_words(rec: Recorder) -> list[Operation]:
     """The operations with those on barriers that words will be."""
     kinds = {pc: (int(Op.ARRIVE if each.act.writes else Op.WAIT),) for pc, each in rec.words.items()}
     return [kinds.get(pc, op) for pc, op in enumerate(rec.code)] if kinds else rec.code
+
+
+def _relaxed(rec: Recorder) -> set[int]:
+    """The places of operations that are neither a release nor an acquire."""
+    orders = {pc: order_of(operand(op, "semantics")) for pc, op in enumerate(rec.code) if op[0] in _ORDERED}
+    orders |= {pc: order_of(each.written) for pc, each in rec.words.items()}
+    return {pc for pc, order in orders.items() if order is Order.RELAXED}
 
 
 def _overlaps(storage: BarrierStorage) -> Iterator[str]:
@@ -311,11 +319,17 @@ _WRITTEN_AT = _positions(lambda op, name: name == "register" and op in WRITES_RE
 _TOUCHES_REGISTERS = frozenset(_READ_AT) | frozenset(_WRITTEN_AT)
 
 
+_ORDERED = frozenset(op for op, names in OPERANDS.items() if "semantics" in names)
+
 Narrowed = Sequence[tuple[int, int]]  #: first and end of operations that only some lanes execute, in order
 
 
 def rests_on_lanes(
-    code: Sequence[Operation], narrowed: Narrowed, meets: Sequence[int], aligned: Set[int] = frozenset()
+    code: Sequence[Operation],
+    narrowed: Narrowed,
+    meets: Sequence[int],
+    aligned: Set[int] = frozenset(),
+    weak: Set[int] = frozenset(),
 ) -> list[int]:
     """The places of operations before which the lanes are taken to be together, and PTX does not say so.
 
@@ -327,12 +341,14 @@ def rests_on_lanes(
     have done before: read, written, or waited for, since who waits late misses a phase that has gone by. What only has
     lanes execute together shows that all have waited, and does not order what they have accessed: wgmma, ``bar.arrive``
     and a barrier of the cluster whose arrive was relaxed. ``meets``: where ``bar.warp.sync`` comes before an operation.
-    ``aligned``: accesses of tensor memory, whose instructions are.
+    ``aligned``: accesses of tensor memory, whose instructions are; ``weak``: operations that are no release or acquire:
+    a fence makes them one for its own lane, which has to come after what the others have done, or before what they do.
     """
     found: list[int] = []
     parted = waited = accessed = relaxed = False
     intervals, together = iter((*narrowed, (len(code), len(code)))), frozenset(meets)
     first, end = next(intervals)
+    fences = _LaneFences(found)
     for pc, op in enumerate(code if narrowed else ()):
         while pc >= end:
             first, end = next(intervals)
@@ -341,8 +357,12 @@ def rests_on_lanes(
         orders = op[0] in MEETING_WAITS and not (op[0] == Op.CLUSTER_WAIT and relaxed)
         if pc in together or (pc < first and orders):
             parted = waited = accessed = False
+            fences.meet()
+        if op[0] == Op.FENCE:
+            parted |= fences.fence(pc, Fence(operand(op, "fence")), alone=pc >= first, accessed=accessed)
         if op[0] in PRIVATE:
             continue
+        fences.operation(pc in weak, op, alone=pc >= first, accessed=accessed)
         if pc >= first:
             if (waited or accessed) and op[0] in HANDS_ON:
                 found.append(pc)
@@ -355,3 +375,39 @@ def rests_on_lanes(
                 found.append(pc)
             parted, accessed, waited = False, accessed or op[0] in ACCESSES, waited or op[0] not in ACCESSES
     return found
+
+
+class _LaneFences:
+    """The fences of one role. ``places``: gets those before which all lanes are taken to be together."""
+
+    def __init__(self, places: list[int]) -> None:
+        self._places = places
+        self._early = self._release = -1  #: fences that come before what other lanes have accessed, perhaps
+        self._of_one = False  #: whether one lane alone has executed the second
+        self._waited: dict[bool, None] = {}  #: whether one lane has waited relaxed, or all
+
+    def meet(self) -> None:
+        """All lanes meet: what the copies of others use one of them has fenced too early."""
+        self._places += [self._early] if self._early >= 0 else []
+        self._early = -1
+
+    def fence(self, pc: int, kind: Fence, *, alone: bool, accessed: bool) -> bool:
+        """Lanes execute a fence. True if the others have to meet it before what they access."""
+        if kind is Fence.PROXY_ASYNC:
+            self._early = pc if alone and accessed else -1
+        if kind not in (Fence.ACQ_REL, Fence.SC):
+            return False
+        self._release, self._of_one = pc if accessed else -1, alone
+        parts = bool(self._waited) and (alone or True in self._waited)
+        self._waited = {}
+        return parts
+
+    def operation(self, weak: bool, op: Operation, *, alone: bool, accessed: bool) -> None:  # noqa: FBT001
+        """Anything else, by one lane or by all."""
+        if weak and op[0] in BLOCKING_WAITS:
+            self._waited[alone] = None
+        elif op[0] in HANDS_ON:
+            self._early = -1 if alone and accessed else self._early
+            if weak and self._release >= 0 and (self._of_one or (alone and not accessed)):
+                self._places.append(self._release)
+                self._release = -1

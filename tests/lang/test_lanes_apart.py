@@ -17,7 +17,7 @@ from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.model.tables import Agent
@@ -394,6 +394,68 @@ def test_what_has_lanes_execute_together_orders_their_accesses_only_if_they_wait
     assert len(p.flatten().coverage.assumed) == lines
 
 
+def fenced(said: str) -> Program:
+    """A warp writes and signals, another one waits and reads, or copies what was written.
+
+    What each does is a word: ``all``, ``elect`` with it by one lane; ``meet``; ``weak`` and ``strong`` signals and waits.
+    """
+    p = Protocol("fenced")
+    tile, full = p.smem("tile", 1, 128), p.mbarriers("full", 1, 32 if "all weak arrive" in said else 1)[0]
+    order, proxies = (lambda w: w.fence(Fence.ACQ_REL, Scope.CTA)), (lambda w: w.fence(Fence.PROXY_ASYNC))
+
+    def copy(w: Warp) -> None:
+        w.async_read(Engine.BULK, tile[0], 1)
+        w.commit(Engine.BULK)
+        w.wait_group(Engine.BULK)
+
+    acts: dict[str, Callable[[Warp], object]] = {
+        "write": lambda w: w.write(tile[0], 1), "read": lambda w: w.read(tile[0], 1), "copy": copy,
+        "fence": order, "proxy": proxies, "arrive": lambda _: full.arrive(), "wait": lambda _: full.wait(0),
+        "weak arrive": lambda _: full.arrive(order=Order.RELAXED), "weak wait": lambda _: full.wait_relaxed(0),
+    }  # fmt: skip
+
+    def does(w: Warp, steps: str) -> None:
+        for step in steps.split(", "):
+            who, _, what = step.partition(" ")
+            if who == "meet":
+                w.sync_warp()
+            elif who == "all":
+                acts[what](w)
+            else:
+                with w.elect_one():
+                    acts[what](w)
+
+    first, second = said.split(" | ")
+    p.role("writer")(lambda w: does(w, first))
+    p.role("reader")(lambda w: does(w, second))
+    return p.flatten()
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("all write, all proxy, meet, elect arrive | elect wait, elect copy", True),
+        ("all write, meet, elect proxy, elect arrive | elect wait, elect copy", True),
+        ("all write, elect proxy, meet, elect arrive | elect wait, elect copy", False),  # too early for the others
+        ("all write, meet, all fence, elect weak arrive | all wait, all read", True),
+        ("all write, all fence, meet, elect weak arrive | all wait, all read", False),
+        ("all write, elect fence, meet, all weak arrive | all wait, all read", False),
+        ("all write, all fence, meet, all weak arrive | all wait, all read", True),
+        ("all write, meet, elect arrive | all weak wait, all fence, all read", True),
+        ("all write, meet, elect arrive | all weak wait, elect fence, all read", False),
+        ("all write, meet, elect arrive | all weak wait, elect fence, meet, all read", True),
+        ("all write, meet, elect arrive | elect weak wait, meet, all fence, all read", False),
+        ("all write, meet, elect arrive | elect weak wait, meet, all fence, meet, all read", True),
+    ],
+)
+def test_a_fence_orders_what_its_own_lane_knows_of(said: str, *, right: bool) -> None:
+    program = fenced(said)
+    assert check(program).verdict.value == "proved"
+    strict = check(program.with_strictness(STRICT))
+    assert strict.verdict.value == ("proved" if right else "refuted")
+    assert {each.kind for each in strict.refutations} == (set() if right else {FaultKind.LANES_APART})
+
+
 def test_the_verdict_names_what_rests_on_lanes() -> None:
     said = check_sentence(answer(target_of(elected(after=False)), {}))
     assert "(--strict-lanes, 1)" in said
@@ -402,7 +464,7 @@ def test_the_verdict_names_what_rests_on_lanes() -> None:
 
 def test_random_roles_that_rest_on_no_lanes_are_right_with_lanes_apart() -> None:
     verdicts = set()
-    for seed in range(40):
+    for seed in range(120):
         together = check(random_lanes(seed, apart=False).with_strictness(STRICT), 3_000).verdict.value
         verdicts.add((together, check(random_lanes(seed, apart=True), 3_000).verdict.value))
     assert verdicts == {("proved", "proved"), ("refuted", "proved"), ("refuted", "refuted")}

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
+from pipesim.model.ops import Engine, Fence, Order, Scope
 from pipesim.model.program import Program
 
 _BYTES = 64
@@ -19,6 +20,12 @@ def random_lanes(seed: int, *, apart: bool) -> Program:
     steps = [(step, rng.random() < 0.5) for step in ("wait", "read", "release")]
     if rng.random() < 0.3:
         steps.insert(rng.randrange(3), ("write", rng.random() < 0.5))
+    weak = rng.random() < 0.3  # only fences make it an acquire and a release
+    if weak:
+        steps.insert(1, ("fence", rng.random() < 0.5))
+        steps.insert(rng.randrange(2, len(steps)), ("fence", rng.random() < 0.5))
+    elif rng.random() < 0.3:  # what is written is copied out
+        steps[2:2] = [("write", rng.random() < 0.5), ("proxy", rng.random() < 0.5), ("store", True)]
     meets = [rng.choice(["", "", "warp", "barrier"]) for _ in steps]
     p = Protocol("lanes")
     tile, own = p.smem("tile", stages, _BYTES), p.smem("own", 1, _BYTES)
@@ -39,14 +46,24 @@ def random_lanes(seed: int, *, apart: bool) -> Program:
                 lanes: AbstractContextManager[None] = w.elect_one() if elected else nullcontext()
                 with lanes:
                     match step:
+                        case "wait" if weak:
+                            full[i % stages].wait_relaxed(i // stages & 1)
                         case "wait":
                             full[i % stages].wait(i // stages & 1)
                         case "read":
                             w.read(tile[i % stages], i)
                         case "write":
                             w.write(own[0], 0)
+                        case "fence":
+                            w.fence(Fence.ACQ_REL, Scope.CTA)
+                        case "proxy":
+                            w.fence(Fence.PROXY_ASYNC)
+                        case "store":
+                            w.async_read(Engine.BULK, own[0])
+                            w.commit(Engine.BULK)
+                            w.wait_group(Engine.BULK)
                         case _:
-                            empty[i % stages].arrive()
+                            empty[i % stages].arrive(order=Order.RELAXED if weak else Order.DEFAULT)
                 if meet == "warp":
                     w.sync_warp()
                 elif meet == "barrier":
