@@ -397,7 +397,7 @@ def test_what_has_lanes_execute_together_orders_their_accesses_only_if_they_wait
 def fenced(said: str) -> Program:
     """A warp writes and signals, another one waits and reads, or copies what was written.
 
-    What each does is a word: ``all``, ``elect`` with it by one lane; ``meet``; ``weak`` and ``strong`` signals and waits.
+    Each step is what all lanes do or an elected one does, or that they meet; ``weak``: without a release or acquire.
     """
     p = Protocol("fenced")
     tile, full = p.smem("tile", 1, 128), p.mbarriers("full", 1, 32 if "all weak arrive" in said else 1)[0]
