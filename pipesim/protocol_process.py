@@ -21,7 +21,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import starmap
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipesim import errors, targets
 from pipesim.errors import PipesimError, ProtocolError
@@ -29,11 +29,14 @@ from pipesim.lang.author import in_words, raised_at
 from pipesim.model.coverage import Assumed, Assumption, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Space
 from pipesim.model.program import Program
-from pipesim.model.tables import Access, Agent, Barrier, Tile, Work
+from pipesim.model.tables import Access, Agent, Barrier, SourceInstruction, Tile, Work
 from pipesim.process.parent import end_forks, end_with
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
+
+if TYPE_CHECKING:
+    from pipesim.prove.repair.kinds import Repair
 
 _HEAD = ">8sQI"  #: of a message before its body: its mark, the length, and the checksum
 _MARK = b"pipesim\n"
@@ -93,7 +96,17 @@ class _Process:
         self._start()
         defaults, *words = self._description
         name, summary, description, spelling = map(str, words)
-        return Target(name, None, None, defaults, summary, spelling, description=description, maker=self.program)
+        return Target(
+            name,
+            None,
+            None,
+            defaults,
+            summary,
+            spelling,
+            description=description,
+            maker=self.program,
+            changer=self.changed,
+        )
 
     def names(self) -> tuple[str, ...]:
         """The functions of the file, where these were asked for."""
@@ -102,10 +115,18 @@ class _Process:
 
     def program(self, values: dict[str, int], twice: bool) -> Program:  # noqa: FBT001  # as Target calls it
         """The program of these parameters. Raises as the file's function and its roles do."""
+        return _program(self._made((values, twice)))
+
+    def changed(self, values: dict[str, int], repair: Repair) -> Program | None:
+        """As :meth:`Target.changed`."""
+        parts = self._made((values, _plain_repair(repair)))
+        return _program(parts) if parts else None
+
+    def _made(self, request: Message) -> Message:
         try:
             self._start()
-            _send(self._requests, (values, twice))
-            return _program(self._answer(_PROGRAM))
+            _send(self._requests, request)
+            return self._answer(_PROGRAM)
         except PipesimError:
             raise
         except BaseException:
@@ -240,9 +261,12 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
         words = (target.name, target.summary, target.description, target.spelling)
         return _TARGET, {_exact(name): int(value) for name, value in target.defaults.items()}, *map(_exact, words)
 
-    def make_program(values: dict[str, int], twice: bool) -> Message:  # noqa: FBT001  # as it is asked for
+    def make_program(values: dict[str, int], how: bool | Message) -> Message:  # noqa: FBT001  # as it is asked for
         assert target is not None, "the parent asks for no program of what is not there"
-        return _PROGRAM, *_plain(target.build(values, twice=twice))
+        if isinstance(how, bool):
+            return _PROGRAM, *_plain(target.build(values, twice=how))
+        changed = target.changed(values, _repair(how))
+        return _PROGRAM, *(_plain(changed) if changed is not None else ())
 
     answer = _carried_out(describe_file)
     while True:
@@ -349,6 +373,24 @@ def _program(parts: Message) -> Program:
         not_judged=tuple(NotJudged(NotJudgedKind[kind], count, names) for kind, count, names in not_judged),
     )
     return Program(**values)
+
+
+def _plain_repair(repair: Repair) -> Message:
+    kind, *plain, at, past, also = (getattr(repair, each.name) for each in fields(repair))
+    return (
+        kind.value,
+        *map(_exact, plain),
+        *(tuple(map(_exact, each)) for each in (at, past)),
+        *map(_plain_repair, also),
+    )
+
+
+def _repair(parts: Message) -> Repair:
+    from pipesim.prove.repair.kinds import Repair, RepairKind  # with the engine, which the parent has
+
+    kind, role, group, value, was, at, past, *also = parts
+    sites = SourceInstruction(*at), SourceInstruction(*past)
+    return Repair(RepairKind(kind), role, group, value, was, *sites, tuple(map(_repair, also)))
 
 
 def _pairs(amounts: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:

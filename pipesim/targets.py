@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pipesim.bounds import MAX_GRID, MAX_PARAMETER
 from pipesim.errors import (
     ParameterError,
+    PipesimError,
     ProtocolError,
     SeveralProtocolsError,
     TooManyOperationsError,
@@ -29,6 +30,7 @@ from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.global_words import GridProgram
 from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import LENIENT, Strictness
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.words import TURNS
@@ -36,6 +38,7 @@ from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
 if TYPE_CHECKING:
+    from pipesim.prove.repair.kinds import Repair
     from pipesim.ptx.extract import Extraction
     from pipesim.ptx.kernel import EditableKernel
     from pipesim.ptx.source_files import SourceFiles
@@ -55,7 +58,8 @@ class Target:
     ``defaults`` are the function's parameters in its order. ``spelling`` is what a command line calls it,
     "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
     ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
-    the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`).
+    the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`);
+    ``changer``: what :meth:`changed` is asked of there.
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
     launch. ``sources``: where its source lines are read. ``editable``: its file, of which lines can be written
     otherwise and read again.
@@ -70,6 +74,7 @@ class Target:
     strictness: Strictness = LENIENT
     description: str = ""
     maker: Maker | None = None
+    changer: Callable[[dict[str, int], Repair], Program | None] | None = None
     kernel: Extraction | None = None
     sources: SourceFiles | None = field(default=None, repr=False, compare=False)
     editable: EditableKernel | None = None
@@ -147,6 +152,17 @@ class Target:
         require_fits(program)
         return program.with_strictness(self.strictness)
 
+    def changed(self, params: Mapping[str, int], repair: Repair) -> Program | None:
+        """The program of CTAs that talk in which its roles do something else; None if that is not known."""
+        values = self.defaults | dict(params)
+        if self.changer is not None:
+            found = self.changer(values, repair)
+        else:
+            protocol = self._call({name: values[name] for name in self.defaults})
+            made = protocol.flatten_grid(values, _turns(values), twice=False)
+            found = _changed_grid(made, repair, protocol)
+        return found and found.with_strictness(self.strictness)
+
     def _flatten(self, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
         for name, value in given.items():
             if name not in (*self.defaults, TURNS):
@@ -198,12 +214,45 @@ def _grid_program(protocol: Protocol, values: dict[str, int], *, twice: bool, mo
     """The program of CTAs that talk, with what is not known of what they do by it."""
     from pipesim.prove.word_order import judged  # with the engine, which few commands need
 
-    turns = tuple(int(digit) - 1 for digit in str(values.get(TURNS, 0)) if digit != "0")
+    turns = _turns(values)
 
     def make(order: tuple[int, ...], resident: int) -> GridProgram:
         return protocol.flatten_grid(values, order, resident or None, twice=twice and order == turns, most=most)
 
     return judged(make, turns, protocol.grid)
+
+
+def _changed_grid(made: GridProgram, repair: Repair, protocol: Protocol) -> Program | None:
+    """The program of a grid in which its roles do something else; None if they do not, or if that is not known."""
+    from pipesim.prove.repair.edits import apply_repair  # with the engine, which few commands need
+    from pipesim.prove.repair.kinds import RepairKind
+    from pipesim.prove.repair.sites import members
+    from pipesim.prove.word_order import judged
+
+    edited: Program | None
+    if made.memory.observed or made.words.observed:
+        return None  # what is recorded depends on the answers of atomics, or there are many orders of them
+    if repair.kind is RepairKind.VALUE:
+        at, agents = repair.at, members(made.recorded, repair.role)
+        made = made.with_values(agents, at.line, repair.value, awaited=at.op == Op.WAIT)
+        edited = made.editable()
+    else:
+        edited = apply_repair(made.editable(), repair)
+    if edited is None or made.edited(edited, made.turns, protocol.resident) is None:
+        return None
+    program, base = edited, made
+    try:
+        return judged(
+            lambda turns, most: base.edited(program, turns, most or protocol.resident) or base,
+            made.turns,
+            protocol.grid,
+        )
+    except PipesimError:
+        return None
+
+
+def _turns(values: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(int(digit) - 1 for digit in str(values.get(TURNS, 0)) if digit != "0")
 
 
 def require_grid(ctas: object) -> None:

@@ -27,12 +27,14 @@ from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckStep, Counterexample, LeftOut
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast
+from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast, Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES, Check
+from pipesim.prove.check import check as prove
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
 from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
+from pipesim.prove.repair.kinds import Repair
 from pipesim.targets import Target
 
 EVERY_RANGE = 1 << 10
@@ -97,7 +99,8 @@ class Failures:
 
     def correct(self, unit: Unit) -> None:
         """Try changes of the program, which have to put all of it right."""
-        kernel = self._asked.target.editable
+        kernel, program = self._asked.target.editable, self._asked.program
+        again = self._proved_with if program.words_cta >= 0 and self._asked.target.program is None else None
         tried = False  # all that could correct any finding of a kernel; what does corrects all of it
         most = MOST_TRIED
         for n, refuted in enumerate(self._wrong):
@@ -107,10 +110,17 @@ class Failures:
             branches = [branch for _, branch in past]
             known = next(filter(None, self._corrections.values()), ()) if kernel is not None else ()
             if not known and not (tried and is_of_any_kind(refuted)):
-                known = corrections_of(self._small.program, refuted, self._asked.program, unit, kernel, branches, most)
+                small = self._small.program
+                known = corrections_of(small, refuted, program, unit, kernel, branches, most, again)
                 most = most if known else MOST_TRIED // 4  # it rarely is another change that suffices for the next one
                 tried = tried or (kernel is not None and is_of_any_kind(refuted))
             self._corrections[n] = known
+
+    def _proved_with(self, repair: Repair) -> bool:
+        """Whether CTAs that talk by words are proved with a change of what they do, at both sizes."""
+        target, sizes = self._asked.target, (self._small.sizes, self._asked.params)
+        made = (target.changed(each, repair) for each in (sizes if sizes[0] != sizes[1] else sizes[:1]))
+        return all(each is not None and prove(each, max_states=1).verdict is Verdict.PROVED for each in made)
 
     def look_behind(self, unit: Unit) -> None:
         """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""

@@ -11,12 +11,21 @@ from dataclasses import dataclass, replace
 
 from pipesim.errors import ProtocolError
 from pipesim.model.coverage import NotJudged, NotJudgedKind
+from pipesim.model.groups import ON_BARRIER
 from pipesim.model.machine import finished, initial_state, land, step
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Barrier, Tile
-from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
+from pipesim.model.word_barriers import (
+    MOST_WRITES,
+    WordBarriers,
+    acquired,
+    arrival,
+    in_its_cta,
+    of_several_clusters,
+    too_narrow,
+)
 from pipesim.model.words import WordAct, WordEvent, WordsOfRun
 
 Place = tuple[int, int]  #: an agent, and the place of an operation in its code
@@ -93,6 +102,7 @@ def _slots(tile: Tile) -> range:
 class GridProgram:
     """The CTAs of a grid as one program. ``turns``: the order in which CTAs were to write words; ``answers``: of the
     atomics, as this run has them in order, which those that roles were recorded with have to be; ``ended``: agents.
+    ``recorded`` and ``memory``: what the roles do, with operations that do nothing at the places of words.
     """
 
     program: Program
@@ -100,11 +110,57 @@ class GridProgram:
     turns: tuple[int, ...]
     answers: Mapping[tuple[int, ...], int]
     ended: frozenset[int]
+    recorded: Program
+    memory: GridWords
 
     @property
     def instructions(self) -> int:
         """How long it is."""
         return sum(map(len, self.program.code))
+
+    def with_values(self, agents: Collection[int], line: str, by: int, *, awaited: bool) -> GridProgram:
+        """With values that these agents write at a line, or wait for (``awaited``), so much larger."""
+        words = dict(self.memory.words)
+        for (agent, pc), access in words.items():
+            at_line = agent in agents and self.recorded.line(agent, pc) == line
+            if at_line and (access.act is WordAct.WAIT) is awaited:
+                words[agent, pc] = replace(access, value=access.value + by)
+        return replace(self, memory=replace(self.memory, words=words))
+
+    def editable(self) -> Program:
+        """What the roles do, with an operation on a barrier for each access to a word: of each different access one."""
+        recorded, code = self.recorded, [list(each) for each in self.recorded.code]
+        known = list(dict.fromkeys(self.memory.words.values()))
+        for (agent, pc), access in self.memory.words.items():
+            code[agent][pc] = _on_barrier(access, len(recorded.barriers) + known.index(access))
+        barriers = (Barrier(recorded.ctas, access.name, n) for n, access in enumerate(known))
+        every = (*recorded.barriers, *barriers)
+        return replace(recorded, code=tuple(map(tuple, code)), barriers=every, ctas=recorded.ctas + 1)
+
+    def edited(self, program: Program, turns: tuple[int, ...], resident: int) -> GridProgram | None:
+        """The run of what roles do in ``program``, an edit of :meth:`editable`; None if one of its operations on words
+        is no access to one.
+        """
+        known, first = list(dict.fromkeys(self.memory.words.values())), len(self.recorded.barriers)
+        words: dict[Place, WordAccess] = {}
+        code = [list(each) for each in program.code]
+        for agent, mine in enumerate(code):
+            for pc, op in enumerate(mine):
+                if op[0] in ON_BARRIER and operand(op, "barrier") >= first:
+                    access = known[operand(op, "barrier") - first]
+                    was = _on_barrier(access, operand(op, "barrier"))
+                    if op[:-1] != was[:-1]:
+                        return None
+                    access = access if op == was else replace(access, written=operand(op, "semantics"))
+                    words[agent, pc], mine[pc] = access, (int(Op.WORK), 0)
+        back = replace(program, code=tuple(map(tuple, code)), barriers=self.recorded.barriers, ctas=self.recorded.ctas)
+        return GridRun(back, replace(self.memory, words=words), turns, resident).made()
+
+
+def _on_barrier(access: WordAccess, barrier: int) -> Operation:
+    if access.act is WordAct.WAIT:
+        return int(Op.WAIT), barrier, 0, acquired(access.written)
+    return arrival(barrier, access.written)
 
 
 class GridRun:
@@ -224,7 +280,7 @@ class GridRun:
             coverage=replace(program.coverage, not_judged=(NotJudged(NotJudgedKind.WORDS, 0, (NOT_CHECKED,)),)),
         )
         ended = frozenset(n for n in range(len(program.code)) if finished(program, self._state, n))
-        return GridProgram(grid, words, self._turns, self._answers, ended)
+        return GridProgram(grid, words, self._turns, self._answers, ended, program, memory)
 
     def _narrow(self) -> str:
         words = ([e for e in self._events if e.address == at] for at in self._values)

@@ -87,7 +87,7 @@ class WordBarriers:
         for e in events:
             if e.act.writes:
                 at = segments.barrier_of(count)
-                does = (int(Op.WORK), 0) if at < 0 else _arrival(at, e.written)
+                does = (int(Op.WORK), 0) if at < 0 else arrival(at, e.written)
                 self.instead[e.number].append(does)
             self._entries.append((word, e, count if e.act.writes else needed.get(e.number, count)))
             count += e.act.writes
@@ -192,7 +192,7 @@ class _Segments:
         first = self._word.since(writes)
         released = {self._continued.get(k, writes) for k in range(first, writes)}
         wanted = [(a, b) for a, b in pairwise(self._cuts) if b <= writes and (first <= a or a in released)]
-        return [(int(Op.WAIT), self._barrier(each), 0, _acquired(written)) for each in wanted]
+        return [(int(Op.WAIT), self._barrier(each), 0, acquired(written)) for each in wanted]
 
     def waits_for_more(self, missing: int, written: int) -> list[Operation]:
         """Waits for all writes and ``missing`` ones, which never come: of the last segment, if no wait ends with it."""
@@ -204,7 +204,7 @@ class _Segments:
         if barrier not in self._raised:
             self._raised.add(barrier)
             self._maker.count_more(barrier, missing)
-        extra: list[Operation] = [(int(Op.WAIT), barrier, 0, _acquired(written))] if last == (count, count) else []
+        extra: list[Operation] = [(int(Op.WAIT), barrier, 0, acquired(written))] if last == (count, count) else []
         return before + extra
 
     def barrier_of(self, write: int) -> int:
@@ -225,12 +225,14 @@ def _missing(word: GlobalWord, passes: Passes) -> int:
     return next((n for n in range(1, _MOST_MISSING) if passes(last.after + n * last.added & full)), 0)
 
 
-def _acquired(written: int) -> int:
+def acquired(written: int) -> int:
+    """Order and scope of a wait for a word."""
     acquires = order_of(written) in (Order.ACQUIRE, Order.ACQ_REL)
     return semantics(Order.ACQUIRE if acquires else Order.RELAXED, scope_of(written))
 
 
-def _arrival(barrier: int, written: int) -> Operation:
+def arrival(barrier: int, written: int) -> Operation:
+    """What a write to a word is, at the barrier that stands for it."""
     releases = order_of(written) in (Order.RELEASE, Order.ACQ_REL)
     return int(Op.ARRIVE), barrier, 1, 0, -1, semantics(Order.RELEASE if releases else Order.RELAXED, scope_of(written))
 

@@ -141,8 +141,9 @@ def stronger(program: Program) -> Iterator[Ranked]:
             if key in seen or (order_of(given) != Order.RELAXED and scope_of(given) != Scope.CTA):
                 continue
             seen.add(key)
-            for wide in (0, 1) if program.ctas > 1 else (0,):
-                yield wide, Repair(K.STRONGER, key[0], key[1].about, wide, given, at=key[1])
+            word = site.about.partition("[")[0] if program.is_word(operand(op, "barrier")) else ""
+            for wide in (2,) if word else (0, 1) if program.ctas > 1 else (0,):
+                yield wide, Repair(K.STRONGER, key[0], word or key[1].about, wide, given, at=key[1])
 
 
 def _alike(program: Program, siblings: Siblings) -> Iterator[Ranked]:

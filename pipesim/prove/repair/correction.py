@@ -34,11 +34,13 @@ from pipesim.prove.repair.meeting_points import of_reuse
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.unread import leaves_more
+from pipesim.prove.repair.words import fits_words, of_values, words_of
 
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
 MOST_READ = 3_000  #: operations of the program that was asked for, to look for changes in it as well
 EVERY_RANK = 99
+_OF_A_RUN = 8  #: a run of CTAs that talk, with a proof of it, takes as long as the proof of so many programs
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
@@ -136,6 +138,7 @@ class _Trials:
         hang: bool,
     ) -> None:
         self.left, self._hang = most, hang
+        self._talk = asked.words_cta >= 0
         self._program, self._asked, self._unit, self._again = program, asked, unit, again
         self._small: dict[object, bool] = {}  # by code: whether it is proved
         self._large: set[object] = set()  # changes that make one small program may make several large ones
@@ -146,16 +149,22 @@ class _Trials:
         None if it leaves more bytes that no agent reads. To the small one what it executes in no iteration cannot be
         added.
         """
+        if repair.kind is RepairKind.VALUE:
+            self.left -= sum(map(len, self._asked.code)) * _OF_A_RUN
+            return self._asked if self._again is not None and self._again(repair) else None
         small = apply_repair(self._program, repair)
         if small is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
             return None
-        if small is not None and not self._holds(small):
+        after_words = self._talk and self._hang  # what comes after the hang has no values of words yet
+        if small is not None and not after_words and not self._holds(small):
             return None
         large = apply_repair(self._asked, repair)
         if large is None or large.code in self._large:
             return None
         self._large.add(large.code)
-        self.left -= sum(map(len, large.code)) if small is None else 0
+        self.left -= sum(map(len, large.code)) * (_OF_A_RUN if self._talk else small is None)
+        if self._talk:
+            return large if self._again is not None and self._again(repair) else None
         proved = holds(large) and check(large, max_states=1).verdict is Verdict.PROVED  # a check refutes at length
         proved = proved or (self._again is not None and self._again(repair))
         return large if proved and not leaves_more(self._asked, large) else None
@@ -215,11 +224,15 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     at = () if fault is not None and fault.kind is FaultKind.INVALIDATED else at  # the inval is as likely
     sites = frozenset(program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0)
     found = repairs(program, groups, roles, asked, sites)
+    if program.words_cta >= 0:
+        words = words_of(program)
+        found = (each for each in merge(found, of_values(asked), key=_rank) if fits_words(each[1], words))
     if fault is not None and fault.kind is FaultKind.RACE and touching and program.coverage.extracted:
         found = merge(of_reuse(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         few = sum(map(len, asked.code)) <= MOST_READ
         more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)
+        more = iter(()) if program.words_cta >= 0 else more
         found = iter(dict.fromkeys(merge(found, more, key=_rank)))
     return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)
 

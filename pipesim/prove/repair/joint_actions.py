@@ -106,7 +106,8 @@ def with_meetings(program: Program, repair: Repair) -> Program:
         if repair.kind is RepairKind.SYNC or (repair.kind is RepairKind.PRIME and repair.value):
             known |= dict.fromkeys((me.cta, int(number)) for number in repair.group.split(","))
         elif repair.kind is RepairKind.WARP_SYNC:
-            known |= dict.fromkeys((each.cta, NAMED_BARRIERS + each.warp) for each in program.agents)
+            apart = (each for n, each in enumerate(program.agents) if len(warp_of(program, n)) > 1)
+            known |= dict.fromkeys((each.cta, NAMED_BARRIERS + each.warp) for each in apart)
         elif repair.kind is RepairKind.NUMBER:
             last = min(repair.value + len(program.agents), NAMED_BARRIERS)
             known |= {(me.cta, number): None for number in range(repair.value, last)}
@@ -137,8 +138,10 @@ def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
 def meeting_of_lanes(program: Program, agent: int, repair: Repair) -> Listing:
     """A bar.warp.sync before (or after) each execution of an instruction that all lanes of the warp execute."""
     before, me = listing(program, agent), program.agents[agent]
-    bar = program.named_barriers.index((me.cta, NAMED_BARRIERS + me.warp))
-    sync = (int(Op.BAR_SYNC), bar, 32, _lanes(program, agent))
+    own = me.cta, NAMED_BARRIERS + me.warp
+    if own not in program.named_barriers:
+        return before
+    sync = (int(Op.BAR_SYNC), program.named_barriers.index(own), 32, _lanes(program, agent))
     found = [
         Insertion(pc + (repair.was == 1), sync, before.lines[pc])
         for pc in range(len(before.code))
@@ -160,7 +163,7 @@ def prime_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     ):
         return before
     begin = begin_of(program, agent)
-    line = before.lines[min(begin, len(before.lines) - 1)]
+    line = before.lines[min(begin, len(before.lines) - 1)] if before.lines else 0
     arrives = [
         (int(Op.BAR_ARRIVE), program.named_barriers.index((cta, int(number))), repair.value, _lanes(program, agent))
         for number in numbers

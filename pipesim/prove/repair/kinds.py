@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.model.groups import MEETINGS, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, Scope
 from pipesim.model.tables import SourceInstruction
 
 
@@ -35,7 +35,8 @@ class RepairKind(Enum):
     OTHER_PLACE = "other place"  #: what is written lies ``value`` bytes further; ``was``: of this CTA's agents
     TRY = "try"  #: tries are of the phase of the wait that depends on their answer
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other
-    STRONGER = "stronger"  #: the order and scope of an operation
+    STRONGER = "stronger"  #: the order and scope of an operation: ``value`` is one of :data:`SCOPES`
+    VALUE = "value"  #: of a word by which CTAs talk: what is written, or waited for, is ``value`` larger
     # another operation in the same place
     ARRIVES_TOO = "arrives too"  #: what expects bytes arrives as well
     STAY = "stay"  #: a role arrives without dropping out of the barrier
@@ -106,6 +107,7 @@ class FencePlace(Enum):
 #: Operations that signal other agents.
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
 MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}  #: may be at another place than is meant
+SCOPES = (Scope.CTA, Scope.CLUSTER, Scope.GPU)
 NOWHERE = SourceInstruction(0, "", "")
 TO_THE_OTHER = -2  #: the ``was`` of a SHIFT of named barriers at which agents both arrive and wait: to the next one's
 

@@ -18,6 +18,7 @@ from pipesim.prove.repair.sites import (
     arrived_at,
     executes,
     executes_everywhere,
+    executes_together,
     families,
     members,
     numbers_of,
@@ -51,7 +52,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
             yield from _other_numbers(program, role, site, at)
             yield from ((rank, Repair(K.SHIFT, role, numbered, by, at=site)) for by in range(1, len(at)))
         yield from _to_the_other(program, role, sites)
-        common = [site for site in sites if executes_everywhere(program, role, site)]
+        common = [site for site in sites if executes_together(program, role, site)]
         if any(len(warp_of(program, agent)) > 1 for agent in mine):
             yield from _of_lanes(program, role)
             continue

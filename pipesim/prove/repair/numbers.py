@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from pipesim.model.edits import Listing, listing, replace_operations, with_expected_bytes
 from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS
-from pipesim.model.ops import Engine, Op, Operation, Order, Scope, operand, semantics, with_operand
+from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.kinds import SCOPES, Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of, site_of, stages_of
 
 _Change = Callable[[Program, int, Repair, Operation], Operation]
@@ -140,11 +140,11 @@ def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation
 
 
 def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
-    """An order that releases or acquires, and the scope of the cluster where the barrier is in another CTA."""
+    """An order that releases or acquires, and a scope that has those in it who wait, or signal."""
     if op[0] != repair.at.op:
         return op
     order = Order.RELEASE if op[0] in MAY_RELEASE else Order.ACQUIRE
-    return with_operand(op, "semantics", semantics(order, Scope.CLUSTER if repair.value else Scope.CTA))
+    return with_operand(op, "semantics", semantics(order, SCOPES[repair.value]))
 
 
 def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:

@@ -279,8 +279,8 @@ def of_single_warps(program: Program) -> Iterator[Ranked]:
                 yield 2, Repair(K.ONE_WARP, role, site.about, len(here), at=site)
         for site in (s for s in sites_of(program, role) if s.op == Op.ARRIVE and len(here) > 1):
             each, rest = divmod(arrivals_of(program, site.about), max(count_of(program, site.about), 1))
-            fits = not rest and not len(here) % each and executes_everywhere(program, role, site)
-            if 1 < each != program.ctas and fits:
+            fits = each > 1 and not rest and not len(here) % each and executes_everywhere(program, role, site)
+            if each != program.ctas and fits:
                 yield 3, Repair(K.ONE_WARP, role, site.about, each, at=site)
 
 

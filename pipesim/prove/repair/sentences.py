@@ -17,7 +17,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Engine, Op, Order, order_of
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
+from pipesim.prove.repair.kinds import SCOPES, TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
 
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 _COMMIT = {
@@ -229,9 +229,15 @@ def _acquire(r: Repair) -> str:
 
 def _stronger(r: Repair) -> str:
     does = "acquire" if r.at.op in MAY_ACQUIRE else "release"
-    scope = " at cluster scope" if r.value else ""
+    scope = f" at {SCOPES[r.value].name.lower()} scope" if r.value else ""
     was = ".relaxed" if order_of(r.was) == Order.RELAXED else ".cta"
-    return f"{r.role}: let {instruction(r.at)} {does}{scope} instead of {was}"
+    what = instruction(r.at._replace(about=r.group)) if r.group else instruction(r.at)
+    return f"{r.role}: let {what} {does}{scope} instead of {was}"
+
+
+def _value(r: Repair) -> str:
+    than = f"that is {abs(r.value):,} {'larger' if r.value > 0 else 'smaller'}"
+    return f"{r.role} {'waits for' if r.at.op == Op.WAIT else 'writes'} a value of {r.group} {than}"
 
 
 def _move(r: Repair) -> str:
@@ -381,6 +387,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         else f"{r.role}: only one warp waits, copies and arrives, inside a condition: all {r.value} warps do so"
     ),
     RepairKind.STRONGER: _stronger,
+    RepairKind.VALUE: _value,
     RepairKind.STAY: "{role} arrives on {group} without dropping out of it",
     RepairKind.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
     RepairKind.ON_END: _on_end,

@@ -170,6 +170,12 @@ def executes_everywhere(program: Program, role: str, site: SourceInstruction) ->
     return all(executes(program, agent, site) for agent in members(program, role))
 
 
+def executes_together(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if of each CTA all agents of a role execute this instruction, or none: some CTAs may do other things."""
+    does = {(program.agents[agent].cta, executes(program, agent, site)) for agent in members(program, role)}
+    return len(does) == len({cta for cta, _ in does}) and any(executing for _, executing in does)
+
+
 def executes(program: Program, agent: int, site: SourceInstruction) -> bool:
     """True if the agent executes this instruction, however often."""
     return any(site_of(program, agent, pc) == site for pc in range(len(program.code[agent])))
