@@ -40,6 +40,15 @@ WORDS = {
         ("param_2 + 32", "0", {"3": [4]}, [(WOULD, (3,), "a value in global memory (param_2 + 24)")]),
     ],
     "two_kernels": [("param_1", "0", {"not 0": [0, 1]}, [(WOULD, (0,), "mbarrier 0xc08")])],
+    "split_k": [("param_1 + 12", "0", {"1": [7], "2": [11]}, [(SKIPPED, (3,), "")])],
+    "grid_laps": [("param_1", "18", {"at least 20": [0, 1]}, [(MAY, (2, 3), "")])],
+    "last_block": [
+        ("param_3", "0", {"not 0": [n // 2 for n in range(16)]},
+         [(SKIPPED, tuple(range(8)), "a value in global memory (param_3)")]),
+    ],
+    "dependent": [
+        ("param_1", "0", {"at least 2": [0, 1]}, [(WOULD, (0, 1), "the launch before (griddepcontrol.wait)")]),
+    ],
     "gluon_turn": [
         ("param_1", "1", {"2": [2], "3": [3]}, [(SKIPPED, (1,), ""), (WOULD, (2,), "mbarrier 0x420")]),
     ],
@@ -82,11 +91,24 @@ def test_two_ctas_have_what_the_other_one_waits_for() -> None:
 
 @pytest.mark.parametrize(
     ("name", "line", "branch"),
-    [("flag_not_set", 14, 6), ("grid_barrier", 11, 6), ("lock_kept", 10, 9)],
+    [
+        ("flag_not_set", 14, 6),
+        ("grid_barrier", 11, 6),
+        ("lock_kept", 10, 9),
+        ("split_k", 18, 13),
+        ("last_block", 21, 15),
+    ],
 )
 def test_the_branch_that_leads_past_the_store(name: str, line: int, branch: int) -> None:
     writer = autopsy_of(dump_of(name), name).words[0].writers[0]
     assert (writer.line, writer.branch) == (f"{name}.cu:{line}", f"{name}.cu:{branch}")
+
+
+def test_who_waits_for_a_launch_is_in_no_circle_with_a_store_that_was_passed() -> None:
+    for name in ("last_block", "split_k"):
+        assert [word.cycle for word in autopsy_of(dump_of(name), "").words] == [()]
+    text = " ".join(" ".join(autopsy_lines(autopsy_of(dump_of("last_block"), ""), 80)).split())
+    assert "CTAs 0 to 7 did not store (last_block.cu:21): the branch at last_block.cu:15 leads past it" in text
 
 
 def test_without_memory_the_branch_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ KINDS = {
     r"USETMAXREG\.TRY": SassSync.ASK_REGISTERS, r"USETMAXREG\.DEALLOC": SassSync.GIVE_REGISTERS,
     "UTMACMDFLUSH|LDGDEPBAR": SassSync.COMMIT, "WARPSYNC|BSYNC": SassSync.LANES, "ACQBULK": SassSync.PRIMARY_WAIT,
     "STAS|REDAS": SassSync.STORE_ASYNC, r"LDG\.": SassSync.LOAD, "LDS": SassSync.SHARED_LOAD,
-    r"ATOMG.*CAS": SassSync.SWAP,
+    r"ATOMG.*CAS": SassSync.SWAP, "ATOMG|REDG": SassSync.ATOMIC,
 }  # fmt: skip
 LINES = (Path(__file__).parent / "instructions.txt").read_text(encoding="ascii").splitlines()
 
@@ -64,6 +64,8 @@ def test_an_instruction_is_what_its_text_says(line: str) -> None:
         assert found.multicast == ("MULTICAST" in name)
         register = int(re.findall(r"UR(\d+)", operands)[0])
         assert found.address.uniform == register + (found.kind is not SassSync.TENSOR_COMMIT)
+    if found.kind is SassSync.ATOMIC:
+        assert (".ADD", ".MIN", ".MAX", ".INC")[found.number] in name
     if found.kind is SassSync.CP_ASYNC_ARRIVE:
         assert found.arrives == ("ARVCNT" in name)
 

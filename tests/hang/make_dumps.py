@@ -3,7 +3,7 @@
 Each kernel of ``kernels`` is built with and without line information (``_bare``), run by ``pipesim hang`` in a process
 of its own, dumped with its memory, made smaller, and compressed. What is left out: the images of machine code that have
 none of our kernels (the driver's own, PyTorch's), whose sections become ones without a type. Sources are built in
-/src/hangs, so that line information has no other path.
+/src/hangs, so that line information has no other path. A kernel with a right twin has to end first, with right results.
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ _LIMIT_S = 120  #: of one program, its dump included
 def build(name: str, more: tuple[str, ...], to: str) -> None:
     """Build the program of a kernel in the folder of all."""
     subprocess.run([*NVCC, *more, "-o", to, f"{name}.cu"], cwd=BUILT, check=True)
+
+
+def ends_right(name: str) -> bool:
+    """Whether the right twin of a kernel ends, with right results."""
+    try:
+        return not subprocess.run([BUILT / name], timeout=_LIMIT_S // 6, check=False).returncode
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def dumped(command: list[str], folder: Path) -> Path | None:
@@ -70,17 +78,23 @@ def main() -> int:
     for file in (*KERNELS.iterdir(), *HEADERS.iterdir()):
         shutil.copy(file, BUILT)
     jobs: dict[str, tuple[list[str], list[str]]] = {}  # by the name of a dump: the program, and its kernels
+    twins: list[str] = []
     with ThreadPoolExecutor() as pool:
         for source in sorted(KERNELS.glob("*.cu")):
+            if options.names and source.stem not in options.names:
+                continue
             kernels = re.findall(r"__global__.*?\) (\w+)\(", source.read_text())
+            if "bool is_right(" in source.read_text():
+                pool.submit(build, source.stem, ("-DRIGHT_TWIN",), source.stem + "_right")
+                twins.append(source.stem + "_right")
             for suffix, more in (("", ("-lineinfo",)), ("_bare", ())):
                 pool.submit(build, source.stem, more, source.stem + suffix)
                 jobs[source.stem + suffix] = [str(BUILT / (source.stem + suffix))], kernels
     for name in re.findall(r'case "(\w+)"', (KERNELS / "triton_hangs.py").read_text()):
         jobs[name] = [sys.executable, str(BUILT / "triton_hangs.py"), name], [name]
-    missing = []
+    missing = [name for name in twins if not ends_right(name)]
     for name, (command, kernels) in jobs.items():
-        if options.names and name not in options.names:
+        if options.names and name.removesuffix("_bare") not in options.names:
             continue
         core = dumped(command, BUILT / "dumps")
         if core is None:

@@ -1,7 +1,8 @@
 """The words of global memory that warps of a dump spin on: who could store what they wait for, and why it does not.
 
 The warps of all kernels in the dump are followed, also those of CTAs that are not in it any more: a store is known by
-its address. Where memory leads a CTA past its store, it is followed a second time as if no memory were known.
+its address. Where memory, or an early end, leads a CTA past its store, it is followed a second time as if no memory
+were known, and no end with a condition were sure.
 """
 
 from __future__ import annotations
@@ -103,7 +104,11 @@ class WordSearch:
             coded=len({each.took.stored for each in followed if each.took is not None}) > 1,
         )
         found = [each for candidate in followed for each in candidate.writer(others)]
-        held = [(store, (writer.launch, store.warp.cta)) for writer, store in found if writer.waits_for]
+        held = [
+            (store, (writer.launch, store.warp.cta))
+            for writer, store in found
+            if writer.waits_for and writer.state is not WriterState.SKIPPED
+        ]
         edges = [(w.cta, cta) for store, cta in held for w in some if store.supplies([w.spin]) and w.cta != cta]
         known = all(_is_known(warp) for each in followed for warp in self.warps(each.unit))
         tallies: defaultdict[tuple[int, str, str, str], list[int]] = defaultdict(list)
@@ -175,11 +180,15 @@ class _Candidate:
         if any(spin.takes for spin in self._spins):
             yield from self._holds(ahead, coded=others.coded)
         elif self.is_live:
+            past = next(iter(gives), None) if others.grows else None
             if ahead is not None:
                 yield self._made(WriterState.WOULD, ahead)
+            elif past is not None and not any(each.event.sure or each.adds for each in gives):
+                led = max((n for n in past.warp.walk.forked if n < past.event.index), default=-1)
+                yield self._made(WriterState.SKIPPED, past, branch=past.warp.place(led) if led >= 0 else "")
         elif gives:
             asked = any(self._asked(each) and each.event.sure for each in self._found)
-            passed = asked and all(each.adds for each in gives)  # a count that only grows has not let it pass
+            passed = asked and len(gives) == 1 and gives[0].adds  # a count that only grows has not let it pass
             is_known = others.grows and (passed or gives[-1].warp.walk.whole)
             yield self._made(WriterState.NOT_BEGUN if is_known else WriterState.MAY, gives[-1])
         else:
@@ -205,7 +214,7 @@ class _Candidate:
         """Its way to the end is without a store, by what memory held, or where all others go another way."""
         mine = {warp.name: warp for warp in self._search.warps(self.unit)}
         blind = self._accesses(self._search.warps(self.unit, blind=True))
-        missed, led = next((a for a in blind if self._gives(a) and mine[a.warp.name].walk.whole), None), -1
+        missed, led = next((a for a in blind if self._gives(a) and self._is_missed(a, mine[a.warp.name])), None), -1
         if missed is not None:
             turned, forked = mine[missed.warp.name].walk.turned, missed.warp.walk.forked
             led = next((n for n in reversed(turned) if n in forked), -1)
@@ -217,6 +226,20 @@ class _Candidate:
             led = next(iter([a for a, b in takewhile(lambda pair: pair[0] == pair[1], both)][-1:]), -1)
         if missed is not None:
             yield self._made(WriterState.SKIPPED, missed, branch=missed.warp.place(led) if led >= 0 else "")
+
+    def _is_missed(self, store: _Access, mine: WalkedWarp) -> bool:
+        """Whether no way that it may have gone has the store, which the same warp of another CTA makes."""
+        same = [unit for unit in self._search.units if unit[0] == self.unit[0] and unit != self.unit]
+        known = mine.walk.whole or (
+            not mine.walk.lost and not any(e.index == store.event.index for e in mine.walk.behind)
+        )
+        return known and any(
+            (e.index, e.lanes) == (store.event.index, store.event.lanes)
+            for unit in same
+            for warp in self._search.warps(unit)
+            if warp.name == store.warp.name
+            for e in (*warp.walk.behind, *warp.walk.ahead)
+        )
 
     def _never_reaches(self, model: _Access, mine: Mapping[str, WalkedWarp]) -> bool:
         """Whether this CTA is of the same launch, and no way of the warp there leads to that store."""

@@ -71,7 +71,8 @@ class Walks:
     ) -> WarpWalk:  # fmt: skip
         """The path of one warp of a CTA; ``warp`` is None for one that has ended.
 
-        ``noticed``: loads and stores that are events of it. ``blind``: no word of memory is known.
+        ``noticed``: loads and stores that are events of it. ``blind``: no word of memory is known, nor whether an end
+        with a condition is one.
         """
         code, count = self.code_of(number, block, rank, blind=blind)
         behind = self._behind(code, count, warp, standing, noticed)
@@ -85,7 +86,7 @@ class Walks:
         special |= {each: together([threads[n][k] for n in range(LANES)]) for k, each in enumerate(_TID)}
         special |= dict(zip(_CTAID, block, strict=True))
         memory = (lambda _address, _size: None) if blind else self.memory
-        code = WarpCode(self._words, CodeInputs(self._constant, special.get, memory, self._wide))
+        code = WarpCode(self._words, CodeInputs(self._constant, special.get, memory, self._wide), stays=blind)
         return code, sum(each != (-1, -1, -1) for each in threads.values())
 
     def _threads(self, number: int) -> dict[int, Dim]:

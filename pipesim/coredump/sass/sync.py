@@ -88,10 +88,11 @@ _SIMPLE = {
     0x947: SassSync.BRANCH, 0x547: SassSync.BRANCH, 0x949: SassSync.BRANCH, 0x94A: SassSync.BRANCH,
     0x944: SassSync.CALL, 0x950: SassSync.CALL,
 }  # fmt: skip
+_REDUCTION = 0x18E  #: RED has no exchange: above its three bits for the operation is that of a descriptor
 _MEMORY = {
     0x180: SassSync.LOAD, 0x181: SassSync.LOAD, 0x184: SassSync.SHARED_LOAD, 0x185: SassSync.STORE,
     0x186: SassSync.STORE, 0x188: SassSync.SHARED_STORE, 0x18A: SassSync.ATOMIC, 0x18B: SassSync.SWAP,
-    0x1A8: SassSync.ATOMIC, 0x1A9: SassSync.SWAP, 0x18E: SassSync.ATOMIC,
+    0x1A8: SassSync.ATOMIC, 0x1A9: SassSync.SWAP, _REDUCTION: SassSync.ATOMIC,
     0x18C: SassSync.SHARED_ATOMIC, 0x18D: SassSync.SHARED_ATOMIC,
 }  # fmt: skip
 _LOADED = frozenset({SassSync.LOAD, SassSync.SHARED_LOAD})
@@ -111,7 +112,8 @@ def sync_of(word: Word, *, wide: bool) -> SyncInstruction | None:
     memory = _MEMORY.get(base)
     if memory is not None and word.opcode >> 9 in (1, 4):
         value = word.rc if memory is SassSync.SWAP else -1 if memory in _LOADED else word.rb
-        return SyncInstruction(memory, _address(word, wide=wide), value, word.high >> 23 & 0xF)
+        number = word.high >> 23 & (7 if base == _REDUCTION else 0xF)
+        return SyncInstruction(memory, _address(word, wide=wide), value, number)
     if base in _ON_ADDRESS:
         return _ON_ADDRESS[base](word, _address(word, wide=wide))
     return _OTHERS[base](word) if base in _OTHERS else None

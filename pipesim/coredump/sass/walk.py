@@ -57,10 +57,10 @@ class _Decoded:
 
 
 class WarpCode:
-    """The code of a kernel, made ready to be followed."""
+    """The code of a kernel, made ready to be followed; ``stays``: an end with a condition is also gone past."""
 
-    def __init__(self, words: Sequence[Word], around: CodeInputs) -> None:
-        self.words, self.around = words, around
+    def __init__(self, words: Sequence[Word], around: CodeInputs, *, stays: bool = False) -> None:
+        self.words, self.around, self.stays = words, around, stays
         self._decoded: dict[int, _Decoded] = {}
 
     def at(self, index: int) -> _Decoded:
@@ -245,6 +245,8 @@ class Walk:
             lanes.pc = index + 1
             return (WalkEnd.LOST, sure) if condition is True else (None, sure)
         condition = taken(lanes, word, condition)
+        if self._code.stays and sync.kind is SassSync.EXIT and condition is True and word.guard != (PT, False):
+            condition = None
         if word.guard != (PT, False) or word.opcode == 0x547:
             self.turned.append(index)
         yes, unknown = lanes.lanes_where(condition)

@@ -100,6 +100,8 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
                 back = f"{would} give it back{at}" if writer.line else "does not give it back"
                 return f"{since}, and {back}, but {takes} for {writer.waits_for}"
             return f"{since}, and ended without giving it back{at}{led}"
+        case WriterState.SKIPPED if writer.waits_for:
+            return f"{who} did not {store}{at}{led}"
         case WriterState.SKIPPED:
             return f"{who} {'is' if one else 'are'} not in the dump, and {'does' if one else 'do'} not {store}{at}{led}"
         case WriterState.NOT_BEGUN:

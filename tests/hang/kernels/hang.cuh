@@ -6,6 +6,13 @@
 #include "cluster.cuh"
 #include "mbarrier.cuh"
 
+#ifdef RIGHT_TWIN  // built so, a kernel that has a right twin is that one: it ends, and is_right says whether y is as it should be
+static constexpr bool RIGHT = true;
+bool is_right(const float *y);
+#else
+static constexpr bool RIGHT = false;
+#endif
+
 static constexpr int TILE = 256;  // floats
 static constexpr unsigned TILE_BYTES = TILE * sizeof(float);
 
@@ -89,11 +96,18 @@ int main() {
     cudaMalloc(&y, 1 << 20);
     cudaMalloc(&words, 256);
     cudaMemset(x, 0, 4096 * TILE_BYTES);
+    cudaMemset(y, 0, 1 << 20);
     cudaMemset(words, 0, 256);
     cudaDeviceSynchronize();
     launch(x, y, words);
     const cudaError_t refused = cudaGetLastError();
     puts(refused == cudaSuccess ? "launched" : cudaGetErrorString(refused));
     fflush(stdout);
-    puts(cudaGetErrorString(cudaDeviceSynchronize()));
+    const cudaError_t ended = cudaDeviceSynchronize();
+    puts(cudaGetErrorString(ended));
+#ifdef RIGHT_TWIN
+    static float found[4096];
+    cudaMemcpy(found, y, sizeof found, cudaMemcpyDeviceToHost);
+    return ended == cudaSuccess && is_right(found) ? 0 : 1;
+#endif
 }
