@@ -77,7 +77,7 @@ class _LapRun:
     @property
     def phases(self) -> int:
         """Completed by the mbarriers, in the laps that were left out as well."""
-        return self._left_out + self._phases()
+        return self._left_out + sum(completed_phases(self._run.state)[: len(self._run.program.barriers)])
 
     def represents_all(self) -> bool:
         """True if the run reached its end, and its certificate holds."""
@@ -140,9 +140,6 @@ class _LapRun:
         reads = self._certificate.accesses.reads
         assert reads is not None
         return reads
-
-    def _phases(self) -> int:
-        return sum(completed_phases(self._run.state)[: len(self._run.program.barriers)])
 
     def _ahead(self, pcs: _Pcs) -> _Next:
         return tuple(code[pc] if pc < len(code) else () for code, pc in zip(self._code, pcs, strict=True))

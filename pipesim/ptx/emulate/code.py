@@ -295,7 +295,7 @@ class Code:
         try:
             return assignments(each, self)
         except NotAnExpression:
-            if each.opcode in _COMPUTED and not _reads_memory(each):
+            if each.opcode in _COMPUTED and not each.has_any("load", "store"):
                 return self._unknowns(each)
             return None
         except MALFORMED as error:
@@ -407,7 +407,3 @@ def _watched(run: Run | None, watch: Callable[[Any], None]) -> Run:
 #: Where one of these is not an expression, its result is not known, and it does nothing else; the stack is memory.
 _COMPUTED = VALUES - {"alloca", "stackrestore", "stacksave"} | {"elect"}
 _CONTROL = frozenset({"bra", "brx", "ret", "exit", "trap"})
-
-
-def _reads_memory(each: Instruction) -> bool:
-    return each.has_any("load", "store")

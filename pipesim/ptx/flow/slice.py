@@ -73,7 +73,7 @@ def _needs(instruction: Instruction, places: ParameterPlaces, *, valued: bool) -
     kind, nbytes = _type(instruction)
     offset = places.parameter(instruction.operands[1])
     if opcode == "ld" and offset is not None:
-        for n in range(_lanes(modifiers)):
+        for n in range(next((int(each[1:]) for each in modifiers if each in {"v2", "v4", "v8"}), 1)):
             yield Need.PARAMETER, offset + n * nbytes, nbytes, kind
     elif "global" in spaces or "const" in spaces:
         need = Need.ATOMIC if opcode == "atom" else Need.MEMORY
@@ -85,10 +85,6 @@ def _type(instruction: Instruction) -> tuple[str, int]:
         if word[:1] in "bsuf" and word[1:].isdecimal():
             return word, int(word[1:]) // 8
     return "b32", 4
-
-
-def _lanes(modifiers: tuple[str, ...]) -> int:
-    return next((int(each[1:]) for each in modifiers if each in {"v2", "v4", "v8"}), 1)
 
 
 class ParameterPlaces:

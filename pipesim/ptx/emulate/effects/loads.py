@@ -70,10 +70,6 @@ def _size(each: Instruction) -> int:
 _NO_ADDRESS = "an address that is not known, or outside of the cluster's shared memory"
 
 
-def _sign(each: Instruction) -> bool:
-    return each.modifiers[-1].startswith("s")
-
-
 def _space(each: Instruction) -> str:
     return next(filter(_SPACES.__contains__, each.modifiers), "")
 
@@ -112,7 +108,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
         if not isinstance(part, Sink):
-            if _sign(each) and isinstance(part, Register):
+            if each.modifiers[-1].startswith("s") and isinstance(part, Register):
                 value = extended(value, 8 * size, cluster.code.width(part.name))
             warp.write(next(registers), value)
 
