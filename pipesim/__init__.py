@@ -26,14 +26,18 @@ if TYPE_CHECKING:
         ReportedFinding as ReportedFinding,
     )
     from pipesim.api.result import Diagram as Diagram, show as show
-    from pipesim.api.simulate import SimulationResult as SimulationResult, simulate as simulate
+    from pipesim.api.simulate import (
+        SimulationResult as SimulationResult,
+        VerifyResult as VerifyResult,
+        simulate as simulate,
+        verify as verify,
+    )
     from pipesim.api.sweep import (
         AdviseResult as AdviseResult,
         SweepResult as SweepResult,
         advise as advise,
         sweep as sweep,
     )
-    from pipesim.api.verify import VerifyResult as VerifyResult, verify as verify
     from pipesim.conform.agreement import Agreement as Agreement
     from pipesim.conform.result import TraceVerdict as TraceVerdict
     from pipesim.conform.times import TimeComparison as TimeComparison, TimeVerdict as TimeVerdict
@@ -94,9 +98,8 @@ _HOMES = {
         "pipesim.api.export": ("ExportResult", "export"),
         "pipesim.api.finding": ("CheckFinding", "CounterexampleDiagram", "ReportedFinding"),
         "pipesim.api.result": ("Diagram", "show"),
-        "pipesim.api.simulate": ("SimulationResult", "simulate"),
+        "pipesim.api.simulate": ("SimulationResult", "VerifyResult", "simulate", "verify"),
         "pipesim.api.sweep": ("AdviseResult", "SweepResult", "advise", "sweep"),
-        "pipesim.api.verify": ("VerifyResult", "verify"),
         "pipesim.conform.agreement": ("Agreement",),
         "pipesim.conform.result": ("TraceVerdict",),
         "pipesim.conform.times": ("TimeComparison", "TimeVerdict"),

@@ -59,7 +59,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.predicted import with_names
     from pipesim.coredump.gdb_text import open_dump_or_text
     from pipesim.formats.documents import document_of
-    from pipesim.hang.watch import dump_by_debugger
+    from pipesim.hang.dumps import dump_by_debugger
     from pipesim.report.pages.autopsy import autopsy_lines
     from pipesim.trace.whole import write_whole
 

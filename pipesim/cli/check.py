@@ -398,8 +398,8 @@ def _sarif(checks: _Checks, failed: dict[str, PipesimError]) -> str:
 
 
 def _paint(options: argparse.Namespace, console: Console, checks: _Checks, failed: dict[str, PipesimError]) -> None:
-    from pipesim.report.pages.annotations import github_lines, junit_text
     from pipesim.report.pages.check import verdict_list
+    from pipesim.report.pages.sarif import github_lines, junit_text
     from pipesim.report.text.console import paint, paint_commands
 
     reports, sources = checks.reports, checks.sources

@@ -22,7 +22,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document
-    from pipesim.launches.record.by_hand import decoded_trace, kernel_of
+    from pipesim.launches.record.gather import decoded_trace, kernel_of
     from pipesim.report.text.words import count
     from pipesim.trace.files import write_trace
     from pipesim.trace.whole import require_free

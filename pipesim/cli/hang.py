@@ -44,8 +44,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.launches import HangCause, HangReport
     from pipesim.formats.documents import document, hang_exit_code
     from pipesim.hang.compare import compare_dumps
-    from pipesim.hang.dumps import dump_environment, require_dump_folder
-    from pipesim.hang.watch import HangWatch, dump_now
+    from pipesim.hang.dumps import HangWatch, dump_environment, dump_now, require_dump_folder
     from pipesim.process.program import run_program
     from pipesim.report.pages.autopsy import hang_lines
 

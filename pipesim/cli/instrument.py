@@ -34,7 +34,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document
-    from pipesim.launches.record.by_hand import kernel_of, write_instrumented
+    from pipesim.launches.record.gather import kernel_of, write_instrumented
     from pipesim.launches.record.preparation import with_cta
     from pipesim.report.sentences.launches import change_words
     from pipesim.report.text.words import listed

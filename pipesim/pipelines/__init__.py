@@ -42,7 +42,10 @@ from pipesim.pipelines.modular.clc import (
     WorkIterator as WorkIterator,
     compute_clc_barrier_counts as compute_clc_barrier_counts,
 )
-from pipesim.pipelines.modular.epi_load import EpiLoadPipeline as EpiLoadPipeline, LoadOrderBarrier as LoadOrderBarrier
+from pipesim.pipelines.modular.producer_consumer import (
+    EpiLoadPipeline as EpiLoadPipeline,
+    LoadOrderBarrier as LoadOrderBarrier,
+)
 from pipesim.pipelines.modular.grouped_clc import (
     GroupedCLCSchedulerIterator as GroupedCLCSchedulerIterator,
     GroupedCLCWorkIterator as GroupedCLCWorkIterator,

@@ -25,8 +25,7 @@ from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Doubt, Refutation, Why
 from pipesim.prove.search.breadth_first import MOST_STATES as MOST_WITH_CLOCKS
-from pipesim.prove.search.breadth_first import explore, search_memory_order
-from pipesim.prove.search.outcomes import of_two, outcomes
+from pipesim.prove.search.breadth_first import explore, of_two, outcomes, search_memory_order
 from pipesim.prove.search.random_schedules import random_refutation
 
 MOST_STATES = 200_000

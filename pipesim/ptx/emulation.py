@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pipesim.errors import LaunchFileError
 from pipesim.model.dependent_launch import LaunchEvent
 from pipesim.model.ops import Op
-from pipesim.model.rings import never_wrapped
+from pipesim.model.waits import never_wrapped
 from pipesim.ptx.emit.record import FirstParities, Place, Range, covers
 from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits

@@ -22,8 +22,7 @@ from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.uses import Uses, uses_of
 from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
 from pipesim.ptx.launch.image import PARAMETERS, Image
-from pipesim.ptx.launch.settings import with_settings
-from pipesim.ptx.launch.template import has_tensor_maps, open_words, template
+from pipesim.ptx.launch.settings import has_tensor_maps, open_words, template, with_settings
 from pipesim.ptx.launch.values import NO_SHAPE, GivenNames, Launch, NamedBarriers, NamedRole, NamedTile
 from pipesim.ptx.names.resolve import with_source_names
 from pipesim.ptx.source_files import enter_sources
@@ -191,7 +190,7 @@ class LaunchTemplate:
 
 
 def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
-    """What a kernel's launch file has to say, filled in as far as PTX says it (:mod:`pipesim.ptx.launch.template`).
+    """What a kernel's launch file has to say, filled in as far as PTX says it (:mod:`pipesim.ptx.launch.settings`).
 
     ``entry``: the kernel, where the file has several. Raises PtxError or LaunchFileError.
     """

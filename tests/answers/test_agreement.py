@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hwkernels.device import launch
-from pipesim.answers import verify_parts
+from pipesim.answers import verify as verify_parts
 from pipesim.answers.check import check
 from pipesim.answers.checking import SteppedCheck
 from pipesim.cli.main import main

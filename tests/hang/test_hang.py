@@ -16,11 +16,13 @@ from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.launches import DumpEnd, HangCause, HangReport, ProcessDump
 from pipesim.errors import UsageError
-from pipesim.hang import compare, dumps, watch
+from pipesim.hang import compare, dumps
 from pipesim.hang.dumps import (
     WATCHER,
     DumpTarget,
+    HangWatch,
     dump_environment,
+    dump_now,
     is_alive,
     is_complete,
     moved,
@@ -29,7 +31,6 @@ from pipesim.hang.dumps import (
     targets_of,
     tree_of,
 )
-from pipesim.hang.watch import HangWatch, dump_now
 from pipesim.process.program import ProgramEnd, run_program
 from pipesim.process.watch import Watch
 from pipesim.report.pages.autopsy import hang_lines
@@ -106,12 +107,12 @@ def test_what_moves_is_seen(tmp_path: Path) -> None:
 def test_a_program_stands_still_after_a_time_without_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, read, told = [0.0], [{"1": 0}], list[str]()
     dump = ProcessDump(1, "", "core", 1, COMPLETE)
-    monkeypatch.setattr(watch, "tree_of", lambda program: (program,))
-    monkeypatch.setattr(watch, "moved", lambda _: dict(read[0]))
-    monkeypatch.setattr(watch, "take_dumps", lambda _: (dump,))
+    monkeypatch.setattr(dumps, "tree_of", lambda program: (program,))
+    monkeypatch.setattr(dumps, "moved", lambda _: dict(read[0]))
+    monkeypatch.setattr(dumps, "take_dumps", lambda _: (dump,))
     target = DumpTarget(1, "", Path("pipe"), Path("core"))
     targets: list[tuple[DumpTarget, ...]] = [()]
-    monkeypatch.setattr(watch, "targets_of", lambda _: targets[0])
+    monkeypatch.setattr(dumps, "targets_of", lambda _: targets[0])
     watched, patient = (HangWatch(after, told.append, lambda: seconds[0]) for after in (5.0, None))
 
     def at(second: float, bytes_read: int) -> HangCause | None:
@@ -174,7 +175,7 @@ def test_another_terminal_asks_the_process_that_watches(tmp_path: Path) -> None:
 def test_a_program_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="cannot be dumped"):
         dump_now(os.getpid())
-    monkeypatch.setattr(watch, "sees_other_files", lambda _: True)
+    monkeypatch.setattr(dumps, "sees_other_files", lambda _: True)
     with pytest.raises(UsageError, match="is in another container"):
         dump_now(os.getpid())
 

@@ -11,8 +11,8 @@ from pipesim.conform.result import TraceVerdict
 from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
-from pipesim.model.rings import never_wrapped_in
 from pipesim.model.tables import number_runs
+from pipesim.model.waits import never_wrapped_in
 from pipesim.model.warp_shape import executes_as_warp_group
 
 

@@ -19,15 +19,22 @@ from pathlib import Path
 
 from pipesim.answers.compare import compare_kernel
 from pipesim.answers.views.launches import KernelRecording, LaunchRecording, RecordReport
-from pipesim.bounds import MAX_TRACE_BYTES
+from pipesim.bounds import MAX_PTX_BYTES, MAX_SOURCE_BYTES, MAX_TRACE_BYTES
 from pipesim.conform.agreement import Agreement
-from pipesim.errors import EvidenceError, LaunchFileError, PipesimError, internal_error
+from pipesim.errors import EvidenceError, LaunchFileError, PipesimError, PtxError, UsageError, internal_error
 from pipesim.inputs import InputKind
 from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.observe.limits import Limits
-from pipesim.launches.record.preparation import NO_BARRIER, rewrite_options, with_cta
+from pipesim.launches.record.preparation import (
+    NO_BARRIER,
+    Usage,
+    require_no_variables,
+    rewrite_options,
+    usage_change,
+    with_cta,
+)
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import InstrumentedRecord, LaunchRecord, RecordedRecord, SpoolRecords
 from pipesim.model.ending import Ending
@@ -35,7 +42,7 @@ from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
 from pipesim.ptx.emulation import entry_of
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.verify import compare_lines
@@ -331,3 +338,48 @@ def _describe_launch(each: RecordedRecord, row: _KernelRow) -> Launch:
     if made.compiled is None:
         raise LaunchFileError(made.reason)
     return made.compiled.launch
+
+
+HEADER = Path(__file__).with_name("pipesim_record.h")
+_PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
+_TEXT = InputKind("file", MAX_SOURCE_BYTES, UsageError, "name another one")
+
+
+def kernel_of(ptx: Path, launch: Path | None = None) -> tuple[str, Launch]:
+    """The PTX and the launch: of the file beside it that ends with ``.json``, if none is named."""
+    path = ptx.with_suffix(".json") if launch is None else launch
+    return _PTX.read_text(ptx), read_launch(_TEXT.read_text(path), str(path))
+
+
+def write_instrumented(
+    text: str, launch: Launch, name: str, folder: Path, *, waits_only: bool = False, force: bool = False
+) -> tuple[Usage, Usage, tuple[str, ...], tuple[str, ...]]:
+    """Write ``NAME.cubin``, ``NAME.buffer``, ``NAME.ptx``, ``NAME.json`` and the header into a folder.
+
+    What ptxas says about the kernel before and after, its new warnings, and the names of the files. Raises PtxError or
+    LaunchFileError where the kernel cannot be instrumented, HardwareError without ptxas, OutputExistsError unless
+    ``force``.
+    """
+    from hwkernels.rewriter import assemble, instrument
+
+    require_no_variables(text)
+    made = instrument(text, name, launch, rewrite_options(stop_flag=True, waits_only=waits_only))
+    before, after = (assemble(each, launch.entry) for each in (text, made.ptx))
+    initial = RecordedBuffer(LaunchEnd.FINISHED, "", 0, (0, 0), 0, 0, made.initial(), True, waits_only, launch.cta or 0)
+    files = {
+        f"{name}.cubin": after.cubin,
+        f"{name}.buffer": initial.encode(),
+        f"{name}.ptx": text.encode(),
+        f"{name}.json": launch_json(launch).encode(),
+        HEADER.name: _TEXT.read_text(HEADER).encode(),
+    }
+    for file in files:
+        require_free(folder / file, force=force)
+    for file, data in files.items():
+        write_whole(folder / file, data, force=force)
+    return *usage_change(before, after), tuple(files)
+
+
+def decoded_trace(records: Path, text: str, launch: Launch) -> Trace:
+    """The trace of a file of records. LaunchFileError, EvidenceError or TraceFormatError if they do not fit."""
+    return trace_of(text, launch, read_record_file(records))

@@ -15,7 +15,7 @@ from pipesim.lang.shared_mem_barrier import BarrierStorage
 from pipesim.lang.tiles import TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
-from pipesim.pipelines.modular.epi_load import EpiLoadPipeline, LoadOrderBarrier
+from pipesim.pipelines.modular.producer_consumer import EpiLoadPipeline, LoadOrderBarrier
 from pipesim.protocols.blackwell.sm100 import Sm100, rows
 
 

@@ -16,7 +16,7 @@ from pipesim.lang.tiles import Slot, TileArray
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines import EpiLoadPipeline, ProducerConsumerPipeline
-from pipesim.pipelines.modular.epi_load import LoadOrderBarrier
+from pipesim.pipelines.modular.producer_consumer import LoadOrderBarrier
 from pipesim.protocols.hopper.software_clc import RESPONSE_BYTES, SoftwareClc
 from pipesim.protocols.limits import require
 

@@ -2,8 +2,7 @@
 
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import launch_json, read_launch
-from pipesim.ptx.launch.settings import with_settings
-from pipesim.ptx.launch.template import open_words, template
+from pipesim.ptx.launch.settings import open_words, template, with_settings
 from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Struct, TensorMap
 from tests.support.ptx_text import kernel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim.ptx.text.instruction import Instruction
-from pipesim.ptx.work.classes import (
+from pipesim.ptx.work.path import (
     bytes_of,
     class_of,
     group_product,
