@@ -50,6 +50,7 @@ _LEAST_SLIPS = 8  #: that are tried of a large kernel
 _INSTRUCTION = 2  #: operations that it costs as much to read
 _LONGER = 3  #: times as many instructions may be executed with a change
 _MORE_COST = 0.3  #: of a second slip that is offered beside the first
+_EFFECTS_OF_RACES = frozenset({FaultKind.UNINITIALISED_READ, FaultKind.WRONG_ITEM})  #: which names both accesses
 _AT_THE_END = frozenset({FaultKind.INVAL_PENDING, FaultKind.EXITED_CTA, FaultKind.UNDER_WAY_AT_EXIT})
 #: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
 _LAST_OF_LINES, _LAST_OF_PLACES = 6, 4
@@ -152,7 +153,8 @@ class _Trial:
         if program.coverage.blocked or program.coverage.stopped:
             return ()
         found = check(program, max_states=1).refutations
-        alike = [each for each in found if each.kind is refuted.kind] or list(found)
+        of_bytes = (FaultKind.RACE, refuted.kind) if refuted.kind in _EFFECTS_OF_RACES else (refuted.kind,)
+        alike = [each for kind in of_bytes for each in found if each.kind is kind] or list(found)
         if not alike:
             return ()
         by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, _LAST_OF_LINES)

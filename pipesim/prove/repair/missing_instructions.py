@@ -150,11 +150,10 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
                 continue
             yield 2, Repair(K.CLOSE, role, str(engine))
             yield 3, Repair(K.CLOSE, role, str(engine), 2)
-            for site in sites_of(program, role):
-                if site.op != Op.COMMIT or site.about != str(engine):
-                    continue
-                if engine == Engine.CP_ASYNC:
-                    yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
+            commits = [s for s in sites_of(program, role) if s.op == Op.COMMIT and s.about == str(engine)]
+            for site in commits[-1:] if engine == Engine.CP_ASYNC else ():  # that of the loop
+                yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
+            for site in commits:
                 past = _given_back_after(program, role, site)
                 yield 6, Repair(K.GROUP_WAIT, role, str(engine), 0, 1, at=site, past=past)
             before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]

@@ -72,7 +72,7 @@ def instruction(at: SourceInstruction) -> str:
         return f"the wait for its {_GROUPS[Engine(int(at.about))]}"
     if op == Op.COMMIT and at.about.isdecimal():
         return f"the commit of its {_GROUPS[Engine(int(at.about))]}"
-    if op in ENGINE_ACCESSES:
+    if op in ENGINE_ACCESSES and at.about:
         return f"{said} {'from' if op == Op.TRANSFER_READ else 'into'} {at.about}"
     if not at.about or op == Op.FENCE:
         return said

@@ -34,7 +34,9 @@ class PendingAccesses:
     copies: dict[Where, list[Range]] = field(default_factory=dict)  #: of cp.async
     read_bounds: dict[Where, Range] = field(default_factory=dict)
     write_bounds: dict[Where, Range] = field(default_factory=dict)
-    position: int = -1
+    position: int = -1  #: of the first of them; of the first write and copy:
+    written_at: int = -1
+    copied_at: int = -1
     maybe: int = 0  #: whether it is not sure that they happen: as of the warp
     issued: set[tuple[int, ...]] = field(default_factory=set)
 
@@ -119,6 +121,7 @@ def write(
     """The warp stores these bytes; ``value``: what is stored from each of ``starts`` on, None if it is not known."""
     pending = _pending(cluster, warp, position)
     pending.position = position if pending.empty else pending.position
+    pending.written_at = pending.written_at if pending.writes else position
     pending.writes.setdefault(where, []).extend(ranges)
     pending.write_bounds[where] = _hull(pending.write_bounds.get(where), bounds(ranges))
     pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
@@ -129,6 +132,7 @@ def copy(warp: AccessingWarp, where: Where, ranges: list[Range], position: int) 
     pending = warp.pending
     warp.apart.access(warp.mask, position)
     pending.position = position if pending.empty else pending.position
+    pending.copied_at = pending.copied_at if pending.copies else position
     pending.copies.setdefault(where, []).extend(ranges)
 
 
@@ -149,6 +153,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
         for first, end in merge_ranges(ranges):
             for low, high, item in cluster.items_of(space, cta).inside(first, end):
                 record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
+    at = pending.written_at
     for (space, cta), ranges in writes.items():
         stored = values[space, cta]
         starts = sorted(stored) if any(value is not None for value in stored.values()) else []
@@ -165,7 +170,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
             item = cluster.item()
             cluster.items_of(space, cta).store(first, end, item)
             access = record.access(space, cta, first, end - first)
-            record.add(agent, at, Op.TRANSFER_WRITE, Engine.CP_ASYNC, access, end - first, item)
+            record.add(agent, pending.copied_at, Op.TRANSFER_WRITE, Engine.CP_ASYNC, access, end - first, item)
     if pending.maybe:
         stream = record.streams[agent]
         stream.unsure |= dict.fromkeys(range(begin, len(stream.code)), pending.maybe)

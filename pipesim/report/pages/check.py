@@ -12,7 +12,7 @@ from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, 
 from pipesim.answers.views.conclusion import Conclusion, VerdictScope
 from pipesim.errors import PipesimError
 from pipesim.model.coverage import Assumption
-from pipesim.model.finding import Deadlock, Verdict
+from pipesim.model.finding import BlockedAgent, Deadlock, Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.findings.brief import in_short
 from pipesim.report.findings.finding import advisory_lines, claim_of, finding_lines, index_of, names_of, role_of
@@ -264,13 +264,25 @@ def _finding(shown: Counterexample, width: int) -> list[str]:
 
 
 def _cause(shown: Counterexample, width: int) -> list[str]:
-    """The cause again. A branch that led a warp past what is missing is already at the end of the finding."""
+    """The cause again: of a deadlock a wait for what is corrected, nothing if none is. A branch that led a warp past
+    what is missing is already at the end of the finding.
+    """
     finding = shown.finding
-    if isinstance(finding, Deadlock) and finding.led_past:
-        return []
+    if isinstance(finding, Deadlock):
+        repair = shown.corrections[0].repair if shown.corrections else None
+        groups = [each.partition("[")[0] for each in repair.group.split(",")] if repair is not None else []
+        waits = [b for b in finding.blocked if not any(groups) or _group_of(b) in groups]
+        if finding.led_past or not waits:
+            return []
+        finding = replace(finding, blocked=tuple(waits))
     said = f"cause: {claim_of(finding)}"
     clauses = re.split(r"(?<=;) ", said) if cell_len(said) > MOST_CELLS else [said]
     return [line for n, each in enumerate(clauses) for line in wrap(each, width, "    " if n else "  ", "    ")]
+
+
+def _group_of(blocked: BlockedAgent) -> str:
+    """The group of barriers, or the number of the named barrier, that an agent waits for."""
+    return blocked.barrier.removeprefix("named barrier ").partition("[")[0]
 
 
 def correction_lines(shown: Counterexample, width: int, *, again: bool = False) -> list[str]:
