@@ -54,6 +54,7 @@ _EFFECTS_OF_RACES = frozenset({FaultKind.UNINITIALISED_READ, FaultKind.WRONG_ITE
 _AT_THE_END = frozenset({FaultKind.INVAL_PENDING, FaultKind.EXITED_CTA, FaultKind.UNDER_WAY_AT_EXIT})
 #: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
 _LAST_OF_LINES, _LAST_OF_PLACES = 6, 4
+_FIRST = 3  #: of the program, before the kernel is read again, which takes longer
 
 
 def corrections_of_kernel(
@@ -67,9 +68,11 @@ def corrections_of_kernel(
         if trial.proves(change):
             source = change.source or trial.lines.source_of(change.lines)
             return (Correction(change.repair, change.said, trial.lines.place_of(change.lines, source), source),)
-    slips = trial.slips(refuted, led_past)
     if not is_of_any_kind(refuted) or refuted.kind in _AT_THE_END:
-        return trial.of_program(refuted) or trial.of_slips(slips)
+        return trial.of_program(refuted) or trial.of_slips(trial.slips(refuted, led_past))
+    if likely := trial.of_program(refuted, _FIRST):
+        return likely
+    slips = trial.slips(refuted, led_past)
     likely = trial.of_slips([slip for slip in slips if slip.cost <= LIKELY])
     unlikely = [slip for slip in slips if slip.cost > LIKELY]
     return likely or trial.of_program(refuted) or trial.of_slips(unlikely, _MOST_UNLIKELY)
@@ -147,7 +150,7 @@ class _Trial:
                 break
         return tuple(correction for _, correction in found.values())
 
-    def of_program(self, refuted: Refutation) -> tuple[Correction, ...]:
+    def of_program(self, refuted: Refutation, last: int = _LAST_OF_LINES) -> tuple[Correction, ...]:
         """Single changes of the program with which it is proved, or the kernel if it is read again with them."""
         program = self._program
         if program.coverage.blocked or program.coverage.stopped:
@@ -157,8 +160,8 @@ class _Trial:
         alike = [each for kind in of_bytes for each in found if each.kind is kind] or list(found)
         if not alike:
             return ()
-        by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, _LAST_OF_LINES)
-        if by_line or not self.lines.several_a_line:
+        by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, last)
+        if by_line or last < _LAST_OF_LINES or not self.lines.several_a_line:
             return tuple(map(self._in_source, by_line))
         self._program = with_places(program, self.lines.statements, self._kernel.ptx.name)
         placed = self._program

@@ -338,7 +338,8 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
                 rank = 4  # the warps meet before one of them signals for all
             if one.op in SIGNALS and other.op == Op.BAR_SYNC and not executes_everywhere(program, role, one):
                 rank = 4  # the warps meet before one of them signals for all
-            yield rank, Repair(K.MOVE, role, one.about, at=one, past=other)
+            again = one.op in SIGNALS and other.op == Op.WAIT_GROUP and sites.index(other) < sites.index(one)
+            yield rank, Repair(K.MOVE, role, one.about, was=1 if again else -1, at=one, past=other)
     for one, other in earlier:
         found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)
         heard = one.op == Op.WAIT_GROUP and other.op == Op.BAR_SYNC  # by those who write after they have met

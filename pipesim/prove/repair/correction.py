@@ -99,7 +99,7 @@ def corrections(
             break
         if refuted.deadlock is not None and repair.meets and last < EVERY_RANK:
             continue  # what makes agents wait for each other ends no hang
-        if held is not None and repair.kind not in _IS_ON:
+        if held is not None and repair.kind not in _IS_ON and (repair.kind, repair.was) != _LATER:
             continue
         if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
@@ -271,6 +271,7 @@ _IS_ON = frozenset(
         RepairKind.CARRY,
     }
 )
+_LATER = RepairKind.MOVE, 1  #: an arrive that comes after the next wait for groups, which serialises nothing
 _OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
 
 

@@ -151,6 +151,8 @@ def of_slots(program: Program) -> Iterator[Ranked]:
             if tile:
                 yield from _of_parts(program, role, site)
             in_ring = site.op in ON_BARRIER and len(sizes.get(site.about, ())) > 1
+            if in_ring and (other := _of_other_ring(program, role, site, sizes)):
+                yield 3, Repair(K.STAGES, role, site.about, other, at=site)
             if in_ring and _is_stuck(program, role, site, "barrier"):
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
             if slots.get(tile, 1) > 1:
@@ -219,6 +221,17 @@ def _is_stuck(program: Program, role: str, site: SourceInstruction, name: Operan
     elif name == "access":  # or parts of the same slot
         used = [[program.slot_of(access) for access in each] for each in used]
     return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
+
+
+def _of_other_ring(program: Program, role: str, site: SourceInstruction, sizes: Mapping[str, tuple[int, ...]]) -> int:
+    """The number of stages, fewer than its group has, which an instruction uses in turn and which another group has."""
+    used = [
+        [program.barriers[operand(op, "barrier")].stage for op in ops] for ops in operations_at(program, role, site)
+    ]
+    period = len(set(used[0]))
+    others = {len(stages) for name, stages in sizes.items() if name != site.about}
+    in_turn = all(stage == n % period for each in used for n, stage in enumerate(each))
+    return period if 1 < period < len(sizes[site.about]) < len(used[0]) and period in others and in_turn else 0
 
 
 def _filled_together(program: Program) -> Iterator[Ranked]:

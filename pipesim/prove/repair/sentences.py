@@ -248,6 +248,8 @@ def _move(r: Repair) -> str:
         return f"{r.role} executes {instruction(r.at)} only after its last use of {r.past.about}"
     if r.past.op in SETS_UP - MEETINGS and r.at.op not in MEETINGS:
         return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
+    if r.was == 1:
+        return f"{r.role} executes {instruction(r.at)} one iteration later, after the next {_with_line(r.past)[4:]}"
     return f"{r.role} executes {instruction(r.at)} only after {_with_line(r.past)}"
 
 
@@ -319,6 +321,8 @@ def _stages(r: Repair) -> str:
         return f"every warp of {r.role} takes the next slot of {r.group} after each use of one"
     if r.at.op:
         one = "slot" if r.is_on_slot else "stage"
+        if r.value and not r.is_on_slot:
+            return f"{r.role}: {_with_line(r.at)} is for all stages in turn, not those of a ring of {r.value:,}"
         if r.value:
             return f"{r.role}: {_with_line(r.at)} is for the slot of the stage that it has waited for"
         return f"{r.role}: {_with_line(r.at)} is for one {one} after the other, not always for the same"
