@@ -61,14 +61,14 @@ def crowded(agents: int) -> CheckReport:
     """A refutation in which so many agents wait, each for something else."""
     report = checked_twin("empty_count_too_high", tiles=3)
     free = (Supplier("load", "arrival", "k.py:9", "", -1, ""),)
-    waits = tuple(BlockedAgent(f"w{n}", f"full[{n}]", 0, 0, 0, 1, 1, 0, "k.py:7", free) for n in range(agents))
+    waits = tuple(BlockedAgent(f"w{n}", f"empty[{n}]", 0, 0, 0, 1, 1, 0, "k.py:7", free) for n in range(agents))
     return replace(report, refutations=(replace(report.refutations[0], finding=Deadlock(waits, ())),))
 
 
 def test_a_cause_that_is_out_of_view_is_said_again() -> None:
     far, near = (check_lines(crowded(agents), 80) for agents in (8, 3))
-    said = ["  cause: w0 waits for phase 0 of full[0] (parity 0, now in phase 0): it has 0 of",
-            "    1 arrivals; load would send the arrival next (k.py:9)", "",
+    said = ["  cause: w0 waits for phase 0 of empty[0] (parity 0, now in phase 0): it has 0",
+            "    of 1 arrivals; load would send the arrival next (k.py:9)", "",
             "  likely correction: initialise empty with a count of 1 instead of 2"]  # fmt: skip
     assert "\n".join(said) in "\n".join(far)
     assert_on_the_last_screen(far)
@@ -81,3 +81,16 @@ def test_no_sentence_is_longer_than_two_lines_of_100_cells() -> None:
     said = [each for name in EXAMPLES for each in sentences(render(name, 1_000).splitlines())]
     assert [each for each in said if cell_len(each) > MOST_CELLS] == []
     assert len(said) > 4_500
+
+
+def test_the_cause_is_that_of_what_is_corrected() -> None:
+    """Of several waits the one for the barriers of the correction, none if no agent waits for these."""
+    report = crowded(8)
+    (shown,) = report.refutations
+    assert isinstance(shown.finding, Deadlock)
+    first, *rest, last = shown.finding.blocked
+    for barrier, said in (("empty[1]", "cause: w7 waits for phase 0 of empty[1]"), ("other[1]", "")):
+        waits = (replace(first, barrier="other[0]"), *(replace(b, barrier="other[2]") for b in rest))
+        finding = replace(shown.finding, blocked=(*waits, replace(last, barrier=barrier)))
+        page = "\n".join(check_lines(replace(report, refutations=(replace(shown, finding=finding),)), 80))
+        assert (said in page, "cause:" in page) == (True, bool(said))

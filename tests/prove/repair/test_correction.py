@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
-from pipesim.model.ops import Op
+from pipesim.model.ops import Engine, Op
 from pipesim.model.program_json import loads
 from pipesim.prove.check import check
 from pipesim.prove.repair import correction
@@ -133,3 +134,83 @@ def test_a_group_may_have_other_stages_in_another_cta() -> None:
     for each in check(program).refutations:
         corrections(program, each, program)
     assert apply_repair(program, Repair(K.CARRY, "r0", "b", was=2)) is None
+
+
+def products(given: int, left: int = 0, out: int = 2) -> Protocol:
+    """Products of tiles in a ring of three, and their sums in a ring of ``out``, which another warp reads.
+
+    ``given``: the stage that is given back for each product is 0 its own, 1 the one before, 2 that of its sums.
+    ``left``: the products that may be under way then.
+    """
+    p = Protocol("products")
+    a, sums, tiles, stages = p.smem("a", 3, 128), p.smem("sums", out, 128), 7, 3
+    full, empty = p.mbarriers("full", stages), p.mbarriers("empty", stages)
+    ready, free = p.mbarriers("ready", out), p.mbarriers("free", out)
+
+    @p.init
+    def init() -> None:
+        for each in (*full, *free):
+            each.init(1)
+        for each in (*empty, *ready):
+            each.init(4)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for n in w.loop(tiles, "tiles"):
+                empty[n % stages].wait(1 - n // stages % 2)
+                full[n % stages].expect_bytes(128)
+                w.tma_load(a[n % stages], full[n % stages], n)
+
+    @p.role("math", warps=4)
+    def math(w: Warp) -> None:
+        for n in w.loop(tiles, "tiles"):
+            full[n % stages].wait(n // stages % 2)
+            w.mma(Engine.WGMMA, reads=[(a[n % stages].part(32 * w.index, 32), n)], writes=[], cycles=128)
+            w.commit(Engine.WGMMA)
+            w.wait_group(Engine.WGMMA, left)
+            free[n % out].wait(1 - n // out % 2)
+            w.write(sums[n % out].part(32 * w.index, 32), n)
+            with w.elect_one():
+                if given != 1 or n:
+                    empty[(n, n - 1, n % out)[given] % stages].arrive()
+                ready[n % out].arrive()
+        w.wait_group(Engine.WGMMA)
+
+    @p.role("store")
+    def store(w: Warp) -> None:
+        for n in w.loop(tiles, "tiles"):
+            ready[n % out].wait(n // out % 2)
+            w.read(sums[n % out], n)
+            with w.elect_one():
+                free[n % out].arrive()
+
+    return p
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "offered"),
+    [
+        (
+            (2, 0),
+            (0, 0),
+            "math: the arrive on empty (test_correction.py:{}) is for all stages in turn, not those of a ring of 2",
+        ),
+        (
+            (0, 1),
+            (1, 1),
+            (
+                "math executes the arrive on empty one iteration later, after the next wait for its wgmmas"
+                " (test_correction.py:{})"
+            ),
+        ),
+    ],
+)
+def test_a_stage_that_is_given_back_is_that_of_its_own_ring_and_not_too_early(
+    wrong: tuple[int, int], right: tuple[int, int], offered: str
+) -> None:
+    program = products(*wrong).flatten()
+    assert check(products(*right).flatten()).verdict is Verdict.PROVED
+    (found, *_) = check(program).refutations
+    given = [re.sub(r":\d+", ":{}", each.said) for each in corrections(program, found, program)]
+    assert given == [offered]

@@ -95,6 +95,15 @@ def test_an_access_after_a_copy_of_the_same_lane_is_after_its_issue(access: str)
     assert verdict(own.format("cp.async.wait_all;") + f" @!%p0 {access.format(0)}\n") == "proved"
 
 
+def test_each_access_is_that_of_its_own_instruction() -> None:
+    """Also where a warp loads and stores before it copies, with nothing in between: each has the line of the PTX."""
+    body = f"{START} ld.shared.u32 %r8, [tile+64];\n st.shared.u32 [tile+32], %r8;\n"
+    program = program_of(f"{body} cp.async.ca.shared.global [tile], [%rd1], 16;\n cp.async.wait_all;\n")
+    code, kinds = program.code[0], (Op.READ, Op.WRITE, Op.TRANSFER_WRITE)
+    lines = [int(program.line(0, pc).rpartition(":")[2]) for pc, op in enumerate(code) if op[0] in kinds]
+    assert [line - lines[0] for line in lines] == [0, 1, 2]
+
+
 def test_a_flag_that_is_awaited_orders_what_is_not_followed() -> None:
     sets = "st.shared.u32 [tile+4], 5;\n st.release.cta.shared.u32 [tile], 1;"
     loop = "flag:\n ld.{0}shared.u32 %r8, [tile];\n setp.eq.u32 %p5, %r8, 0;\n @%p5 bra flag;\n"
