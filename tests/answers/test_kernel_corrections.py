@@ -173,3 +173,18 @@ def test_a_kernel_that_hangs_is_followed_past_the_hang(tmp_path: Path) -> None:
     assert (wrong.read().program.coverage.blocked != (), past.coverage.blocked) == (True, ())
     assert [agent.role for agent in past.agents] == [agent.role for agent in as_it_is.agents]
     assert [len(code) for code in past.code] == [len(code) for code in as_it_is.code]
+
+
+@pytest.mark.parametrize(("count", "lanes"), [(64, True), (3, False)])
+def test_a_count_of_lanes_is_corrected_in_two_ways(count: int, lanes: bool, tmp_path: Path) -> None:
+    """Where one lane of each warp arrives and all are counted, all may be meant to; not with a count of warps."""
+    examples = KERNELS.parents[2] / "docs" / "examples"
+    for file in ("row_max_fixed.cu", "row_max_fixed.json"):
+        shutil.copy(examples / file, tmp_path / file)
+    text = (examples / "row_max_fixed.ptx").read_text()
+    (tmp_path / "row_max_fixed.ptx").write_text(text.replace("%r53, 2;", f"%r53, {count};"))
+    _, given = offered(find(str(tmp_path / "row_max_fixed.ptx")))
+    said = [f"initialise s.empty with a count of 2 instead of {count} (row_max_fixed.ptx, lines 55, 65 and 75)"]
+    other = "compute: put the arrive on s.empty outside elect_one(): each of the 32 lanes is counted"
+    assert [each.said for each in given] == [*said, *([other] if lanes else [])]
+    assert {each.line for each in given} == {"row_max_fixed.cu:38", *(["row_max_fixed.cu:59"] if lanes else [])}

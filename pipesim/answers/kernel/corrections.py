@@ -25,6 +25,7 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import beside
+from pipesim.prove.repair.arithmetic import lanes
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, with_places
 from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind, only_line
@@ -67,7 +68,8 @@ def corrections_of_kernel(
     for change in islice(_lines(trial.lines, refuted, wait, led_past, program), _MOST_READ):
         if trial.proves(change):
             source = change.source or trial.lines.source_of(change.lines)
-            return (Correction(change.repair, change.said, trial.lines.place_of(change.lines, source), source),)
+            offered = Correction(change.repair, change.said, trial.lines.place_of(change.lines, source), source)
+            return (offered, *(trial.with_lanes(change.repair) if change.repair.kind is RepairKind.COUNT else ()))
     if not is_of_any_kind(refuted) or refuted.kind in _AT_THE_END:
         return trial.of_program(refuted) or trial.of_slips(trial.slips(refuted, led_past))
     if likely := trial.of_program(refuted, _FIRST):
@@ -170,28 +172,44 @@ class _Trial:
 
     def _in_source(self, found: Correction) -> Correction:
         """With the author's lines alone, those of the functions that are called."""
-        repair, after = self._inside(found.repair), apply_repair(self._program, found.repair)
+        after = apply_repair(self._program, found.repair)
         added = beside(found.added, self.lines.line_in_function)
         source = only_line(self._program, after, self.lines.line_at) if after is not None else ""
-        at, beside_it = _author(repair.at.line), added.line if added is not None else ""
-        line = (at if "\n" not in at else "") or source or beside_it or _author(found.line)
-        return replace(found, said=sentence(repair), line=line, source=source, added=added)
+        at = next(iter(self._lines_at(found.repair.role, found.repair.at)), "")
+        line = at or source or (added.line if added is not None else "") or _author(found.line)
+        return replace(found, said=sentence(self._inside(found.repair)), line=line, source=source, added=added)
 
     def _inside(self, repair: Repair) -> Repair:
         """With the lines in the functions that are called, where an instruction has one such line."""
 
         def inside(at: SourceInstruction) -> SourceInstruction:
-            lines = {
-                self.lines.line_at(agent, pc)
-                for agent in members(self._program, repair.role)
-                for pc, site in enumerate(self._program.instructions[agent])
-                if at.line and site == at
-            }
-            _, comma, place = at.line.partition(", ")
-            return at._replace(line=f"{lines.pop()}{comma}{place}") if len(lines) == 1 else at
+            lines = self._lines_at(repair.role, at)
+            return at._replace(line="".join((*lines, *at.line.partition(", ")[1:]))) if len(lines) == 1 else at
 
         also = tuple(map(self._inside, repair.also))
         return replace(repair, at=inside(repair.at), past=inside(repair.past), also=also)
+
+    def _lines_at(self, role: str, at: SourceInstruction) -> list[str]:
+        """The lines in the functions that are called, of an instruction or several in a role."""
+        every, program = set(at.line.split("\n")), self._program
+        found = (
+            self.lines.line_at(agent, pc)
+            for agent in members(program, role)
+            for pc, site in enumerate(program.instructions[agent])
+            if at.line and (site == at or (len(every) > 1 and site.line in every and at.op in (0, site.op)))
+        )
+        return list(dict.fromkeys(found))
+
+    def with_lanes(self, count: Repair) -> tuple[Correction, ...]:
+        """Of a count that is a warp's lanes too high, or too low: that all lanes arrive, or one, if it is proved so."""
+        program, name = self._program, count.group
+        every = [each for each, _ in lanes(program) if each.group.partition("[")[0] == name and each.at.op]
+        meant = [each for each in every if count.value * each.value == count.was * each.was]
+        after = apply_repair(program, replace(meant[0], also=tuple(meant[1:]))) if meant else None
+        if after is None or check(after, max_states=1).verdict is not Verdict.PROVED or leaves_more(program, after):
+            return ()
+        repair = replace(meant[0], role=",".join(dict.fromkeys(each.role for each in meant)))
+        return (self._in_source(Correction(repair, sentence(repair), "")),)
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""
