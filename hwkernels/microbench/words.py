@@ -52,24 +52,23 @@ class WordBench(Protocol):
 def measure(bench: WordBench) -> Mapping[str, int]:
     """The values of a latency profile that these kernels measure, for words on which CTAs of a GPU wait.
 
-    The latency is what is left of a hop without the store and one load: the way of the store, and part of a load that
-    began too soon.
+    What a barrier takes beside its fence and the loads of its loop, of which the last finds the count half a load after
+    it is there, is the way of a count. A flag has none: a hop is its fence and one load or two.
     """
-    load, release, relaxed = (
-        float(np.median(bench.rounds(kind, 1))) for kind in (WordKind.LOADS, WordKind.RELEASES, WordKind.RELAXED)
-    )
-    hop = float(np.median([np.median(turn) / 2 for turn in pairs(bench)]))
+    kinds = WordKind.LOADS, WordKind.RELAXED, WordKind.RELEASES, WordKind.ADDS
+    load, relaxed, release, add = (float(np.median(bench.rounds(kind, 1))) for kind in kinds)
+    barrier = float(np.median(bench.rounds(WordKind.BARRIER, 4)))
     return {
         "word.load": round(load),
         "word.store": round(relaxed),
         "word.release": round(release),
-        "word.latency": max(0, round(hop - release - load)),
+        "word.count": max(0, round(barrier - add - 1.5 * load)),
     }
 
 
-def pairs(bench: WordBench, step: int = 4) -> Iterator[npt.NDArray[np.uint32]]:
+def _pairs(bench: WordBench) -> Iterator[npt.NDArray[np.uint32]]:
     """Round trips of a flag between CTA 0 and others, each on an SM of its own."""
-    for first in range(1, 132, step):
+    for first in range(1, 132):
         yield bench.rounds(WordKind.FLAGS, 2, first)
 
 
@@ -86,7 +85,7 @@ def rows(bench: WordBench) -> Iterator[tuple[str, str]]:
     for kind in (WordKind.RELEASES, WordKind.ADDS):
         yield f"{said[kind]}, after a store of data", _numbers(bench.rounds(kind, 1))
     yield "a flag to another SM, half of there and back", _numbers(bench.rounds(WordKind.FLAGS, 2, 66, data=False) / 2)
-    trips = list(pairs(bench, 1))
+    trips = list(_pairs(bench))
     yield "the same after a store of data, to each of 131 SMs", _numbers(np.concatenate(trips) / 2)
     middle = [float(np.median(each)) / 2 for each in trips]
     yield "the medians of these SMs", f"{min(middle):,.0f} to {max(middle):,.0f}"

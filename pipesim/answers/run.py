@@ -182,7 +182,9 @@ def _explain(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadl
     They say nothing about one that ended well: its agents may leave phases out intentionally.
     """
     program = result.program
-    notes = advisories(program) + unmeasured_profile(program, result.profile.device) + cut_off(program, result.late)
+    profile = result.profile
+    unmeasured = unmeasured_profile(program, profile.device, profile.assumed)
+    notes = advisories(program) + unmeasured + cut_off(program, result.late)
     notes += estimated_work(program, result.profile.knows)
     if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes

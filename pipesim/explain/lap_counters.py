@@ -21,7 +21,7 @@ Which phase a wait means:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.model import barrier as mbarrier
@@ -171,10 +171,15 @@ def early_passes(program: Program, laps: Sequence[Aliasing]) -> tuple[Advisory, 
     return tuple(found.values())
 
 
-def unmeasured_profile(program: Program, device: str) -> tuple[Advisory, ...]:
-    """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured; or words."""
+def unmeasured_profile(program: Program, device: str, assumed: Collection[str]) -> tuple[Advisory, ...]:
+    """A program of tcgen05 on the profile of a Hopper device, whose figures for it were not measured; or words.
+
+    ``assumed``: the values of the profile that are estimates.
+    """
     if program.words_cta >= 0:
-        claim = "global memory was not measured: a word takes the times of an mbarrier, data those of shared memory"
+        claim = "data in global memory takes the times of shared memory, which was not measured"
+        if "word.load" in assumed:
+            claim = f"words of global memory take the times of an H200; {claim}"
         return (Advisory("", claim, ""),)
     if not device.startswith(_HOPPER) or not _uses_tcgen05(program):
         return ()

@@ -14,7 +14,7 @@ from pipesim.model.groups import (
     TRIES,
     WORKS,
 )
-from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operand
+from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Order, Space, operand, order_of
 from pipesim.model.program import Program
 from pipesim.model.tables import Work, kernel_in_names
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, cycles_at_rate
@@ -194,6 +194,8 @@ def sm_khz(program: Program, profile: Profile) -> int:
 def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValues, record: int) -> Cost:
     extra = record * len(kinds(op))
     match op[0]:
+        case code if code in BLOCKING_WAITS | SIGNALS and program.is_word(operand(op, "barrier")):
+            return _of_word(program, op, profile, extra)
         case code if code in BLOCKING_WAITS:  # the engine adds their records: it knows which are left
             return Cost(values["wait.issue"], profile["wait.wake_up"])
         case code if code in TRIES:  # one that was suspended returns as a wait does
@@ -222,6 +224,22 @@ def _cost(program: Program, op: Operation, profile: Profile, values: ProgramValu
         case code:
             assert code in ISSUE_ONLY, f"{Op(code).name} has no price"
             return Cost(values["other.issue"])
+
+
+def _of_word(program: Program, op: Operation, profile: Profile, extra: int) -> Cost:
+    """Of a loop on a word the engine adds the loads: it knows how many there are."""
+    if op[0] in BLOCKING_WAITS:
+        return Cost(0)
+    relaxed = order_of(operand(op, "semantics")) is Order.RELAXED
+    busy = profile["word.store" if relaxed else "word.release"] + extra
+    return Cost(busy, busy + profile["word.count"] * (operand(op, "barrier") in _counters(program)))
+
+
+@cached
+def _counters(program: Program) -> frozenset[int]:
+    """The barriers that several arrivals complete: of words, counters that several CTAs raise."""
+    begun = (op for code in program.code for op in code if op[0] == Op.INIT)
+    return frozenset(operand(op, "barrier") for op in begun if operand(op, "count") > 1)
 
 
 def _read(program: Program, op: Operation, profile: Profile) -> Cost:

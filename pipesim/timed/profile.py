@@ -168,7 +168,14 @@ FIELDS: dict[str, str] = {
     "clock.tensor_permille": "thousandths of the SM clock that are left where a launch multiplies matrices on one SM",
     "clock.tensor_loaded_permille": "the same with a CTA on every SM",
     "cta.start": "from the begin of a CTA to the first operation of its agents, and from their last to its end",
+    "word.load": "a load of a word of global memory; a loop on one makes one after the other",
+    "word.store": "a relaxed store to such a word or addition to it, from its issue to the agent's next operation",
+    "word.release": "the same of one that releases, with its fence; a load that begins then finds it",
+    "word.count": "from there until loads find an addition to a counter that several raise",
 }
+
+#: What a profile that lacks them takes, as assumed: as measured on an H200 (docs/experiments.md).
+OF_WORDS: dict[str, int] = {"word.load": 330, "word.store": 39, "word.release": 612, "word.count": 635}
 
 
 #: What takes the place of a value in a program whose instructions between two operations are priced by their classes:
@@ -187,6 +194,7 @@ OF_INSTRUCTIONS: dict[str, str] = {
 AT_LEAST_ONE = frozenset(
     {
         "wait.poll",
+        "word.load",
         "mma.queue",
         "copy.loaded_bytes",
         *(name for name in FIELDS if "per_kcycle" in name or name.startswith("clock.")),
@@ -297,7 +305,8 @@ def _profile(data: object, place: str) -> Profile:
         raise ProfileError("inputs of a latency profile is a list of the recordings that it was fitted to", place=place)
     name, device, fitted = map(str, texts)
     errors = parse_errors(data.get("errors"), place)
-    how = parse_how(data.get("how"), values, place)
+    how = parse_how(data.get("how"), values, place) | {name: ASSUMED for name in OF_WORDS if name not in values}
+    values = OF_WORDS | values
     assumed = tuple(value for value, way in how.items() if way == ASSUMED)
     return Profile(name, device, data["sms"], data["sm_khz"], fitted, values, errors, assumed, how)
 
@@ -307,7 +316,7 @@ def _values(data: object, place: str) -> dict[str, int]:
     if not isinstance(data, dict):
         raise ProfileError('a latency profile has an object "values"', place=place)
     works = {name for name in data if WORK_CONSTANT.fullmatch(name)}
-    for name in sorted(FIELDS.keys() ^ (data.keys() - works)):
+    for name in sorted(FIELDS.keys() ^ (OF_WORDS.keys() | data.keys() - works)):
         known = name in FIELDS
         raise ProfileError(
             f"the profile lacks value {name}" if known else f"the profile has an unknown value {readable(name)}",

@@ -117,6 +117,8 @@ class Waits:
         self._live, self._plans, self._buffer, self._env, self._record = live, plans, buffer, env, record
         self._program = program = live.program
         self._retry, self._poll, self._limit = profile["wait.retry"], profile["wait.poll"], profile["try.limit"]
+        self._load, barriers = profile["word.load"], range(len(program.barriers))
+        self._words = frozenset(filter(program.is_word, barriers) if program.words_cta >= 0 else ())
         channels = pool_channel(program, program.ctas)
         self.waiters: list[list[PhaseEvent]] = [[] for _ in range(channels)]
         self.visible = [0] * channels
@@ -146,10 +148,9 @@ class Waits:
         now, on_mbarrier = self._env.now, channel < len(self._program.barriers)
         for wait in waits:
             agent = wait.agent
-            planned = self._plans[agent][self._live.pcs[agent]][-1]
-            entered = self.entered[agent]
+            pc, entered = self._live.pcs[agent], self.entered[agent]
             assert entered is not None
-            wait.succeed_in((self._passed_at(entered, channel, planned) if on_mbarrier else seen) - now)
+            wait.succeed_in((self._passed_at(agent, pc, entered, channel) if on_mbarrier else seen) - now)
 
     def return_from(self, agent: int, pc: int, planned: PlannedOperation, time: int, outcome: int) -> int:
         """A wait passed immediately, but not before what completed it can be seen; or a try has its answer.
@@ -175,7 +176,7 @@ class Waits:
             return self._pass_at_once(time, time + cost.busy, first, second)
         if self._is_skipped(agent, op):
             return time
-        return self._pass_at_once(time, self._passed_at(time, op[BARRIER], planned), first, second)
+        return self._pass_at_once(time, self._passed_at(agent, pc, time, op[BARRIER]), first, second)
 
     def _is_skipped(self, agent: int, op: Operation) -> bool:
         """Whether a wait is not made: a try had already answered."""
@@ -241,17 +242,27 @@ class Waits:
             self._buffer.stamp(second, back)
         return back + (self._record if first >= 0 or second >= 0 else 0)
 
-    def _passed_at(self, entered: int, channel: int, planned: PlannedOperation) -> int:
-        """When a wait on an mbarrier returns that began at ``entered`` and whose phase is complete."""
+    def _passed_at(self, agent: int, pc: int, entered: int, channel: int) -> int:
+        """When a wait on an mbarrier, or a word, returns that began at ``entered`` and whose phase is complete."""
+        planned = self._plans[agent][pc][-1]
         cost = planned.cost
         seen = self.visible[channel]
         tried = entered + (self._record if planned.first >= 0 else 0)
+        if channel in self._words:
+            tried -= self._load * self._loops_on(agent, pc)
+            return tried + (1 + max(0, -(-(seen - tried) // self._load))) * self._load
         if seen <= tried:
             return tried + cost.busy
         if self.landed[channel]:
             return max(tried + cost.busy, seen + cost.visible)
         again = tried + self._retry
         return again + max(0, -(-(seen - again) // self._poll)) * self._poll + cost.busy
+
+    def _loops_on(self, agent: int, pc: int) -> bool:
+        """Whether the wait before was of the same loop on a word, whose last load then is the first of this one."""
+        code, lines = self._program.code[agent], self._program.lines[agent]
+        follows = pc > 0 and lines[pc - 1] == lines[pc] and code[pc - 1][0] in BLOCKING_WAITS
+        return follows and code[pc - 1][BARRIER] in self._words
 
     def _answer_try(self, agent: int, pc: int, planned: PlannedOperation, time: int) -> int:
         """A try was made: its answer is recorded. It is false while others cannot see yet what completed the phase."""

@@ -27,7 +27,16 @@ from pipesim.model.tables import PROGRAM_VERSION, WORK_CLASSES
 from pipesim.ptx.launch import file as launch_file
 from pipesim.ptx.launch.values import ELEMENTS, INTERLEAVES, LAUNCH_VERSION, SWIZZLES, TYPES
 from pipesim.ptx.launch.values import FORMAT as LAUNCH_FORMAT
-from pipesim.timed.profile import AT_MOST, FIELDS, MAX_VALUE, MOST_PERMILLE, PROFILE_VERSION, WAYS, WORK_CONSTANT
+from pipesim.timed.profile import (
+    AT_MOST,
+    FIELDS,
+    MAX_VALUE,
+    MOST_PERMILLE,
+    OF_WORDS,
+    PROFILE_VERSION,
+    WAYS,
+    WORK_CONSTANT,
+)
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, TraceMeta
 
 
@@ -200,7 +209,8 @@ def profile() -> Schema:
         "fitted": TEXT,
         "errors": rows(record({"kernel": TEXT, "ctas": row(POSITIVE, POSITIVE), **error_numbers})),
         "how": record({way: _ref("texts") for way in WAYS}, optional=WAYS),
-        "values": record(values) | {"patternProperties": {f"^{WORK_CONSTANT.pattern}$": _ref("constant")}},
+        "values": record(values, optional=tuple(OF_WORDS))
+        | {"patternProperties": {f"^{WORK_CONSTANT.pattern}$": _ref("constant")}},
     }
     form = record(members)
     # Where a calibration wrote it: its pipesim, and the recordings that were fitted.
