@@ -44,6 +44,7 @@ FEW_STATES = 2_000  #: searched of each smaller size
 _SHORT = 400  #: operations of a program that is searched for other ways to fail
 #: Faults that a wait shows which returns with an earlier phase than is meant.
 _BY_A_WAIT: frozenset[FaultKind | Ending] = frozenset({FaultKind.STALE_WAIT, FaultKind.WRONG_ITEM})
+_REGISTERS = FaultKind.TOO_MANY_REGISTERS
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
 
@@ -120,7 +121,7 @@ def corrections_of(
     ``led_past``: the branches by which what is missing did not come. ``most``: operations that are tried, if it is not
     a kernel. ``again``: whether CTAs that talk are proved with a change.
     """
-    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT}:
+    if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT, _REGISTERS}:
         return ()
     if asked.coverage.stopped or (again is None and asked.words_cta >= 0):
         return ()  # of which nothing can be proved; whose barriers are words
@@ -171,10 +172,11 @@ def with_led_past(found: Deadlock, past: tuple[LedPast, ...]) -> Deadlock:
 
 def without_unproved(finding: Finding, found: Collection[Correction]) -> Finding:
     """The finding without the correction that its rule names, if changes of the program have been tried and none is
-    proved: then an order or a fence alone does not correct it.
+    proved: then an order or a fence alone does not correct it; or if one is that says more.
     """
-    ordered = isinstance(finding, FaultReport) and finding.kind in MEMORY_ORDER
-    return replace(finding, correction="") if ordered and not found else finding
+    kind = finding.kind if isinstance(finding, FaultReport) else None
+    unproved = (kind in MEMORY_ORDER and not found) or (kind is _REGISTERS and found)
+    return replace(finding, correction="") if isinstance(finding, FaultReport) and unproved else finding
 
 
 def counterexample_of(

@@ -51,7 +51,7 @@ CASES = {
         "wait for its group, or for the phase of the mbarrier on which it arrives, before the CTA ends"
     ),
     "warp_shape": "let all four warps of the group execute the same instruction equally often",
-    "too_many_registers": "let some of its warps ask for fewer",
+    "too_many_registers": "math asks for 168 registers a thread instead of 240: no more than are left",
     "tensor_allocation": "",
     "before_grid_wait": (
         "execute griddepcontrol.wait before it, in the same thread or in one that it waits for, or give the buffer "

@@ -26,7 +26,7 @@ from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair import iterations, meeting_points, missing_instructions, other_operands, partners
-from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, threads
+from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, registers, threads
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
 from pipesim.prove.repair.left_over import of_what_is_left_over
 from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
@@ -186,6 +186,7 @@ def _of_one_operation(program: Program) -> Iterator[Ranked]:
     for role, group in pairs(program, lambda op: op[0] == Op.EXPECT_TX):
         yield 1, Repair(K.ARRIVES_TOO, role, group)
     yield from ((2, repair) for repair in masks(program))
+    yield from ((2 + (repair.was > program.launch_registers), repair) for repair in registers(program))
     several = list(counts(program))
     yield from ((3, repair) for repair in several)
     for one, other in combinations(several, 2):

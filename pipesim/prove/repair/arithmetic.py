@@ -6,16 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import ENGINE_ACCESSES, ON_BARRIER, PARITY_WAITS
+from pipesim.model.groups import ENGINE_ACCESSES, ON_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
+from pipesim.model.warp_shape import GRANULE, SM_REGISTERS
 from pipesim.prove.repair.kinds import NOWHERE, Repair, RepairKind
 from pipesim.prove.repair.numbers import bytes_of_expects, may_expect
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of, sites_of
 
 WARP = 32
+FEWEST = 24  #: registers of a thread that setmaxnreg may ask for (PTX ISA)
 
 
 def counts(program: Program, *, by_lanes: bool = False) -> Iterator[Repair]:
@@ -155,10 +157,26 @@ def masks(program: Program) -> Iterator[Repair]:
                 found[key].add(operand(op, "cta_mask"))
     for (role, group), some in found.items():
         if some - {0, everyone}:
-            yield Repair(RepairKind.MASK, role, group, everyone, min(some - {0, everyone}))
+            was = some - {0, everyone}
+            past = NOWHERE if len(was) == 1 else NOWHERE._replace(about="one that differs in each CTA")
+            yield Repair(RepairKind.MASK, role, group, everyone, min(was), past=past)
         if 0 in some and program.ctas > 1:
             for site in (s for s in sites_of(program, role) if s.op == Op.TMA_LOAD and s.about == group):
                 yield Repair(RepairKind.MASK, role, group, everyone, 0, site)
+
+
+def registers(program: Program) -> Iterator[Repair]:
+    """For each role that asks for registers as many as the others leave of those of its CTA, where these are fewer."""
+    here = {agent.warp: n for n, agent in reversed(list(enumerate(program.agents))) if not agent.cta}
+    last = {n: [op for op in program.code[n] if op[0] in TAKES_REGISTERS][-1:] for n in here.values()}
+    held = {n: operand(ops[0], "registers") if ops else program.launch_registers for n, ops in last.items()}
+    pool = min(WARP * len(here) * program.launch_registers or SM_REGISTERS, SM_REGISTERS)
+    for role in roles_of(program):
+        mine = [n for n in members(program, role) if last.get(n)]
+        rest = pool // WARP - sum(each for n, each in held.items() if n not in mine)
+        now = rest // max(len(mine), 1) // GRANULE * GRANULE
+        if mine and FEWEST <= now < (was := held[mine[0]]):
+            yield Repair(RepairKind.REGISTERS, role, "", now, was)
 
 
 def threads(program: Program) -> Iterator[Repair]:

@@ -27,10 +27,11 @@ from pipesim.prove.repair.applicable import (
     repairs,
     stronger,
 )
+from pipesim.prove.repair.arithmetic import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
-from pipesim.prove.repair.meeting_points import of_reuse
+from pipesim.prove.repair.meeting_points import of_last_uses, of_reuse
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.unread import leaves_more
@@ -203,6 +204,8 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
         return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
     if fault is not None and fault.kind is FaultKind.READ_BEFORE_WAIT:
         return group_waits(program, Engine.WGMMA)
+    if fault is not None and fault.kind is FaultKind.TOO_MANY_REGISTERS:
+        return ((each.was > program.launch_registers, each) for each in registers(program))
     if fault is not None and fault.kind is FaultKind.UNPUBLISHED_INIT:
         return publications(program)
     if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):
@@ -227,8 +230,9 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     if program.words_cta >= 0:
         words = words_of(program)
         found = (each for each in merge(found, of_values(asked), key=_rank) if fits_words(each[1], words))
-    if fault is not None and fault.kind is FaultKind.RACE and touching and program.coverage.extracted:
-        found = merge(of_reuse(program, fault), found, key=_rank)
+    if fault is not None and fault.kind is FaultKind.RACE and touching:
+        of_race = of_reuse if program.coverage.extracted else of_last_uses
+        found = merge(of_race(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         few = sum(map(len, asked.code)) <= MOST_READ
         more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)

@@ -27,6 +27,8 @@ def apply_repair(program: Program, repair: Repair) -> Program | None:
         found = apply_repair(found or program, part) or found
     if repair.also:
         return found
+    if repair.kind is RepairKind.VALUE:
+        return None  # of which a flat program has none
     if repair.kind is RepairKind.COUNT_IN:
         return _counted_in(program, repair)
     if repair.kind is RepairKind.MASK:

@@ -65,7 +65,9 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
                     rarely = missing > often[at] and at.op in _SIGNALLED  # once instead of each time
                     if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and (0 < missing <= often[at] or rarely):
                         rank = 3 if missing == 1 else 5 if rarely else 4
-                        found[Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)] = rank
+                        repair = Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)
+                        rank = max(rank, 5) if _is_carried(program, _by_turn(program, agent, repair)[2]) else rank
+                        found[repair] = rank
             ways = {0: _neighbours(placed), 1: _neighbours(placed[::-1])}
             for repair in [each for each in found if not each.also]:
                 if (block := _block(ways[repair.value], often, repair)) is not None:
@@ -101,11 +103,8 @@ def every_time(program: Program, agent: int, repair: Repair) -> Listing:
 
     As it is where the turns in which it is executed now do not tell its stage, its parity or its slot.
     """
-    before, mine = listing(program, agent), program.instructions[agent]
-    turns = [pc for pc, site in enumerate(mine) if site == repair.past]
-    bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
-    there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
-    known = {turn: before.code[pcs[0]] for turn, pcs in enumerate(there) if pcs}
+    before = listing(program, agent)
+    turns, there, known = _by_turn(program, agent, repair)
     if _is_carried(program, known):  # what comes first in the ring comes in the first turn
         known = {turn - min(known): op for turn, op in known.items()}
         new_ops = [known.get(turn) or _of_turn(program, known, turn) for turn in range(len(turns))]
@@ -122,6 +121,15 @@ def every_time(program: Program, agent: int, repair: Repair) -> Listing:
     line = next((before.lines[pc] for pcs in there for pc in pcs), 0)
     new = [Insertion(pc, op, line) for pc, op in zip(places, found, strict=True) if op]
     return insert_operations(before, new)
+
+
+def _by_turn(program: Program, agent: int, repair: Repair) -> tuple[list[int], list[list[int]], dict[int, Operation]]:
+    """Where the instruction at ``past`` is, where the one at ``at`` is in each of its turns, and what it does there."""
+    mine = program.instructions[agent]
+    turns = [pc for pc, site in enumerate(mine) if site == repair.past]
+    bounds = [-1, *turns] if repair.value else [*turns, len(mine)]
+    there = [[pc for pc in range(a + 1, b) if mine[pc] == repair.at] for a, b in pairwise(bounds)]
+    return turns, there, {turn: program.code[agent][pcs[0]] for turn, pcs in enumerate(there) if pcs}
 
 
 def _is_carried(program: Program, known: Mapping[int, Operation]) -> bool:

@@ -220,7 +220,7 @@ def at_the_cluster(program: Program, agent: int, _: Repair) -> Listing:
     end = len(before.code)
     while end and before.code[end - 1][0] in LOOP_MARKS | {int(Op.INVAL)}:
         end -= 1
-    line = before.lines[-1] if before.lines else 0
+    line = before.lines[max(end - 1, 0)] if before.lines else 0
     pair = ((int(Op.CLUSTER_ARRIVE), _CLUSTER), (int(Op.CLUSTER_WAIT), _CLUSTER))
     return insert_operations(before, [Insertion(end, op, line) for op in pair])
 

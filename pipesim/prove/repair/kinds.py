@@ -20,6 +20,7 @@ class RepairKind(Enum):
     # one operand
     COUNT = "count"  #: the count of a group's inits
     EXPECT = "expect"  #: the bytes that a role expects
+    REGISTERS = "registers"  #: those that a role asks for with setmaxnreg
     LANES = "lanes"  #: how many lanes of a warp arrive: one that is elected, or all of them
     THREADS = "threads"  #: the number of threads at named barriers
     DEPTH = "depth"  #: how many groups of transfers a role leaves under way when it waits for them
@@ -31,7 +32,8 @@ class RepairKind(Enum):
     PART = "part"  #: each warp of a role, or (``was`` 1) each CTA, uses its own of ``value`` parts of a slot
     CARRY = "carry"  #: a role advances stage by stage: its waits, and all that it does with a stage after one
     OTHER_GROUP = "other group"  #: an instruction is on the barriers of another group, which ``past`` names
-    OTHER_CTA = "other cta"  #: an arrive is on the barrier of the CTA of rank ``value``
+    #: an arrive is on the barrier of the CTA of rank ``value``, or (``was`` 1) of that so much further than its own
+    OTHER_CTA = "other cta"
     OTHER_PLACE = "other place"  #: what is written lies ``value`` bytes further; ``was``: of this CTA's agents
     TRY = "try"  #: tries are of the phase of the wait that depends on their answer
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipesim.model.finding import Fault
-from pipesim.model.groups import ACCESSES, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.groups import (
+    ACCESSES,
+    MEETINGS,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    READS_MEMORY,
+    SIGNALS,
+    TOUCHES_MEMORY,
+)
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
@@ -102,7 +110,20 @@ def _other_numbers(program: Program, role: str, site: SourceInstruction, at: lis
             yield 3, Repair(K.STAGES, role, ",".join(map(str, numbers)), at=site)
         if len(numbers) == len(at) and 0 not in numbers and numbers != tuple(at) and asked.get(numbers[0]) == threads:
             rank = 3 if set(numbers) & set(at) or _arrives_for_itself(program, role, site, at) else 7
+            rank = 4 if rank == 3 and _is_after(program, role, site, at) else rank
             yield rank, Repair(K.SHIFT, role, ",".join(map(str, (*at, *numbers))), len(at), at[0], at=site)
+
+
+def _is_after(program: Program, role: str, site: SourceInstruction, numbers: list[int]) -> bool:
+    """True if a role always arrives where it has waited last, at one of these: those who take turns do."""
+    found: list[bool] = []
+    for agent in members(program, role):
+        last = -1
+        for op, here in zip(program.code[agent], program.instructions[agent], strict=True):
+            if here == site and op[0] == Op.BAR_ARRIVE and last > 0:
+                found.append(last in numbers)
+            last = program.named_barrier(op) if op[0] == Op.BAR_SYNC else last
+    return bool(found) and all(found)
 
 
 def _to_the_other(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
@@ -198,6 +219,15 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
             if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine:
                 yield from _meetings_after(program, role, reader, pc)
                 break
+
+
+def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
+    """Of a race what its agents give back only after their last use of the tile that it is for."""
+    for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
+        role, use = program.agents[agent].role, site_of(program, agent, pc)
+        if use.op in READS_MEMORY and use.about:
+            for site in (site for site in sites_of(program, role) if site.op in SIGNALS and site.line):
+                yield 4, Repair(K.MOVE, role, site.about, 3, at=site, past=use._replace(line=""))
 
 
 def _meetings_after(program: Program, role: str, agent: int, pc: int) -> Iterator[Ranked]:

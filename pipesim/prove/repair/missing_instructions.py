@@ -76,7 +76,7 @@ def _counted_in(program: Program, role: str, group: str, users: list[int]) -> It
     siblings = [n for n in range(len(program.agents)) if n not in silent and _awaited_groups(program, n) & waits]
     heard = any(gives_back(op) and operand(op, "barrier") in barriers_of(program, group)
                 for agent in siblings for op in program.code[agent])  # fmt: skip
-    if silent and heard and was == now > 0:
+    if silent and heard and was == now > 0 and group not in waits:
         for site in sites_of(program, role):
             if site.op == Op.ARRIVE and site.about == group:
                 yield 5, Repair(K.COUNT_IN, role, group, was + len(silent), was, at=site)
@@ -139,7 +139,7 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
     for start in starts:
         yield from ((6, Repair(K.ACQUIRE, role, group, start, Placement.FIRST.value, tile)) for tile in tiles)
     for start in reversed(starts):
-        yield from ((6, Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
+        yield from ((max(rank, 6), Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
 
 
 def of_transfers(program: Program) -> Iterator[Ranked]:

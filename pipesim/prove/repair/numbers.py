@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from pipesim.model.edits import Listing, listing, replace_operations, with_expected_bytes
-from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS
+from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -92,6 +92,11 @@ def _lanes(program: Program, _: int, repair: Repair, op: Operation) -> Operation
     return with_operand(with_operand(op, "count", count), "expect", expect) if count else op
 
 
+def _registers(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
+    wanted = op[0] in TAKES_REGISTERS and operand(op, "registers") == repair.was
+    return with_operand(op, "registers", repair.value) if wanted else op
+
+
 def _threads(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
     wanted = str(program.named_barrier(op)) in repair.group.split(",")
     return with_operand(op, "threads", repair.value) if wanted else op
@@ -169,6 +174,7 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
 CHANGES: dict[RepairKind, _Change] = {
     RepairKind.COUNT: _count,
     RepairKind.EXPECT: _expect,
+    RepairKind.REGISTERS: _registers,
     RepairKind.LANES: _lanes,
     RepairKind.THREADS: _threads,
     RepairKind.DEPTH: _depth,

@@ -117,13 +117,28 @@ def later(program: Program, agent: int, repair: Repair) -> Listing:
 def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
     """Every operation at ``at`` after the next one at ``past``, if that comes before the next at ``at``; with ``value``
     1 before the last one at ``past``, if that comes after the last at ``at``; with 2 after the last one at ``past``
-    before the next at ``at``.
+    before the next at ``at``; with 3 after the last one at ``past`` of the same item.
     """
     before = listing(program, agent)
     if repair.value == 1:
         backward = _past(program.instructions[agent][::-1], repair)
         return reorder_operations(before, [len(before.code) - 1 - place for place in reversed(backward)])
+    if repair.value == 3:
+        return reorder_operations(before, _past_last_of_item(program, agent, repair))
     return reorder_operations(before, _past(program.instructions[agent], repair))
+
+
+def _past_last_of_item(program: Program, agent: int, repair: Repair) -> list[int]:
+    """Each execution of the instruction after the last use of the item in the tile that was used last before it."""
+    code, sites, moved = program.code[agent], program.instructions[agent], dict[int, list[int]]()
+    uses = [pc for pc, site in enumerate(sites) if is_use(site, repair.past)]
+    for place in (pc for pc, site in enumerate(sites) if site == repair.at):
+        last = next((pc for pc in reversed(uses) if pc < place), -1)
+        same = (pc for pc in reversed(uses) if last >= 0 and operand(code[pc], "item") == operand(code[last], "item"))
+        moved.setdefault(max(next(same, place), place), []).append(place)
+    held = {place for end, places in moved.items() for place in places if place != end}
+    order = ([*([pc] if pc not in held else []), *(p for p in moved.get(pc, ()) if p != pc)] for pc in range(len(code)))
+    return [pc for each in order for pc in each]
 
 
 def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:

@@ -228,7 +228,7 @@ def _of_other_ring(program: Program, role: str, site: SourceInstruction, sizes: 
     used = [
         [program.barriers[operand(op, "barrier")].stage for op in ops] for ops in operations_at(program, role, site)
     ]
-    period = len(set(used[0]))
+    period = max(len(set(used[0])), 1)
     others = {len(stages) for name, stages in sizes.items() if name != site.about}
     in_turn = all(stage == n % period for each in used for n, stage in enumerate(each))
     return period if 1 < period < len(sizes[site.about]) < len(used[0]) and period in others and in_turn else 0
@@ -315,10 +315,28 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
                     for to in ranks:
                         yield 2 if astray or to in unserved else 6, Repair(K.OTHER_CTA, role, group, to, at=site)
                     yield 2, Repair(K.OTHER_CTA, role, group, -1, at=site)
+                    yield from (
+                        (3, Repair(K.OTHER_CTA, role, group, by, 1, site)) for by in _neighbours(program, site, ranks)
+                    )
             copies = uses.get("copies", {}).get(group, ())
             if copies and len(ranks) < program.ctas:  # all of them: often two tiles by two instructions
                 every = NOWHERE._replace(op=int(Op.TMA_LOAD), about=group)
                 yield from ((2, Repair(K.OTHER_CTA, role, group, to, at=every)) for to in ranks)
+
+
+def _neighbours(program: Program, site: SourceInstruction, waited: list[int]) -> list[int]:
+    """Of an arrive that is always so much further than the agent's own CTA by how many it may be meant to be, if it is
+    in CTAs in which its group is waited for.
+    """
+    pairs = {
+        (program.agents[agent].cta, program.barriers[operand(op, "barrier")].cta)
+        for agent, code in enumerate(program.code)
+        for op, here in zip(code, program.instructions[agent], strict=True)
+        if here == site
+    }
+    by, several = {(there - own) % program.ctas for own, there in pairs}, program.ctas
+    others = [each for each in (1, -1, 0) if all((own + each) % several in waited for own, _ in pairs)]
+    return [each for each in others if each % several not in by] if len(by) == 1 else []
 
 
 def is_crossed(program: Program, role: str, site: SourceInstruction, *, on_slot: bool) -> bool:

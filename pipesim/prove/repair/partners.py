@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import LIFE, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.additions import share_of, times_signalled
-from pipesim.prove.repair.kinds import SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, readers_of
-from pipesim.prove.repair.sites import arrived_at, members, published_at, roles_of, sites_of, stages_of
+from pipesim.prove.repair.sites import arrived_at, begin_of, members, published_at, roles_of, sites_of, stages_of
 
 K = RepairKind
 
@@ -33,12 +34,23 @@ def _of_first_arrives(program: Program) -> Iterator[Ranked]:
     for role in roles_of(program):
         given = [site for site in sites_of(program, role) if site.op == Op.ARRIVE]
         for group in dict.fromkeys(site.about for site in given):
-            yield rank, Repair(K.PRIME, role, group)
+            first = Repair(K.PRIME, role, group)
+            late = [n for n in members(program, role) if first_arrives(program, n, first) != listing(program, n)]
+            primed = any(_begins_with(program, n, group) for n in members(program, role) if n not in late)
+            names = " and ".join(map(program.agent_name, late)) if primed else ""
+            yield rank, replace(first, past=NOWHERE._replace(about=names))
             mine = (operand(op, "barrier") for agent in members(program, role) for op in program.code[agent]
                     if op[0] == Op.ARRIVE and not operand(op, "expect"))  # fmt: skip
             stages = {program.barriers[each].stage for each in mine if program.barriers[each].name == group}
             if len(stages) == 1 < len(stages_of(program, members(program, role)[0], group)):
                 yield rank, Repair(K.PRIME, role, group, was=min(stages))
+
+
+def _begins_with(program: Program, agent: int, group: str) -> bool:
+    """True if the agent arrives on the group before it waits for anything."""
+    sites = program.instructions[agent][begin_of(program, agent) :]
+    first = next((n for n, site in enumerate(sites) if site.op in PARITY_WAITS), len(sites))
+    return any(site.op == Op.ARRIVE and site.about == group for site in sites[:first])
 
 
 def _begins_before(program: Program) -> bool:

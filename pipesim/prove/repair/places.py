@@ -47,7 +47,7 @@ def other_group(program: Program, agent: int, repair: Repair) -> Listing:
 
 def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
     """The arrive, or the copies, on the barrier at the same place in the CTA of rank ``value``; with -1 each of several
-    in a row on that of another CTA.
+    in a row on that of another CTA; with ``was`` 1 of the CTA that is ``value`` further than the agent's.
     """
     before = listing(program, agent)
     found: dict[int, Operation] = {}
@@ -56,7 +56,8 @@ def other_cta(program: Program, agent: int, repair: Repair) -> Listing:
         if is_at(site, repair.at):
             rank = rank + 1 if pc and before.code[pc] == before.code[pc - 1] else 0
             at = operand(before.code[pc], "barrier")
-            there = program.counterpart(at, rank if repair.value < 0 else repair.value)
+            own = (program.agents[agent].cta + repair.value) % program.ctas
+            there = program.counterpart(at, own if repair.was == 1 else rank if repair.value < 0 else repair.value)
             found[pc] = with_operand(before.code[pc], "barrier", at if there is None else there)
     return replace_operations(before, found)
 

@@ -25,6 +25,7 @@ _COMMIT = {
     Engine.CP_ASYNC: "cp.async.commit_group",
     Engine.WGMMA: "wgmma.commit_group",
 }
+_NEIGHBOURS = {0: "its own CTA", 1: "the next CTA of the cluster", -1: "the CTA of the cluster before its own"}
 _FENCED = {
     FencePlace.AFTER_READS: "after its reads, before it signals any other agent",
     FencePlace.BEFORE_WRITES: "after its waits, before it writes",
@@ -183,9 +184,9 @@ def _number(r: Repair) -> str:
 
 def _prime(r: Repair) -> str:
     if not r.value:
-        return (
-            f"{r.role} arrives once on {'every stage' if r.was < 0 else f'stage {r.was}'} of {r.group} before it begins"
-        )
+        stage = "every stage" if r.was < 0 else f"stage {r.was}"
+        too = ", as others of its role do" if r.past.about else ""
+        return f"{r.past.about or r.role} arrives once on {stage} of {r.group} before it begins{too}"
     when = f"after {_with_line(r.at)}, once for each meeting there" if r.at.op else "once before it begins"
     when += ", with those of its warps that do not wait there" if r.was == 1 else ""
     return f"{r.role} arrives at {_meeting_words(r.group)} ({r.value:,} threads) {when}"
@@ -244,7 +245,7 @@ def _move(r: Repair) -> str:
     if r.value == 1:
         moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
         return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
-    if r.value == 2:
+    if r.value in (2, 3):
         return f"{r.role} executes {instruction(r.at)} only after its last use of {r.past.about}"
     if r.past.op in SETS_UP - MEETINGS and r.at.op not in MEETINGS:
         return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
@@ -355,12 +356,13 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         f"{r.role} expects {r.value:,} bytes on {r.group} instead of {r.was:,}: as many as are copied"
         + (", which differs from one time to another" if r.past.op else "")
     ),
+    RepairKind.REGISTERS: "{role} asks for {value} registers a thread instead of {was}: no more than are left",
     RepairKind.LANES: _lanes,
     RepairKind.THREADS: "{value:,} threads at {named} instead of {was:,}",
     RepairKind.DEPTH: _depth,
     RepairKind.MASK: lambda r: (
         f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of "
-        + (f"{r.was:#b}" if r.was else f"copying to its own alone, at {_with_line(r.at)}")
+        + (r.past.about or f"{r.was:#b}" if r.was else f"copying to its own alone, at {_with_line(r.at)}")
     ),
     RepairKind.PHASES: "{role} waits for {group} with parity {value} in the first lap, alternating in each later lap",
     RepairKind.STAGES: _stages,
@@ -373,7 +375,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         f"its own of {r.value}"
     ),
     RepairKind.CARRY: lambda r: (
-        f"{r.role} waits for the stage and phase of {r.group} with what it reads: past those that it leaves to others"
+        f"{r.role} waits for {r.group} of the stage and phase in which what it reads is signalled"
         if r.was == 2
         else f"{r.role} carries stage and phase of {r.group} on instead of beginning again "
         f"(parity {r.value} in the first lap)"
@@ -381,7 +383,9 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.OTHER_GROUP: _other_group,
     RepairKind.SWAP: _swap,
     RepairKind.OTHER_CTA: lambda r: (
-        f"{r.role}: {instruction(r.at)} is meant for the barrier of CTA {r.value}"
+        f"{r.role}: {instruction(r.at)} is for {_NEIGHBOURS[r.value]}"
+        if r.was == 1
+        else f"{r.role}: {instruction(r.at)} is meant for the barrier of CTA {r.value}"
         if r.value >= 0
         else f"{r.role} arrives on {r.group} of every CTA of the cluster, not several times on that of one"
     ),

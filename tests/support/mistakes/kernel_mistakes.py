@@ -390,7 +390,7 @@ _KERNELS = [
     _in(
         right_ring, "one_of_two_primes", "DEADLOCK", {
             "for i in range(r.tiles):": PRIMED["for i in range(r.tiles):"].replace("% 2 == 0:", "== 0:")},
-        "consumer arrives once on every stage of empty before it begins", base=PRIMED,
+        "consumer/2 arrives once on every stage of empty before it begins, as others of its role do", base=PRIMED,
     ),
     _in(
         right_ring, "commits_to_its_own_wait", "WRONG_ITEM", {RELEASE: COMMITS[RELEASE].replace("empty", "full")},
