@@ -176,8 +176,19 @@ class _Trial:
         added = beside(found.added, self.lines.line_in_function)
         source = only_line(self._program, after, self.lines.line_at) if after is not None else ""
         at = next(iter(self._lines_at(found.repair.role, found.repair.at)), "")
-        line = at or source or (added.line if added is not None else "") or _author(found.line)
+        at = at or source or (added.line if added is not None else "")
+        line = at or self._first_changed(found.repair, after) or _author(found.line)
         return replace(found, said=sentence(self._inside(found.repair)), line=line, source=source, added=added)
+
+    def _first_changed(self, repair: Repair, after: Program | None) -> str:
+        """The line of the first operation on a correction's barriers that is another one, or elsewhere, with it."""
+        program = self._program
+        for agent in members(program, repair.role):
+            code = after.code[agent] if after is not None else ()
+            for pc, (site, now) in enumerate(zip(program.instructions[agent], code, strict=False)):
+                if site.about == repair.group and now != program.code[agent][pc]:
+                    return self.lines.line_at(agent, pc)
+        return ""
 
     def _inside(self, repair: Repair) -> Repair:
         """With the lines in the functions that are called, where an instruction has one such line."""
