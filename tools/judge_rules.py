@@ -69,6 +69,7 @@ from tests.support.random_programs.beginnings import beginning
 from tests.support.random_programs.contested import contested
 from tests.support.random_programs.lane_exchanges import SET_UP as EXCHANGED
 from tests.support.random_programs.lane_exchanges import random_exchanges
+from tests.support.random_programs.lane_fences import random_fences
 from tests.support.random_programs.lanes import random_lanes
 from tests.support.random_programs.orders_and_scopes import random_orders
 from tests.support.random_programs.perhaps import may_be, random_perhaps
@@ -190,6 +191,13 @@ def of_exchanges(seed: int) -> bool:
     body, right = random_exchanges(seed)
     strict = exchanging(EXCHANGED + body).with_strictness(Strictness({Assumption.LANES}))
     return (check(strict).verdict is Verdict.PROVED) != right
+
+
+def of_fences(seed: int) -> bool:
+    """What is said of fences that some lanes execute is not what each lane then knows of."""
+    program, right = random_fences(seed)
+    strict = check(program.with_strictness(Strictness({Assumption.LANES}))).verdict
+    return check(program).verdict is Verdict.REFUTED if right else strict is Verdict.PROVED
 
 
 def of_stale(seed: int) -> bool:
@@ -628,6 +636,13 @@ def _lane_rules() -> Iterator[Rule]:
         ("an exchange of values orders no accesses", "code.orders_lanes", converges),
     ):
         yield Rule("lanes", said, f"{at}{function}", off, (("exchanges", of_exchanges),))
+    fences = f"{at}lane_fences.LaneFences."
+    of_each_lane = (("lane fences", of_fences),)
+    yield Rule("lanes", "a fence is an acquire of its own lane", f"{fences}fence", _yes, of_each_lane)
+    said = "a fence makes a release of what its own lane signals"
+    yield Rule("lanes", said, f"{fences}signal", _nothing, of_each_lane)
+    said, target = "a described fence orders what its own lane knows of", "pipesim.lang.flatten._LaneFences.fence"
+    yield Rule("lanes", said, target, lambda *_, **__: False, judges)
 
 
 def _shape_rules() -> Iterator[Rule]:

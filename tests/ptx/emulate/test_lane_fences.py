@@ -15,49 +15,38 @@ from pipesim.prove.check import check
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.targets import find
-from tests.support.small_ptx import SET_UP, program_of, text_of
+from tests.support.random_programs.lane_fences import (
+    ALL,
+    ARRIVE,
+    FENCE,
+    FIRST,
+    IN_LANE_0,
+    LANES_0_AND_1,
+    MEET,
+    OTHERS,
+    READ,
+    RELAXED,
+    SECOND,
+    WAIT,
+    handed,
+    random_fences,
+)
+from tests.support.small_ptx import text_of
 
 STRICT = Strictness({Assumption.LANES})
-LANES_0_AND_1 = " setp.eq.u32 %p5, %r2, 0;\n setp.eq.u32 %p6, %r2, 1;\n"
-#: All lanes of warp 0 store and {signal}, those of warp 1 {wait} and {read}.
-HANDED = (
-    SET_UP.format(first=1, count=1)
-    + LANES_0_AND_1
-    + """ shl.b32 %r20, %r2, 2;
- mov.u32 %r21, tile;
- add.u32 %r21, %r21, %r20;
- mov.u64 %rd1, 268435456;
- setp.ne.u32 %p4, %r1, 0;
- @%p4 bra second;
- st.shared.u32 [%r21], %r2;
-{signal} bra done;
-second:
-{wait}{read}done:
-"""
-)
-MEET = " bar.warp.sync -1;\n"
-FENCE = "fence.acq_rel.gpu;\n"
-RELAXED = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%r3];\n"
-ARRIVE = " @%p5 mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
-WAIT = """again:
- mbarrier.try_wait.parity{order}.shared::cta.b64 %p9, [%r3], 0;
- @!%p9 bra again;
-"""
-READ = " ld.shared.u32 %r9, [tile+64];\n"
 PROXY = "fence.proxy.async;\n"
 STORE = """ @!%p5 bra done;
  cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;
  cp.async.bulk.commit_group;
  cp.async.bulk.wait_group 0;
 """
-ALL, FIRST, SECOND, OTHERS = " ", " @%p5 ", " @%p6 ", " @!%p5 "
 PROVED, UNKNOWN = (Verdict.PROVED, Verdict.PROVED), (Verdict.UNKNOWN, Verdict.UNKNOWN)
 BY_LANES = (Verdict.PROVED, Verdict.REFUTED)  #: strictly
 
 
 def verdicts(signal: str, wait: str, read: str) -> tuple[Verdict, Verdict]:
     """The verdict, and that without the assumption that lanes are together."""
-    program = program_of(HANDED.format(signal=signal, wait=wait, read=read))
+    program = handed(signal, wait, read)
     return check(program).verdict, check(program.with_strictness(STRICT)).verdict
 
 
@@ -72,7 +61,7 @@ def verdicts(signal: str, wait: str, read: str) -> tuple[Verdict, Verdict]:
         (MEET + SECOND + FENCE + FIRST + FENCE + FIRST + RELAXED, PROVED),
         (MEET + FIRST + FENCE + SECOND + FENCE + FIRST + RELAXED, PROVED),
         (ALL + FENCE + MEET + FIRST + RELAXED, BY_LANES),  # the first lane's fence may come before the others' stores
-        (MEET + SECOND + FENCE + ARRIVE, PROVED),  # it is not needed
+        (MEET + SECOND + FENCE + FIRST + ARRIVE, PROVED),  # it is not needed
     ],
 )
 def test_a_fence_makes_a_release_of_what_its_own_lane_signals(signal: str, expected: tuple[Verdict, Verdict]) -> None:
@@ -85,26 +74,26 @@ def test_a_fence_makes_a_release_of_what_its_own_lane_signals(signal: str, expec
         (WAIT + ALL + FENCE, PROVED),
         (WAIT + FIRST + FENCE + MEET, PROVED),
         (WAIT + FIRST + FENCE, BY_LANES),
-        (" @!%p5 bra meet;\n" + WAIT + "meet:\n" + MEET + SECOND + FENCE + MEET, UNKNOWN),
-        (" @!%p5 bra meet;\n" + WAIT + "meet:\n" + MEET + ALL + FENCE, BY_LANES),
-        (" @!%p5 bra meet;\n" + WAIT + "meet:\n" + MEET + ALL + FENCE + MEET, PROVED),
+        (IN_LANE_0 + MEET + SECOND + FENCE + MEET, UNKNOWN),
+        (IN_LANE_0 + MEET + ALL + FENCE, BY_LANES),
+        (IN_LANE_0 + MEET + ALL + FENCE + MEET, PROVED),
     ],
 )
 def test_a_fence_makes_an_acquire_of_what_its_own_lane_has_waited_for(
     wait: str, expected: tuple[Verdict, Verdict]
 ) -> None:
-    assert verdicts(MEET + ARRIVE, wait.format(order=".relaxed.cta"), READ) == expected
+    assert verdicts(MEET + FIRST + ARRIVE, wait.format(order=".relaxed.cta"), READ) == expected
 
 
 @pytest.mark.parametrize(
     ("signal", "wait", "expected"),
     [
-        (MEET + SECOND + PROXY + MEET + ARRIVE, "", PROVED),
-        (MEET + SECOND + PROXY + ARRIVE, "", BY_LANES),
-        (MEET + SECOND + PROXY + ALL + PROXY + ARRIVE, "", PROVED),
-        (MEET + ARRIVE, SECOND + PROXY, BY_LANES),
-        (MEET + ARRIVE, SECOND + PROXY + MEET, PROVED),
-        (MEET + ARRIVE, FIRST + PROXY, PROVED),
+        (MEET + SECOND + PROXY + MEET + FIRST + ARRIVE, "", PROVED),
+        (MEET + SECOND + PROXY + FIRST + ARRIVE, "", BY_LANES),
+        (MEET + SECOND + PROXY + ALL + PROXY + FIRST + ARRIVE, "", PROVED),
+        (MEET + FIRST + ARRIVE, SECOND + PROXY, BY_LANES),
+        (MEET + FIRST + ARRIVE, SECOND + PROXY + MEET, PROVED),
+        (MEET + FIRST + ARRIVE, FIRST + PROXY, PROVED),
     ],
 )
 def test_a_fence_between_the_proxies_comes_before_the_copy_of_another_lane(
@@ -160,3 +149,10 @@ def test_so_it_is_with_words_of_global_memory(tmp_path: Path, before: str, after
     pointers = tuple(Parameter(name, Pointer()) for name in ("flags", "x"))
     kernel.with_suffix(".json").write_text(launch_json(Launch("kernel", (2, 1, 1), (32, 1, 1), parameters=pointers)))
     assert check_target(find(str(kernel)), {}, quick=True).verdict is expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_fences_are_judged_as_the_knowledge_of_each_lane_has_it(seed: int) -> None:
+    program, right = random_fences(seed)
+    assert right or check(program.with_strictness(STRICT)).verdict is not Verdict.PROVED
+    assert not right or check(program).verdict is not Verdict.REFUTED
