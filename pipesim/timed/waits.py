@@ -117,8 +117,9 @@ class Waits:
         self._live, self._plans, self._buffer, self._env, self._record = live, plans, buffer, env, record
         self._program = program = live.program
         self._retry, self._poll, self._limit = profile["wait.retry"], profile["wait.poll"], profile["try.limit"]
-        self._load, barriers = profile["word.load"], range(len(program.barriers))
+        barriers = range(len(program.barriers))
         self._words = frozenset(filter(program.is_word, barriers) if program.words_cta >= 0 else ())
+        self._load = profile["word.load"] if self._words else 0
         channels = pool_channel(program, program.ctas)
         self.waiters: list[list[PhaseEvent]] = [[] for _ in range(channels)]
         self.visible = [0] * channels
