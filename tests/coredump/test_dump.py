@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of
+from pipesim.answers.views.autopsy import UNKNOWN_LANES
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.cli.main import main
 from pipesim.coredump.dump import CoreDump, open_dump
@@ -66,7 +67,12 @@ def test_a_dump_that_was_cut_off_says_what_is_missing(tmp_path: Path) -> None:
 def test_of_a_dump_whose_last_headers_are_missing_the_others_are_used() -> None:
     (start,) = (int.from_bytes(DATA[40:48], "little"),)
     report = autopsy_of(CoreDump(parse_elf(DATA[: start + 64 * 690]), "core"), "core")  # warp 4 has lost its lanes
-    assert [each.agent for each in report.findings[0].blocked] == ["warp/0", "warp/1", "warp/2", "warp/3"]  # type: ignore[union-attr]
+    (group,) = report.launches[0].groups
+    assert [each.agent for each in group.deadlock.blocked] == ["warp/0", "warp/1", "warp/2", "warp/3"]
+    assert {(each.phase_now, each.given) for each in group.deadlock.blocked} == {(-1, -1)}
+    assert (group.deadlock.finished, group.hangs) == ((), False), "the warp that is missing need not have ended"
+    assert [(each.warps, each.does) for each in group.others] == [(("warp/4",), UNKNOWN_LANES)]
+    assert "where a warp waits is not known" in " ".join(" ".join(autopsy_lines(report, 80)).split())
     assert report.notes == ("16 of its 706 sections are not in the file, from number 690 on",)
 
 

@@ -20,7 +20,7 @@ from pipesim.answers.autopsy.suppliers import (
 )
 from pipesim.answers.autopsy.walks import Barrier, Walks
 from pipesim.answers.autopsy.words import barrier_words, word_at
-from pipesim.answers.views.autopsy import DumpedCtas, WarpPlace
+from pipesim.answers.views.autopsy import UNKNOWN_LANES, DumpedCtas, WarpPlace
 from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, Dim, DumpCta, DumpGrid, DumpWarp
@@ -89,6 +89,15 @@ class Unit:
     @cached_property
     def ended(self) -> tuple[str, ...]:
         """The warps that are no more: of CTAs that still run, and of CTAs of the cluster that are gone."""
+        return () if self._cut else self._absent
+
+    @cached_property
+    def _cut(self) -> bool:
+        """Whether tables of its CTAs are missing: what is absent then need not have ended."""
+        return any(not all(warp.lanes for warp in cta.warps) or not cta.warps for cta in self.ctas if cta.sm >= 0)
+
+    @cached_property
+    def _absent(self) -> tuple[str, ...]:
         live = {(each.rank, each.number) for each in self.placed}
         every = ((number, rank) for rank in range(self.size) for number in range(self.warps))
         return tuple(self._name(number, rank) for number, rank in every if (rank, number) not in live)
@@ -233,6 +242,8 @@ class Unit:
             block = self.block_of(rank)
             for number in range(self.warps):
                 here = [p for p in self.placed if (p.rank, p.number) == (rank, number)]
+                if self._cut and not here:
+                    continue
                 warp, standing = here[0].standing.warp if here else None, [p.standing for p in here]
                 walk = walks.of(number, block, rank, warp, standing, noticed, blind=blind)
                 blocked, cta = self.waited_for(here[0]) if here else "", number_of(self.grid, block)
@@ -268,7 +279,9 @@ class Unit:
             found = replace(each, suppliers=suppliers_of(each.agent, each.barrier, needs, warps))
             name = self._name(placed.number, placed.rank)
             me = next((each for each in warps if each.name == name), None)
-            if word is not None and me is not None:
+            if self._cut:
+                pass  # arrivals are missing, and how many
+            elif word is not None and me is not None:
                 found = with_cause(found, me, barrier, word, warps)
             elif placed.standing.waits is WaitsFor.NAMED:
                 come = threads_that_come(placed.standing, warps, placed.rank)
@@ -280,7 +293,7 @@ class Unit:
         }
         names = list(edges)
         ring = cycle_of({n: [names.index(s) for s in edges[name] if s in edges] for n, name in enumerate(names)})
-        known = all(warp.walk.ends and not warp.walk.lost for warp in warps)
+        known = not self._cut and all(warp.walk.ends and not warp.walk.lost for warp in warps)
         ring_names, uneven = tuple(names[n] for n in ring), one_sided(lacking.items(), warps)
         return Deadlock(tuple(blocked), self.ended, ring_names, cut=not known, one_sided=uneven)
 
@@ -294,6 +307,8 @@ class Unit:
                 does = WaitsFor.NOTHING if self._is_over(p) else p.standing.waits
                 line = self.dump.place(p.standing.code, p.standing.offset)
                 others.setdefault((does.value, line), []).append(p.name)
+        if self._cut and self._absent:
+            others[UNKNOWN_LANES, ""] = list(self._absent)
         return DumpedCtas(
             ctas=sum(len(each.ctas) for each in alike),
             numbers=tuple(number_of(self.grid, cta.block) for each in alike for cta in each.ctas),

@@ -13,6 +13,7 @@ from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.model.finding import Deadlock, Finding, Verdict
 
 UNKNOWN_PLACE = "unknown: its code is not in the dump"  #: what warps do there
+UNKNOWN_LANES = "unknown: in what is missing of the dump"  #: what those may do whose lanes were cut off
 
 
 class Detail(Enum):

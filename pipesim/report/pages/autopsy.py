@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from pipesim.answers.views.autopsy import (
+    UNKNOWN_LANES,
     UNKNOWN_PLACE,
     AutopsyReport,
     AwaitedWord,
@@ -194,7 +195,7 @@ def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[st
     if group.hangs:
         lines += ["", *headline(group.deadlock, width), "", *deadlock_lines(group.deadlock, width)]
     elif group.deadlock.blocked:
-        known = all(each.does != UNKNOWN_PLACE for each in group.others)
+        known = all(each.does not in (UNKNOWN_PLACE, UNKNOWN_LANES) for each in group.others)
         runs = "a warp runs" if known else "where a warp waits is not known"
         said = f"not known to hang: {runs}, so that what the others wait for may come"
         lines += ["", *wrap(said, width, f"{UNSURE} "), "", *deadlock_lines(group.deadlock, width)]
