@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from pipesim.findings.catalog import NO_MOVE_SHOWS
@@ -13,11 +11,11 @@ from pipesim.model.moves import Kind, Move, canonical, make, moves
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.prove.check import check
-from pipesim.prove.counterexample.confirm import refutation
 from pipesim.prove.counterexample.past import agents_to_show, core, past_of
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.counterexample.words import Part, final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
+from tests.prove.counterexample.test_shorten import random_refutation
 from tests.support.mistakes import BROKEN
 from tests.support.random_programs.rings import random_ring
 
@@ -57,14 +55,6 @@ def require_past(program: Program, found: Refutation) -> int:
             if program.agent_name(agent) in agents_to_show(found.deadlock):
                 assert play.state.pcs[agent] == whole.state.pcs[agent]
     return len(found.schedule) - len(past)
-
-
-def random_refutation(program: Program, seed: int) -> Refutation | None:
-    rng = random.Random(seed)
-    play = Play(program)
-    while not play.faults and (possible := moves(program, play.state)):
-        play.make(rng.choice(possible))
-    return refutation(play)
 
 
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "producer_runs_on"])
