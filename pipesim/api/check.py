@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from pipesim.answers.against import against as compare_versions
 from pipesim.answers.budget import Budget
+from pipesim.answers.check import against as compare_versions
 from pipesim.answers.check import check as check_answer
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.project_settings import Triage, TriagePolicy

@@ -42,7 +42,7 @@ def carry_out_against(options: argparse.Namespace, names: list[str], check: Call
     old, old_program, _ = check(options.against)
     new, new_program, sources = check(names[0])
 
-    from pipesim.answers.against import against
+    from pipesim.answers.check import against
     from pipesim.formats.documents import document_of
     from pipesim.ptx.source_files import lines_read_from
     from pipesim.report.pages.against import against_lines

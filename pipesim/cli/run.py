@@ -89,7 +89,7 @@ def _walk(options: argparse.Namespace) -> int:
     from pipesim.answers.check import replay_report
     from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
-    from pipesim.report.pages.schedule_replay import walk_lines
+    from pipesim.report.pages.run import walk_lines
     from pipesim.trace.whole import write_whole
 
     _, program = build_target(options, options.protocol)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.against import against
-from pipesim.answers.check import check
+from pipesim.answers.check import against, check
 from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.catalog import KINDS

@@ -18,10 +18,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
-from pipesim.answers.against import against
 from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.budget import Stage
-from pipesim.answers.check import check, replay_report
+from pipesim.answers.check import against, check, replay_report
 from pipesim.answers.compare import compare_pair
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
 from pipesim.answers.project_settings import Triage, TriagePolicy
@@ -96,8 +95,7 @@ from pipesim.report.pages.autopsy import autopsy_lines
 from pipesim.report.pages.check import check_lines
 from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
-from pipesim.report.pages.run import run_lines
-from pipesim.report.pages.schedule_replay import walk_lines
+from pipesim.report.pages.run import run_lines, walk_lines
 from pipesim.report.pages.show import list_lines, protocol_lines, show_lines
 from pipesim.report.pages.summary import summary_lines
 from pipesim.report.pages.sweep import sweep_lines
