@@ -104,6 +104,19 @@ def test_what_fewer_laps_do_than_are_seen_is_not_taken_for_granted(
     assert classes.repeats(classes.at(66), 16, classes.free.high) is shown
 
 
+@pytest.mark.parametrize(("count", "lap"), [(2, 8), (3, 16), (7, 16)])
+def test_a_loop_that_each_of_some_rows_goes_through_is_shown_in_each(tmp_path: Path, count: int, lap: int) -> None:
+    """No warp waits where a row ends: the cluster is where it was in the row before."""
+    rows = " mov.u32 %r47, 0;\n mov.u32 %r46, %r53;\nloop:\n"
+    again = "done:\n add.u32 %r47, %r47, 1;\n add.u32 %r53, %r53, %r46;\n"
+    again += f" setp.lt.u32 %p7, %r47, {count};\n @%p7 bra loop;\n"
+    ring(tmp_path)
+    file = tmp_path / "ring.ptx"
+    file.write_text(file.read_text().replace("loop:\n", rows, 1).replace("done:\n", again, 1))
+    (found,) = checked(find(str(file)), "n").ranges
+    assert (found.is_every, found.lap) == (True, lap)
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_value_of_the_lap_before_may_differ_if_no_lap_reads_it(tmp_path: Path, *, late: bool) -> None:
     """A rest of the tile's number, never 100. The twin asks for that of the tile before: one in many is the last."""

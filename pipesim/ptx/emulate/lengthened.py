@@ -80,6 +80,7 @@ class LengthenedLoop:
         self._moments: dict[object, list[_LapMoment]] = {}
         self._inside: _Lap | None = None
         self._stood = 0  # how often where that lap began
+        self._compared = 0  # how often before that lap was left
         self._lap: deque[object] = deque()  # where the cluster was in the lap that was left, next what comes again
         self._fails = False
 
@@ -113,7 +114,8 @@ class LengthenedLoop:
                 self._stood += 1
                 self._leave(self._inside)
             return
-        if self._lap and stands == self._lap[0]:  # one of its laps that the run itself has
+        alike = len(self._inputs.forms.compared) == self._compared  # else it is where it was in the same loop again
+        if alike and self._lap and stands == self._lap[0]:  # one of its laps that the run itself has
             self._lap.rotate(-1)
             return
         self._lap.clear()
@@ -227,6 +229,7 @@ class LengthenedLoop:
             holder[key] = _replaced(holder[key], replaced, self._inputs)
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
         self._inside, self._moments = None, {}
+        self._compared = len(self._inputs.forms.compared)
 
 
 _MOST_LOOPS = 64  #: that are gone through one after the other
