@@ -45,8 +45,8 @@ BUDGETS = (
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
     ("run producer_consumer", 72),
-    ("verify producer_consumer", 137),
-    ("check docs/examples/row_max.ptx", 172),
+    ("verify producer_consumer", 134),
+    ("check docs/examples/row_max.ptx", 160),
 )
 
 
