@@ -56,10 +56,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
-    from pipesim.answers.autopsy.predicted import with_names
+    from pipesim.answers.autopsy.predicted import with_prediction
     from pipesim.coredump.gdb_text import open_dump_or_text
     from pipesim.formats.documents import document_of
     from pipesim.hang.dumps import dump_by_debugger
+    from pipesim.ptx.source_files import current_sources, lines_read_from
     from pipesim.report.pages.autopsy import autopsy_lines
     from pipesim.trace.whole import write_whole
 
@@ -77,9 +78,11 @@ def _carry_out(options: argparse.Namespace) -> int:
             name = f"process {options.pid}" if options.core is None else str(core)
             report = autopsy_of(dump, "" if options.anonymous else name, anonymous=options.anonymous)
     if options.check or options.ptx is not None or options.save_launch is not None:
-        launches = tuple(
-            with_names(each, _predict(options, dump, each)) if each.groups else each for each in report.launches
-        )
+        with lines_read_from(current_sources()):  # those of the dump, and not those that its PTX finds where it is put
+            launches = tuple(
+                with_prediction(each, _predict(options, dump, each)) if each.groups else each
+                for each in report.launches
+            )
         report = replace(report, launches=launches)
     if options.html is not None:
         write_whole(options.html, _page(report), force=options.force)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipesim.coredump.elf import ElfFile, parse_elf
-from pipesim.coredump.line_table import LineTable
+from pipesim.coredump.line_table import LineFrame, LineTable
 from pipesim.coredump.sass.word import SIZE, Word, words_of
 from pipesim.errors import CoreDumpError
 
@@ -83,7 +83,7 @@ class Cubin:
         lines = self.section(".nv_debug_ptx_txt").split(b"\0")  # empty ones keep the numbers of the others
         return "\n".join(line.decode("utf-8", "replace") for line in lines).rstrip("\n")
 
-    def ptx_with_lines(self, choose: Callable[[list[tuple[str, int]]], tuple[str, int]]) -> str:
+    def ptx_with_lines(self, choose: Callable[[list[LineFrame]], LineFrame]) -> str:
         """The PTX with the ``.loc`` and ``.file`` directives put back, of which the compiler leaves empty lines.
 
         ``choose``: one of the frames of an instruction, as the line that it is from.
@@ -92,14 +92,14 @@ class Cubin:
         for address, number in self.ptx_lines.rows():
             frames = self.lines.lines_of(address)
             if frames and 1 < number <= len(text) and not text[number - 2].strip():
-                file, line = choose(frames)
+                file, line, _ = choose(frames)
                 text[number - 2] = f".loc {files.setdefault(file, len(files) + 1)} {line} 0"
         return "\n".join([*text, *(f'.file {n} "{name}"' for name, n in files.items() if '"' not in name)])
 
     @cached_property
     def lines(self) -> LineTable:
         """The lines of the source."""
-        return LineTable(self.section(".debug_line"))
+        return LineTable(self.section(".debug_line"), self.section(".debug_str"))
 
     @cached_property
     def ptx_lines(self) -> LineTable:

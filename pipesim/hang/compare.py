@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipesim.answers.autopsy.autopsy import autopsy
@@ -23,6 +24,7 @@ def compare_dumps(dumps: Sequence[ProcessDump]) -> tuple[DumpsAlike, ...]:
             found = autopsy(Path(dump.file))
         except PipesimError as error:
             problem = str(error)
-        said = _GLOBAL_ADDRESS.sub("", repr((found.launches, found.notes))) if found is not None else problem
+        launches = [replace(each, device=0) for each in found.launches] if found is not None else []  # each has its own
+        said = _GLOBAL_ADDRESS.sub("", repr((launches, found.notes))) if found is not None else problem
         groups.setdefault(said, ([], found, problem))[0].append(dump)
     return tuple(DumpsAlike(tuple(some), found, problem) for some, found, problem in groups.values())

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import PtxError
@@ -64,16 +65,18 @@ def lines_read_from(sources: SourceFiles | None) -> Iterator[None]:
         _current.reset(before)
 
 
-def enter_sources(ptx: Path, files: Iterable[str]) -> SourceFiles:
+def enter_sources(ptx: Path, files: Iterable[str], sizes: Mapping[str, int] = MappingProxyType({})) -> SourceFiles:
     """Make the table of a PTX file and of the source ``files`` that it names the current one, and return it.
 
     A file is looked for under its own name, below the folder of the PTX, and beside it. A last name that two different
-    files have is not entered: the wrong text would be worse than none.
+    files have is not entered: the wrong text would be worse than none; nor is one that no longer has the size of it in
+    ``sizes``.
     """
     found: dict[str, set[Path]] = {ptx.name: {ptx.absolute()}}
     for file in files:
         name = file.rpartition("/")[2]
-        there = next((path for path in (Path(file), ptx.parent / file, ptx.parent / name) if is_source(path)), None)
+        places = filter(is_source, (Path(file), ptx.parent / file, ptx.parent / name))
+        there = next((path for path in places if sizes.get(file, 0) in (0, path.stat().st_size)), None)
         if there is not None:
             for each in {name, file}:
                 found.setdefault(each, set()).add(there.absolute())

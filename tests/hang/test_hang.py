@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import signal
 import subprocess
@@ -34,6 +35,8 @@ from pipesim.hang.dumps import (
 from pipesim.process.program import ProgramEnd, run_program
 from pipesim.process.watch import Watch
 from pipesim.report.pages.autopsy import hang_lines
+from tests.coredump.joined import joined, without_kernels
+from tests.coredump.test_dump import RING
 from tests.support import fake_dumping_driver as fake
 
 FAKE = (sys.executable, "-S", fake.__file__)
@@ -195,6 +198,16 @@ def test_the_report_of_two_ranks() -> None:
         "  process 7, rank 0: 0.4 MB, complete: hang/core.h.7",
         "  process 8, rank 1: 0.0 MB, missing: the driver wrote nothing: hang/core.h.8",
     ]
+
+
+def test_ranks_that_use_a_device_each_stand_alike(tmp_path: Path) -> None:
+    ring = lzma.decompress(RING.read_bytes())
+    (tmp_path / "0").write_bytes(ring)
+    (tmp_path / "1").write_bytes(joined(without_kernels(ring), ring))
+    assert [each.device for each in autopsy(tmp_path / "1").launches] == [1]
+    dumps = tuple(ProcessDump(70, rank, str(tmp_path / rank), 1, COMPLETE) for rank in "01")
+    (alike,) = compare.compare_dumps(dumps)
+    assert [each.rank for each in alike.dumps] == ["0", "1"]
 
 
 def test_ranks_that_stand_alike_are_told_from_the_one_that_differs(

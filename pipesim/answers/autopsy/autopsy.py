@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from pipesim.answers.autopsy.barrier_names import renamed, source_names, with_names
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of, unit_of
 from pipesim.answers.autopsy.global_words import STORES, Cta, WaitingCta, WordSearch
 from pipesim.answers.autopsy.unit import Unit
@@ -27,9 +28,9 @@ def autopsy(path: Path) -> AutopsyReport:
 
 def autopsy_of(dump: CoreDump, name: str, *, anonymous: bool = False) -> AutopsyReport:
     """The autopsy of one that was opened; ``anonymous``: without names of kernels and files, and without memory."""
-    coded = CodedDump(dump, anonymous=anonymous)
+    coded = CodedDump(dump, name, anonymous=anonymous)
     launches = [_Launch(coded, number, grid) for number, grid in enumerate(dump.grids)]
-    described = tuple(each.described() for each in launches)
+    described = tuple(with_names(each.described(), each.names) for each in launches)
     return AutopsyReport(name, described, dump.notes, tuple(_words(launches, hidden=anonymous)))
 
 
@@ -42,7 +43,10 @@ class _Launch:
         self.code: MachineCode | None = None
         if grid.code in dump.codes:
             self.cubin, self.code = dump.codes[grid.code]
-        self.ctas = [each for each in dump.dump.ctas if (each.device, each.grid) == (grid.device, grid.number)]
+        named = {each.code for each in dump.dump.grids if (each.device, each.number) == (grid.device, grid.number)}
+        mine = (each for each in dump.dump.ctas if (each.device, each.grid) == (grid.device, grid.number))
+        others = named - {grid.code}  # of another context, which may have a grid of the same number
+        self.ctas = [each for each in mine if not others or not self._runs(each, others)]
         members: dict[Dim, list[DumpCta]] = {}
         for cta in self.ctas:
             members.setdefault(unit_of(grid, cta), []).append(cta)
@@ -51,6 +55,11 @@ class _Launch:
             unit = Unit(dump, grid, tuple(sorted(some, key=lambda each: rank_of(grid, each))))
             alike.setdefault(unit.looks, []).append(unit)
         self.alike = sorted(alike.values(), key=len, reverse=True)
+
+    def _runs(self, cta: DumpCta, kernels: set[int]) -> bool:
+        """Whether lanes of a CTA are in the code of these kernels, by its address."""
+        at = {self.dump.standings.code_at(lane.pc) for warp in cta.warps for lane in warp.lanes}
+        return any(code is not None and code.address in kernels for code in at)
 
     def described(self) -> DumpedLaunch:
         """What a report says of it."""
@@ -68,6 +77,20 @@ class _Launch:
             started=len(self.ctas) if self.dump.dump.shows_all else math.prod(self.grid.grid),
             groups=tuple(groups),
         )
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """What the source calls its barriers, if it can be read: ``full[1]`` by ``mbarrier 0x1008``."""
+        if self.cubin is None or self.code is None or not self.alike:
+            return {}
+        unit = self.alike[0][0]
+        found = source_names(self.cubin, self.code, self.dump.sources, unit.walked)
+        ranks = range(unit.size) if unit.size > 1 else (-1,)
+        return {
+            unit.barrier_name(rank, address): f"{name}[{n}]{f'@{rank}' if rank >= 0 else ''}"
+            for address, (name, n) in found.items()
+            for rank in ranks
+        }
 
     def waiting(self) -> Iterator[WaitingCta]:
         """The CTAs whose warps spin on global memory, some of each group."""
@@ -121,7 +144,7 @@ def _words(launches: Sequence[_Launch], *, hidden: bool) -> Iterator[AwaitedWord
         if hidden:
             waits = tuple(wait._replace(wanted="") for wait in word.waits)
             word = replace(word, value="", waits=waits, writers=tuple(replace(w, value="") for w in word.writers))
-        yield word
+        yield replace(word, writers=tuple(renamed(each, launches[each.launch].names) for each in word.writers))
 
 
 def _detail(cubin: Cubin | None) -> Detail:

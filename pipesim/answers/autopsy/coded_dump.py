@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from pathlib import Path
 
 from pipesim.answers.autopsy.standing import Standings
 from pipesim.coredump.cubin import Cubin, MachineCode, cubins_of
 from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid
+from pipesim.coredump.line_table import LineFrame
 from pipesim.coredump.sass.word import SIZE
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.extract import is_library
 from pipesim.ptx.names.paths import kernel_name
+from pipesim.ptx.source_files import enter_sources
 
 _WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
 _MOST_AWAY = 1 << 30  #: bytes of a word from where a parameter points to
 
 
-def line_of(frames: list[tuple[str, int]]) -> tuple[str, int]:
+def line_of(frames: list[LineFrame]) -> LineFrame:
     """The line of calls that are inlined into each other, the innermost first: the kernel's, or else the user's."""
-    mine = [frame for frame in frames if not is_library(frame[0])]
+    mine = [frame for frame in frames if not is_library(frame.file)]
     return frames[-1] if frames[-1] in mine else (mine or frames)[0]
 
 
 class CodedDump:
     """A dump with its machine code."""
 
-    def __init__(self, dump: CoreDump, *, anonymous: bool) -> None:
+    def __init__(self, dump: CoreDump, name: str, *, anonymous: bool) -> None:
         self.dump, self.anonymous = dump, anonymous
         self.cubins = tuple(cubins_of(dump.images()))
+        sizes = {file: size for cubin in self.cubins for file, size in cubin.lines.sizes.items() if not anonymous}
+        self.sources = enter_sources(Path(name), sizes, sizes)  #: those that are there, or beside the dump
         self.codes: dict[int, tuple[Cubin | None, MachineCode]] = {
             each.address: (None, each) for each in dump.functions
         }
@@ -45,9 +50,9 @@ class CodedDump:
             return f"+{offset:#x}"
         cubin = self.codes[code.address][0] if code.address in self.codes else None
         frames = cubin.lines.lines_of(code.address + offset) if cubin is not None else []
-        if not frames or not frames[-1][0]:
+        if not frames or not frames[-1].file:
             return f"{kernel_name(code.name)}+{offset:#x}"
-        file, line = line_of(frames)
+        file, line, _ = line_of(frames)
         return f"{short_file(file)}:{line}"
 
     def word_name(self, grid: DumpGrid, address: int) -> str:

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from pipesim.answers.autopsy.barrier_names import renamed, with_names
 from pipesim.answers.autopsy.standing import WaitsFor
 from pipesim.answers.budget import Budget, BudgetSpentError
 from pipesim.answers.failures import CheckQuestion, Failures
 from pipesim.answers.views.autopsy import DumpedCtas, DumpedLaunch, PredictedHang
 from pipesim.answers.views.check import CheckReport, Counterexample
-from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.explain.blocked_agents import blocked_agents, explain
 from pipesim.model.coverage import Assumption
 from pipesim.model.ending import Ending
@@ -116,15 +116,11 @@ class DumpedProgram:
         return replace(found, verdict=report.verdict, by_check=same and found.of > 0, assumes=tuple(about))
 
 
-def with_names(launch: DumpedLaunch, found: PredictedHang) -> DumpedLaunch:
-    """The launch with what its check says, and in the tables of its barriers the names that these have there."""
-
-    def named(each: RebuiltBarrier) -> RebuiltBarrier:
-        name = found.names.get(each.name, "")
-        return replace(each, name=f"{each.name.removeprefix('mbarrier ')} {name}") if name else each
-
-    groups = (replace(group, barriers=tuple(map(named, group.barriers))) for group in launch.groups)
-    return replace(launch, predicted=found, groups=tuple(groups))
+def with_prediction(launch: DumpedLaunch, found: PredictedHang) -> DumpedLaunch:
+    """The launch with what its check says; barriers have one name in both, that of the source if the dump has it."""
+    better = {theirs: mine for mine, theirs in found.names.items() if not mine.startswith("mbarrier ")}
+    names = {mine: theirs for mine, theirs in found.names.items() if theirs not in better}
+    return replace(with_names(launch, names), predicted=renamed(found, better))
 
 
 def _is_same(*both: BlockedAgent) -> bool:

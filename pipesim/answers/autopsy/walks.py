@@ -21,6 +21,7 @@ from pipesim.coredump.sass.word import SIZE
 _MOST_BEHIND, _MOST_AHEAD = 12_000, 4_000  #: instructions of a path from the entry, and of one on from the dump
 _ALL_BEHIND, _ALL_AHEAD = 160_000, 60_000  #: of all warps of a CTA or a cluster: a second or two
 _WINDOW = 24
+OFFSET = (1 << _WINDOW) - 1  #: of an address in the window of a cluster, what is that in the shared memory of a CTA
 _TID, _CTAID, _LANE, _RANK, _HIGH = (0x21, 0x22, 0x23), (0x25, 0x26, 0x27), 0x00, 0x88, 0x2F
 #: What lanes are at, as a path meets it.
 _MET = {
@@ -166,7 +167,7 @@ def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
     if event.address is None:
         return None
     theirs = event.address >> _WINDOW & 0xFF
-    return (theirs if event.sync.remote or theirs else rank), event.address & (1 << _WINDOW) - 1
+    return (theirs if event.sync.remote or theirs else rank), event.address & OFFSET
 
 
 def _stands(
@@ -186,7 +187,7 @@ def _stands(
     elif event.sync.kind is not _MET.get(standing.waits):
         return False
     elif standing.waits is WaitsFor.MBARRIER:
-        if event.address is None or event.address & (1 << _WINDOW) - 1 != standing.address:
+        if event.address is None or event.address & OFFSET != standing.address:
             return False
         if event.value is None or event.value >> 31 != standing.parity:
             return False

@@ -30,7 +30,8 @@ def barriers_named_by_source(
     paths, others = _by_inits({offset: at for (_, offset), at in initialised.items()}, body, resolver)
     by_inits = set(paths)
     unsure = {offset for offset, path in paths.items() if others[offset] or _has_number(path)}
-    uses = _by_uses(recorder, body, resolver, {offset for _, offset in recorder.barriers} - (paths.keys() - unsure))
+    wanted = {offset for _, offset in recorder.barriers} - (paths.keys() - unsure)
+    uses = _by_uses(_touched(recorder, wanted) if wanted else {}, body, resolver)
     for offset, used in uses.items():
         found = {group_of(path)[0]: path for path in sorted(used)}
         if found.keys() & others.get(offset, set()):
@@ -47,6 +48,18 @@ def barriers_named_by_source(
     names = {group_of(path)[0] for path in paths.values()}
     paths |= {offset: path for offset, path in guards.items() if path not in names}
     return _elements(paths, everything - paths.keys(), paths.keys() - by_inits)
+
+
+def barriers_named_by_uses(
+    touched: Mapping[int, Set[int]], every: Set[int], body: Mapping[int, Instruction], resolver: Resolver
+) -> dict[int, tuple[str, int]]:
+    """The same of code without lines that can be relied on for each init: by waits, arrives and copies alone.
+
+    ``touched``: the barriers of each of them, by its position; ``every``: all that are known.
+    """
+    found = {offset: (group_of(min(used))[0], used) for offset, used in _by_uses(touched, body, resolver).items()}
+    paths = {at: min(used) for at, (name, used) in found.items() if all(group_of(each)[0] == name for each in used)}
+    return _elements(paths, every - paths.keys(), paths.keys())
 
 
 def _call_as_used(paths: dict[int, str], uses: Mapping[int, Set[str]]) -> None:
@@ -180,18 +193,21 @@ def _fitting(stated: Sequence[list[int]], unsure: list[int], inits: Mapping[int,
     return best[0] if len(best) == 1 else []
 
 
-def _by_uses(
-    recorder: StreamRecorder, body: Sequence[Instruction], resolver: Resolver, wanted: set[int]
-) -> dict[int, set[str]]:
-    """The paths that the waits, arrives and copies on these barriers have."""
-    if not wanted:
-        return {}
+def _touched(recorder: StreamRecorder, wanted: Set[int]) -> dict[int, set[int]]:
+    """The barriers of these on which there are waits, arrives and copies at each position."""
     places = [offset for _, offset in recorder.barriers]
     touched: dict[int, set[int]] = defaultdict(set)
     for stream in recorder.streams:
         for op, at in zip(stream.code, stream.positions, strict=True):
             if op[0] in _NAMES_BARRIER and places[op[BARRIER]] in wanted:
                 touched[at].add(places[op[BARRIER]])
+    return touched
+
+
+def _by_uses(
+    touched: Mapping[int, Set[int]], body: Sequence[Instruction] | Mapping[int, Instruction], resolver: Resolver
+) -> dict[int, set[str]]:
+    """The paths that the waits, arrives and copies on barriers have."""
     found: dict[int, set[str]] = defaultdict(set)
     for at, offsets in touched.items():
         source = body[at].source

@@ -59,8 +59,11 @@ class PythonText:
         return frozenset(root_of(path) for path in map(path_of, named) if path)
 
     def call_at(self, line: int, column: int) -> ast.Call | None:
-        """The call that begins at a place."""
-        return self._calls.get((line, column))
+        """The call that begins at a place; if the column is not known, 0, the only one of an mbarrier in the line."""
+        if column:
+            return self._calls.get((line, column))
+        found = [call for (at, _), call in self._calls.items() if at == line and "mbarrier" in _text(call.func)]
+        return found[0] if len(found) == 1 else None
 
     def barrier_of(self, call: ast.Call) -> str:
         """The path of the barrier that a call is given; "" if none of its arguments is known to be one."""

@@ -97,6 +97,13 @@ class Resolver:
         text = self._text(place)
         return text.operands_at(place.line, place.column) if isinstance(text, PythonText) else []
 
+    def is_operand(self, place: Frame) -> bool:
+        """Whether a place in C++ is an ``asm`` whose operand can be read; True of Python that can be read."""
+        text = self._text(place)
+        if not isinstance(text, CppText):
+            return text is not None
+        return bool(text.asm_operand(text.statement(text.place(place.line, place.column)), 0))
+
     def parameters(self, place: Frame) -> tuple[str, ...]:
         """The names of the parameters of the function that a place is in; in Python without the constants."""
         text = self._text(place)

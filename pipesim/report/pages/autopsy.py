@@ -38,8 +38,9 @@ _LONGEST = 30  #: characters of the numbers of CTAs
 def autopsy_lines(report: AutopsyReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
     lines: list[str] = []
+    several = any(each.device for each in report.launches)
     for launch in report.launches:
-        lines += [*([""] if lines else []), *_launch_lines(launch, width)]
+        lines += [*([""] if lines else []), *_launch_lines(launch, width, several=several)]
     for word in report.words[:_MOST_WORDS]:
         lines += ["", *_word_lines(word, report, width)]
     for note in report.notes:
@@ -49,7 +50,7 @@ def autopsy_lines(report: AutopsyReport, width: int) -> list[str]:
 
 def _word_lines(word: AwaitedWord, report: AutopsyReport, width: int) -> list[str]:
     """A word of global memory that is waited for: what it holds, what it should, and who could store that."""
-    kernels = {each.number: kernel_name(each.kernel) for each in report.launches}
+    kernels = _kernels(report)
     first = word.waits[0]
     of = f" of {kernels[first.launch]}" if len(kernels) > 1 else ""
     has = f", which is {word.value}" if word.value else ""
@@ -71,6 +72,15 @@ def _word_lines(word: AwaitedWord, report: AutopsyReport, width: int) -> list[st
         names = [_ctas(launch, (cta,), kernels) for launch, cta in (*word.cycle, word.cycle[0])]
         lines += wrap(f"circular wait: {' → '.join(names)}", width, "    ", "      ")
     return lines
+
+
+def _kernels(report: AutopsyReport) -> dict[int, str]:
+    """What a sentence calls each launch: its kernel, and which it is if that was launched more than once."""
+    named = {each.number: (kernel_name(each.kernel), f" on device {each.device}") for each in report.launches}
+    if len(set(named.values())) < len(named):
+        named = {each: (name, f" (launch {each + 1})") for each, (name, _) in named.items()}
+    every = [name for name, _ in named.values()]
+    return {each: name + which if every.count(name) > 1 else name for each, (name, which) in named.items()}
 
 
 def _ctas(launch: int, ctas: Sequence[int], kernels: Mapping[int, str]) -> str:
@@ -119,7 +129,7 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
 def autopsy_brief(report: AutopsyReport) -> Brief:
     """The report in at most 2 kB: the first hang, with who holds or did not store the word that is waited for."""
     hung = [each for each in report.findings if isinstance(each, Deadlock)]
-    kernels = {each.number: kernel_name(each.kernel) for each in report.launches}
+    kernels = _kernels(report)
     writers = [_writer_words(writer, kernels) for word in report.words for writer in word.writers[:1]]
     lines = dict.fromkeys(place(each.line) for found in hung[:1] for each in found.blocked if each.line)
     predicted = [each.predicted.shown for each in report.launches if each.predicted and each.predicted.shown]
@@ -136,22 +146,22 @@ def autopsy_brief(report: AutopsyReport) -> Brief:
     return shortened(made)
 
 
-def _launch_lines(launch: DumpedLaunch, width: int) -> list[str]:
+def _launch_lines(launch: DumpedLaunch, width: int, *, several: bool) -> list[str]:
     sizes = [
         f"grid {_shape(launch.grid)} {'CTA' if launch.ctas == 1 else 'CTAs'}",
         f"block {_shape(launch.block)} threads",
     ]
     if launch.cluster != (1, 1, 1):
         sizes.append(f"cluster {_shape(launch.cluster)}")
-    device = [f"device {launch.device}"] if launch.device else []
+    device = [f"device {launch.device}"] if several else []
     head = [*sizes, *device, launch.arch, launch.detail.value]
     lines = wrap_parts(head, width, f"{kernel_name(launch.kernel) or 'an unknown kernel'}   ", "  ")
     if not launch.groups:
         return [*lines, "", *wrap("no CTA of it is in the dump: all had ended, or none had begun", width, "  ")]
     gone = launch.ctas - launch.started
-    if gone:
-        are = "CTA of it is" if gone == 1 else "CTAs of it are"
-        lines += wrap(f"{number(gone)} {are} not in the dump: they had ended, or had not begun", width, "  ")
+    if gone > 0:
+        are, they = ("CTA of it is", "it") if gone == 1 else ("CTAs of it are", "they")
+        lines += wrap(f"{number(gone)} {are} not in the dump: {they} had ended, or had not begun", width, "  ")
     for group in launch.groups[:_MOST_GROUPS]:
         lines += ["", *_group_lines(launch, group, width)]
     if launch.predicted is not None:
@@ -224,7 +234,8 @@ def _verdict(report: AutopsyReport, width: int) -> list[str]:
         runs = any(group.others for launch in report.launches for group in launch.groups)
         said = "in each CTA a warp runs, or it is not known where it waits" if runs else "no warp is in the dump"
         return wrap(f"unknown: {said}", width, f"{UNSURE} ")
-    names = ", ".join(dict.fromkeys(kernel_name(each.kernel) for each in hung))
+    kernels = _kernels(report)
+    names = ", ".join(dict.fromkeys(kernels[each.number] for each in hung))
     return wrap(f"hangs: {names}", width, f"{BAD} ")
 
 
