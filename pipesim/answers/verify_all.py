@@ -10,7 +10,7 @@ from pathlib import Path
 from pipesim.answers.budget import SILENT, Progress, Stage, protocol_seconds
 from pipesim.answers.evidence import left_out_files
 from pipesim.answers.spread import spread
-from pipesim.answers.verify_parts import (
+from pipesim.answers.verify import (
     Part,
     ProofPart,
     Result,

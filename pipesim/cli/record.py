@@ -45,8 +45,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document, record_exit_code
-    from pipesim.launches.command import limits_of, observed_environment, spool_folder
-    from pipesim.launches.files.folder import require_folder
+    from pipesim.launches.files.gather import require_folder
+    from pipesim.launches.inject import limits_of, observed_environment, spool_folder
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.preparation import RecordOptions
     from pipesim.launches.record.session import MOST_DISTINCT

@@ -95,8 +95,8 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     UsageError for options that mean nothing for several.
     """
     from pipesim.answers.spread import processors
+    from pipesim.answers.verify import Subject
     from pipesim.answers.verify_all import verify_several
-    from pipesim.answers.verify_parts import Subject
     from pipesim.cli.output import TerminalProgress
     from pipesim.formats.documents import document, exit_code
     from pipesim.report.pages.summary import summary_lines

@@ -15,10 +15,9 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
 from pipesim.formats.documents import as_json, document, launches_exit_code
 from pipesim.launches.checks import BlockReport, check_launch, check_launches
-from pipesim.launches.command import limits_of, spool_folder
-from pipesim.launches.files.folder import require_folder, write_launches
 from pipesim.launches.files.found_ptx import dumped_ptx
-from pipesim.launches.files.gather import gather
+from pipesim.launches.files.gather import gather, require_folder, write_launches
+from pipesim.launches.inject import limits_of, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.document import in_words

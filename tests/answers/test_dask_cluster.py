@@ -11,7 +11,7 @@ from pipesim.answers.sweep import dask_cluster as module
 from pipesim.answers.sweep.configuration import Params, Question, SweepAnswer, SweepPart, carry_out
 from pipesim.answers.sweep.dask_cluster import DaskCluster, _Tasks
 from pipesim.answers.sweep.sweep import OnDone, Sweep, Where, sweep
-from pipesim.answers.verify_parts import Subject
+from pipesim.answers.verify import Subject
 from pipesim.answers.views.sweep import Outcome
 from pipesim.errors import ClusterLostError, UsageError
 from pipesim.targets import find

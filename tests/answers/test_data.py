@@ -14,9 +14,8 @@ from pipesim.answers.check import check, replay, replay_report
 from pipesim.answers.compare import compare_trace
 from pipesim.answers.evidence import HardwareSource
 from pipesim.answers.run import run
-from pipesim.answers.verify import verify
+from pipesim.answers.verify import Subject, verify
 from pipesim.answers.verify_all import verify_several
-from pipesim.answers.verify_parts import Subject
 from pipesim.answers.views.check import CheckStep
 from pipesim.answers.views.conclusion import Conclusion, worst
 from pipesim.answers.views.trace import PeriodCheck

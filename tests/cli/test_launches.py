@@ -20,7 +20,7 @@ import pytest
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.formats.documents import launches_exit_code
 from pipesim.launches import checks, inject
-from pipesim.launches.command import observed_environment
+from pipesim.launches.inject import observed_environment
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.process.watch import SignalError

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pipesim.answers import checking, verify_parts
+from pipesim.answers import checking
+from pipesim.answers import verify as verify_parts
 from pipesim.answers.spread import spread
-from pipesim.answers.verify_parts import ProofPart, SimulationPart, Subject, carry_out
+from pipesim.answers.verify import ProofPart, SimulationPart, Subject, carry_out
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.summary import Failure
 from pipesim.cli.main import COMMANDS, main

@@ -12,7 +12,7 @@ import pytest
 import pipesim
 from pipesim.answers.compare import compare_pair
 from pipesim.answers.recorded_program import most_operations
-from pipesim.answers.verify_parts import Subject, TracesPart, carry_out
+from pipesim.answers.verify import Subject, TracesPart, carry_out
 from pipesim.bounds import MAX_OPERATIONS, OPERATIONS_A_RECORD, SPARE_OPERATIONS
 from pipesim.errors import EvidenceError, TooManyOperationsError
 from pipesim.model.ending import Ending

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.answers import verify_parts
+from pipesim.answers import verify as verify_parts
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.library import trace_folder
 

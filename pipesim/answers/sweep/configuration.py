@@ -18,7 +18,7 @@ from math import prod
 from typing import assert_never
 
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
-from pipesim.answers.verify_parts import Subject
+from pipesim.answers.verify import Subject
 from pipesim.answers.views.sweep import Configuration, Outcome
 from pipesim.errors import ParameterError, PipesimError, UsageError, internal_error
 from pipesim.model.ending import Ending

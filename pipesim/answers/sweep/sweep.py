@@ -26,7 +26,7 @@ from pipesim.answers.sweep.configuration import (
 )
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS
 from pipesim.answers.sweep.results_file import ResultsFile
-from pipesim.answers.verify_parts import Subject
+from pipesim.answers.verify import Subject
 from pipesim.answers.views.sweep import (
     Comparable,
     Configuration,

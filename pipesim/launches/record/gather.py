@@ -23,8 +23,8 @@ from pipesim.bounds import MAX_PTX_BYTES, MAX_SOURCE_BYTES, MAX_TRACE_BYTES
 from pipesim.conform.agreement import Agreement
 from pipesim.errors import EvidenceError, LaunchFileError, PipesimError, PtxError, UsageError, internal_error
 from pipesim.inputs import InputKind
-from pipesim.launches.files.folder import FileNames, launch_file_name
 from pipesim.launches.files.found_ptx import Codes
+from pipesim.launches.files.gather import FileNames, launch_file_name
 from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.record.preparation import (

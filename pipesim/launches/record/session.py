@@ -25,8 +25,8 @@ from pipesim.errors import ParameterError
 from pipesim.formats.documents import as_json, document, record_exit_code
 from pipesim.launches import observe
 from pipesim.launches.checks import BlockReport
-from pipesim.launches.command import limits_of, spool_folder
-from pipesim.launches.files.folder import require_folder
+from pipesim.launches.files.gather import require_folder
+from pipesim.launches.inject import limits_of, spool_folder
 from pipesim.launches.observe.compilers import watch_imports
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.session import LaunchObservation

@@ -13,7 +13,7 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import OutputExistsError, UsageError
 from pipesim.launches import checks
 from pipesim.launches.checks import check_launches
-from pipesim.launches.files.folder import FileNames, index_json, require_folder, write_launches
+from pipesim.launches.files.gather import FileNames, index_json, require_folder, write_launches
 from pipesim.model.finding import Verdict
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import read_launch
@@ -69,7 +69,7 @@ class TestWriting:
         (tmp_path / "file").write_text("")
         with pytest.raises(UsageError, match="file is not a folder"):
             require_folder(tmp_path / "file" / "below", force=True)
-        monkeypatch.setattr("pipesim.launches.files.folder.os.access", lambda *_: False)
+        monkeypatch.setattr("pipesim.launches.files.gather.os.access", lambda *_: False)
         with pytest.raises(UsageError, match="cannot write to the folder"):
             require_folder(tmp_path / "x" / "y", force=True)
 

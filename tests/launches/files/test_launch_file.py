@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.launches.files.launch_file import KernelText, barriers, describe_launch, kernel_text
-from pipesim.launches.files.parameters import number
+from pipesim.launches.files.launch_file import KernelText, barriers, describe_launch, kernel_text, number
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import LaunchRecord
 from pipesim.ptx.extract import extract
