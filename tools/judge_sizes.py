@@ -37,7 +37,7 @@ from tests.support.random_cta_kernels import random_cta_kernel, random_sized_ker
 from tests.support.tile_kernels import random_kernel_of_tiles
 
 Judge = Callable[[Target, random.Random], tuple[str, int, list[str]]]
-_LARGEST, _READ = 400, 12  #: of the values that are read, and how many
+_LARGEST, _READ = 400, 60  #: of the values that are read, and how many
 
 
 def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
