@@ -2,29 +2,17 @@
 
 Work is counted in operations of the programs that a step makes or tries, so that the same question has the same answer
 under any load. Seconds only end a step early where a person sets a limit, and the answer says so.
-
-The progress of a computation, as data. The command line shows it; other callers may ignore it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from enum import Enum
-from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from pipesim.answers.views.check import CutBy
-from pipesim.errors import EvidenceError
 from pipesim.model.program import Program
 from pipesim.targets import Target
-
-if TYPE_CHECKING:
-    from pipesim.answers.views.check import CheckStep
-    from pipesim.answers.views.redundant import RedundantStep
-
 
 WORK_LIMIT = 4_000_000  #: operations of a step: about a minute of one core
 WHOLE_TIME = 1_200.0  #: seconds of all steps of a protocol, unless a person sets the time of a step
@@ -32,8 +20,6 @@ _STEPS = 20  #: all of a protocol may take as long as this many steps
 _LEAST_WHOLE = 10.0  #: seconds that it may take at least
 
 _LEAST_OF_A_UNIT = 500  #: operations that the smallest unit counts as: what a short program costs beside its own
-
-Unit = Callable[[int, int], None]  #: called before a unit of work: units done, and how many there are (0: not known)
 
 
 class BudgetSpentError(Exception):
@@ -115,58 +101,3 @@ def states_of(given: int | None, program: Program) -> int:
         return USUAL_STATES
     by_length = 10_000_000 // max(1, sum(map(len, program.code)))
     return min(MOST_OF_A_KERNEL, max(LEAST_OF_A_KERNEL, by_length))
-
-
-class Stage(Enum):
-    """One of the things that are done for an answer. Of which protocol or file it is done is said beside it."""
-
-    FLATTEN = "flatten"
-    CHECK = "check"
-    SIMULATE = "simulate"  #: a protocol, on a profile
-    CAPTURE = "capture"
-    READ = "read"  #: the recorded traces
-    COMPARE = "compare"  #: with a trace
-
-
-Step = Callable[[int, str, Stage, str], None]  #: protocols that are done; protocol, stage and name of the last step
-
-
-class Progress:
-    """Receives what is being done, and ignores it; the command line overrides what it shows."""
-
-    def stage(self, stage: Stage, *names: str) -> AbstractContextManager[None]:  # noqa: ARG002  # for overrides
-        """Around the work of one stage."""
-        return nullcontext()
-
-    def steps(self, protocols: int, steps: int) -> AbstractContextManager[Step]:  # noqa: ARG002  # for overrides
-        """Around the work on several protocols; the block calls what it is given after each step."""
-        return nullcontext(_ignore_step)
-
-    def check_step(self, protocol: str, step: CheckStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
-        """Around one step of the check of a protocol; the block calls what it is given before each unit of work."""
-        return nullcontext(_ignore_unit)
-
-    def redundant_step(self, protocol: str, step: RedundantStep) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
-        """As :meth:`check_step`, around one step of the search for what a protocol does not need."""
-        return nullcontext(_ignore_unit)
-
-    def configurations(self, protocol: str, number: int) -> AbstractContextManager[Unit]:  # noqa: ARG002  # for overrides
-        """Around the work on this many configurations; the block calls what it is given after each."""
-        return nullcontext(_ignore_unit)
-
-    def report_missing(self, error: EvidenceError) -> None:
-        """Evidence is missing; the answer follows nevertheless."""
-
-    def left_out(self, files: tuple[Path, ...]) -> None:
-        """Parquet files of a user's folder are left out because they are no traces."""
-
-
-def _ignore_step(ended: int, protocol: str, stage: Stage, name: str) -> None:
-    """A step of work whose progress is not shown."""
-
-
-def _ignore_unit(done: int, of: int) -> None:
-    """A unit of work whose progress is not shown."""
-
-
-SILENT = Progress()

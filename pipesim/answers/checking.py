@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, assert_never
 
 from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
-from pipesim.answers.budget import SILENT, Budget, BudgetSpentError, Progress, Unit, watch_builds
+from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
 from pipesim.answers.counterexample import (
     FEW_STATES,
     MOST_TRIES,
@@ -33,6 +33,7 @@ from pipesim.answers.global_memory.grid_memory import (
     with_global_memory,
 )
 from pipesim.answers.global_memory.judge import judge
+from pipesim.answers.progress import SILENT, Progress, Unit
 from pipesim.answers.views.check import (
     CheckReport,
     CheckStep,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipesim.answers.budget import Unit
+from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import Counterexample, Origin
 from pipesim.errors import PipesimError
 from pipesim.explain.causes import with_causes

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.answers.budget import Progress, Stage
+from pipesim.answers.progress import Progress, Stage
 from pipesim.answers.views.trace import CAPTURED_NOW
 from pipesim.errors import EvidenceError, HardwareError, MissingExtraError, NoTraceError
 from pipesim.model.program import Program

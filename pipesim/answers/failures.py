@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pipesim.answers.budget import Unit
 from pipesim.answers.counterexample import (
     SmallestFailure,
     command_of,
@@ -25,6 +24,7 @@ from pipesim.answers.counterexample import (
 )
 from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.classes import AnyWord
+from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import CheckStep, Counterexample, LeftOut
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast, Verdict

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesim.answers.any_size import Families, build_by, trip_counts
-from pipesim.answers.budget import SILENT, Budget, BudgetSpentError, Progress, Unit, watch_builds
+from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
+from pipesim.answers.progress import SILENT, Progress, Unit
 from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.redundant import CutStep, RedundantReport, RedundantStep, Removable, Sizes

@@ -11,12 +11,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import assert_never
 
-from pipesim.answers.budget import SILENT, Budget, Progress, Stage
+from pipesim.answers.budget import Budget
 from pipesim.answers.check import check
 from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
 from pipesim.answers.failures import CheckQuestion
+from pipesim.answers.progress import SILENT, Progress, Stage
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.answers.run import run
 from pipesim.answers.views.check import CheckReport

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipesim.answers.budget import SILENT, Progress, Stage, protocol_seconds
+from pipesim.answers.budget import protocol_seconds
 from pipesim.answers.evidence import left_out_files
+from pipesim.answers.progress import SILENT, Progress, Stage
 from pipesim.answers.spread import spread
 from pipesim.answers.verify import (
     Part,

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, redirect_stdout, 
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pipesim.answers.budget import Progress, Stage, Step
+from pipesim.answers.progress import Progress, Stage, Step
 from pipesim.errors import EvidenceError, PipesimError, UsageError
 from pipesim.report.sentences.stage import doing_words, done_words
 from pipesim.report.text.words import inert_text, printable
@@ -20,7 +20,7 @@ from pipesim.report.text.words import inert_text, printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipesim.answers.budget import Unit
+    from pipesim.answers.progress import Unit
     from pipesim.answers.views.check import CheckStep
     from pipesim.answers.views.redundant import RedundantStep
 

@@ -139,7 +139,7 @@ class GridProgram:
 
     def edited(self, program: Program, turns: tuple[int, ...], resident: int) -> GridProgram | None:
         """The run of what roles do in ``program``, an edit of :meth:`editable`; None if one of its operations on words
-        is no access to one.
+        does not access one.
         """
         known, first = list(dict.fromkeys(self.memory.words.values())), len(self.recorded.barriers)
         words: dict[Place, WordAccess] = {}

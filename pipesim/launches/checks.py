@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pipesim.answers.budget import SILENT, Budget, Progress, states_of
+from pipesim.answers.budget import Budget, states_of
 from pipesim.answers.check import check
+from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.errors import PipesimError, internal_error
 from pipesim.model.finding import Verdict

@@ -232,7 +232,7 @@ def acquired(written: int) -> int:
 
 
 def arrival(barrier: int, written: int) -> Operation:
-    """What a write to a word is, at the barrier that stands for it."""
+    """What a write to a word is, at the barrier that replaces it."""
     releases = order_of(written) in (Order.RELEASE, Order.ACQ_REL)
     return int(Op.ARRIVE), barrier, 1, 0, -1, semantics(Order.RELEASE if releases else Order.RELAXED, scope_of(written))
 

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipesim.answers.budget import Budget, BudgetSpentError, Progress, Unit
+from pipesim.answers.budget import Budget, BudgetSpentError
 from pipesim.answers.check import check
 from pipesim.answers.checking import SteppedCheck
 from pipesim.answers.failures import CheckQuestion
+from pipesim.answers.progress import Progress, Unit
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines

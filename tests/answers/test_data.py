@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.budget import Progress, Stage, Unit
 from pipesim.answers.check import check, replay, replay_report
 from pipesim.answers.compare import compare_trace
 from pipesim.answers.evidence import HardwareSource
+from pipesim.answers.progress import Progress, Stage, Unit
 from pipesim.answers.run import run
 from pipesim.answers.verify import Subject, verify
 from pipesim.answers.verify_all import verify_several

@@ -67,7 +67,7 @@ def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel(tmp_path, "hangs", ALLOCATES.replace(ARRIVE, ""))
 
 
-EARLY = ["tensor_allocation", "race"]
+EARLY = ["tensor_allocation", "tensor_allocation", "race"]
 LINE = 1 + text_of(SET_UP.format(first=1, count=1) + FREED_EARLY).split("\n").index(DEALLOC.rstrip())
 AT_ARRIVE = f"was at old.ptx:{LINE + 15}"
 ORDER = f"compute: another sequence, MMA to tensor memory where wait was (new.ptx:{LINE})"
@@ -77,9 +77,9 @@ ORDER = f"compute: another sequence, MMA to tensor memory where wait was (new.pt
 @pytest.mark.parametrize(
     ("new", "old", "code", "kinds", "counts", "changes"),
     [
-        ("new", "old", 1, EARLY, (2, 0, 0), [ORDER]),
-        ("old", "new", 0, [], (0, 2, 0), 1),
-        ("moved", "new", 0, [], (0, 0, 2), []),
+        ("new", "old", 1, EARLY, (3, 0, 0), [ORDER]),
+        ("old", "new", 0, [], (0, 3, 0), 1),
+        ("moved", "new", 0, [], (0, 0, 3), []),
         ("old", "old", 0, [], (0, 0, 0), []),
         ("hangs", "old", 1, ["deadlock"], (1, 0, 0), [f"compute_2: arrive: gone, was executed once ({AT_ARRIVE})"]),
         ("old", "hangs", 0, [], (0, 1, 0), 1),
@@ -109,7 +109,7 @@ def test_the_report_shows_what_is_new_and_python_says_the_same(call: Call, monke
     compared = new.against(old)
     assert str(compared) == told.out.rstrip("\n")
     assert compared.to_json() == call("check", "new.ptx", "--against", "old.ptx", "--quick", "--json").out.rstrip("\n")
-    assert told.verdict.startswith("✗ 2 new findings, 0 gone, 0 unchanged: was proved, is refuted; 1 difference in")
+    assert told.verdict.startswith("✗ 3 new findings, 0 gone, 0 unchanged: was proved, is refuted; 1 difference in")
     assert (compared.ok, [each.kind for each in compared.findings], compared.gone) == (False, EARLY, ())
     assert [each.kind for each in old.against(new).gone] == EARLY
     assert [each.kind for each in new.against(new).unchanged] == EARLY

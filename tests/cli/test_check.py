@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pipesim.answers.budget import Unit
 from pipesim.answers.checking import SteppedCheck
+from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.output import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN

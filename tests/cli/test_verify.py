@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject
-from pipesim.answers.budget import Stage
+from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.output import TerminalProgress
 from pipesim.trace.library import trace_folder

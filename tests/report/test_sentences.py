@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipesim.answers.budget import Stage
 from pipesim.answers.compare import trace_comparison
+from pipesim.answers.progress import Stage
 from pipesim.answers.views.summary import TraceLine
 from pipesim.answers.views.trace import CAPTURED_NOW, TraceComparison
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind

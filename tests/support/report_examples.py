@@ -19,10 +19,10 @@ from rich.console import Console
 
 from pipesim.answers.advise.advise import advise
 from pipesim.answers.autopsy.autopsy import autopsy
-from pipesim.answers.budget import Stage
 from pipesim.answers.check import against, check, replay_report
 from pipesim.answers.compare import compare_pair
 from pipesim.answers.kinds import assumption_lines, kind_lines, kind_named
+from pipesim.answers.progress import Stage
 from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.redundant import redundant
 from pipesim.answers.run import run

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pipesim.answers.budget import SILENT, Progress
+from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.sweep.measure import MOST_STATES, MOST_STEPS, proof, resources_of, simulate_once, why_not
 from pipesim.answers.sweep.sweep import value_of
 from pipesim.answers.views.conclusion import heading

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from pipesim.answers.budget import Unit
 from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, one_lane, tensor_waits
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
 from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
+from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import PARITY_WAITS, TOUCHES_MEMORY

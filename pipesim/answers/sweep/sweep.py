@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from pipesim.answers.budget import SILENT, Progress
+from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.spread import spread
 from pipesim.answers.sweep.configuration import (
     Params,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.answers.budget import Stage
+from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict, worst
 from pipesim.answers.views.run import SimulationLine

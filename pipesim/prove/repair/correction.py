@@ -41,7 +41,7 @@ MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
 MOST_READ = 3_000  #: operations of the program that was asked for, to look for changes in it as well
 EVERY_RANK = 99
-_OF_A_RUN = 8  #: a run of CTAs that talk, with a proof of it, takes as long as the proof of so many programs
+_OF_A_RUN = 8  #: a run of CTAs that talk, with a proof of it, takes as long as the proofs of this number of programs
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 

@@ -40,7 +40,7 @@ class LaneFences:
         self._waits[lanes] = -1
 
     def fence(self, here: int, lanes: int, scope: Scope, live: int) -> bool:
-        """Lanes execute a fence. False if it is no acquire, since other lanes have waited."""
+        """Lanes execute a fence. False if it does not acquire, since other lanes have waited."""
         reach = _REACH.get(scope, _ALL)
         if any(not by & lanes and known < reach for by, known in self._waits.items()):
             return False

@@ -32,7 +32,7 @@ Met = tuple[int, int]  #: lanes that have accessed or waited, and those that the
 
 
 def relies_on(before: Iterable[Met], lanes: int) -> bool:
-    """Whether what these lanes hand on has others among it that none of them has met since."""
+    """Whether what these lanes pass on has others among it that none of them has met since."""
     return any(by & ~lanes and not told & lanes for by, told in before)
 
 
@@ -81,7 +81,7 @@ class LanesApart:
             self._done, self._met, self._parted = {}, [], {}
 
     def unmet(self) -> tuple[Met, ...]:
-        """What lanes have done that others hand on."""
+        """What lanes have done that others pass on."""
         return (self.accessed | self.waited, 0), *self._met
 
     def fence(self, lanes: int, *, alone: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from pipesim.answers.budget import Stage
+from pipesim.answers.progress import Stage
 
 if TYPE_CHECKING:
     from pipesim.answers.views.summary import Failure  # brings in all that compares traces; progress is shown first
