@@ -131,7 +131,7 @@ def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     role = program.agents[agent].role
     repair = Repair(RepairKind.LANES, role, group, 1, WARP, program.instructions[agent][fault.pc])
     also = f", and what it copies there ({kernel.places(lines)})" if copies else ""
-    yield LineChange(new, repair, sentence(repair) + also)
+    yield LineChange(new, repair, sentence(repair) + also, program.line(agent, fault.pc))
 
 
 def _with_one_lane(text: str) -> str:

@@ -14,7 +14,7 @@ from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
 
-_CLUSTER = semantics(scope=Scope.CLUSTER)
+_CLUSTER, _INIT = semantics(scope=Scope.CLUSTER), Fence.MBARRIER_INIT
 
 
 # warps and lanes that do what another one does
@@ -231,7 +231,7 @@ def after_init(program: Program, agent: int, repair: Repair) -> Listing:
     """
     before, cta = listing(program, agent), program.agents[agent].cta
     inits = [pc for pc, op in enumerate(before.code) if op[0] == Op.INIT]
-    fences = [pc for pc, op in enumerate(before.code) if op[:2] == (Op.FENCE, Fence.MBARRIER_INIT)]
+    fences = [pc for pc, op in enumerate(before.code) if op[0] == Op.FENCE and operand(op, "fence") == _INIT]
     place = max(fences[-1:] if repair.was > 0 and inits else inits[-1:], default=-1) + 1
     line = before.lines[max(place - 1, 0)] if before.lines else 0
     block: list[Operation] = [(int(Op.FENCE), int(Fence.MBARRIER_INIT), _CLUSTER)] if inits and repair.was < 0 else []

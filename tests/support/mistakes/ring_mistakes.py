@@ -57,7 +57,7 @@ CONSUMER_TOGGLES = "consumer waits for full with parity 0 in the first lap, alte
 CONSUMER_WAITS = "consumer waits for full, with parity 0 in the first lap, before it uses a stage"
 STAGE_BY_STAGE = "consumer waits for full stage by stage, with parity 0 in the first lap"
 EVERY_WARP = "every warp of consumer arrives on empty, initialised with a count of 2 instead of 1"
-PUBLISH = "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster"
+PUBLISH = "after the inits and their fence comes a barrier of all threads of"
 BYTES = "producer expects 64 bytes on full instead of {}: as many as are copied"
 THREADS = "64 threads at named barrier 1 instead of {}"
 ANY = "tiles > 0: "
@@ -297,7 +297,7 @@ _SMALL = [
     _in(small.counted_bytes, "more_bytes_than_a_barrier_counts", {"500_000": "600_000"}, (f"{ANY}TX_RANGE",)),
     _in(
         small.initialised_by_a_role, "init_not_published", {"w.sync_threads()": "pass"}, (f"{ANY}NOT_INITIALISED",),
-        PUBLISH,
+        f"{PUBLISH} the CTA",
     ),
     _of(
         OWN_INITS, "one_stage_forgotten", {PRODUCER_ROLE: OWN_INITS[PRODUCER_ROLE].replace("(stages)", "(stages - 1)")},
@@ -380,7 +380,8 @@ _SMALL = [
     ),
     _in(
         small.peers, "remote_arrive_before_init",
-        {"w.cluster_arrive(Order.RELAXED)": "pass", "w.cluster_wait()": "pass"}, (f"{ANY}NOT_INITIALISED",), PUBLISH,
+        {"w.cluster_arrive(Order.RELAXED)": "pass", "w.cluster_wait()": "pass"}, (f"{ANY}NOT_INITIALISED",),
+        f"{PUBLISH} the cluster (barrier.cluster.arrive and .wait)",
     ),
     _in(
         small.meetings, "cluster_arrive_twice",
@@ -405,7 +406,7 @@ _SMALL = [
     ),
     _of(
         WGMMAS, "wgmma_wait_too_deep", {READ: WGMMAS[READ].replace("WGMMA, 0", "WGMMA, 1")}, (f"{LAPPED}RACE",),
-        "mma leaves none of its groups pending when it waits for them, instead of 1, which serialises them",
+        "mma executes the arrive on empty one iteration later, after the next wait for its wgmmas",
     ),
     _of(
         WGMMAS, "wgmma_released_before_its_wait", {RELEASE: "pass", READ: f"{WGMMAS[RELEASE]}\n{WGMMAS[READ]}"},
