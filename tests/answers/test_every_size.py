@@ -34,14 +34,14 @@ from tests.support.small_ptx import text_of
 TILES = " add.u32 %r30, %r22, 3;\n shr.u32 %r30, %r30, 2;\n"
 
 
-def ring(folder: Path, more: str = "", each: str = "", ctas: int = 4, **chosen: object) -> Target:
+def ring(folder: Path, more: str = "", each: str = "", ctas: int = 4, word: str = "n", **chosen: object) -> Target:
     """A ring that loads and takes as many tiles as n has, or what ``more`` makes of it; ``each``: in each iteration."""
     text, launch = ring_of_cta(
         TILES + more, (ctas, 1, 1), n=5, **{"trips": 30, "other": 30, "most": 0x7FFFFFFF, **chosen}
     )
     text = text.replace("loop:\n", f"loop:\n{each}", 1)
     n, table = launch.parameters
-    launch = replace(launch, parameters=(n._replace(name="n"), table))
+    launch = replace(launch, parameters=(n._replace(name=word), table))
     file = folder / "ring.ptx"
     file.write_text(text)
     file.with_suffix(".json").write_text(launch_json(launch))
@@ -58,6 +58,12 @@ def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
     (found,) = report.ranges
     assert (report.verdict, found.step, found.lap, found.most) == (Verdict.PROVED, 1, 16, (1 << 29) - 1)
     assert sizes_words(report.ranges) == "for every n from 1 to 536,870,911"
+
+
+@pytest.mark.parametrize("word", ["quotient", "zero"])
+def test_a_word_may_be_called_what_an_operation_is(tmp_path: Path, word: str) -> None:
+    report = checked(ring(tmp_path, word=word), word)
+    assert sizes_words(report.ranges) == f"for every {word} from 1 to 536,870,911"
 
 
 def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> None:

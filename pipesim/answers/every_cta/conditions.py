@@ -52,18 +52,18 @@ def _as_truth(form: Form, value: int) -> str:
         return ""
     (atom, factor), *_ = form.terms
     holds = (value - form.constant) // factor
-    if atom.name not in _TRUTHS or holds not in (0, 1):
+    if atom.operation not in _TRUTHS or holds not in (0, 1):
         return ""
     inner = atom.arguments[0]
-    of_truth = _as_truth(inner, 1 - holds) if atom.name == "zero" else ""
-    return of_truth or _comparison(inner, _TRUTHS[atom.name][holds], 0)
+    of_truth = _as_truth(inner, 1 - holds) if atom.operation == "zero" else ""
+    return of_truth or _comparison(inner, _TRUTHS[atom.operation][holds], 0)
 
 
 def _comparison(form: Form, sign: str, bound: int) -> str:
     """With what is subtracted, and the number, on the other side; the rest that a division leaves as ``x % 4``."""
     for atom, factor in form.terms:
-        argument, divisor = atom.arguments if atom.name == "quotient" else (form, form)
-        if atom.name == "quotient" and -factor == divisor.constant and len(form.terms) == len(argument.terms) + 1:
+        argument, divisor = atom.arguments if atom.operation == "quotient" else (form, form)
+        if atom.operation == "quotient" and -factor == divisor.constant and len(form.terms) == len(argument.terms) + 1:
             rest = form.plus(argument, -1).plus(Form(0, ((atom, 1),)), -factor)
             if not rest.terms:
                 return f"{_sum(argument, grouped=True)} % {divisor.constant:,} {sign} {bound - rest.constant:,}"
@@ -100,16 +100,16 @@ def _atom(atom: Atom) -> str:
     if atom.function is None:
         return f"{atom.name}[{_sum(atom.arguments[0])}]" if atom.arguments else atom.name
     a, b = (*atom.arguments, constant(0))[:2]
-    if atom.name == "remainder" and a.constant > b.constant // 2:  # what is subtracted
+    if atom.operation == "remainder" and a.constant > b.constant // 2:  # what is subtracted
         a = Form(a.constant - b.constant, a.terms)
-    if atom.name in _EXTREMES:
-        return f"{_EXTREMES[atom.name]}({_sum(a)}, {_sum(b)})"
-    if atom.name in _TRUTHS:
-        return f"({_comparison(a, _TRUTHS[atom.name][1], 0)})"
-    if atom.name == "choose":
+    if atom.operation in _EXTREMES:
+        return f"{_EXTREMES[atom.operation]}({_sum(a)}, {_sum(b)})"
+    if atom.operation in _TRUTHS:
+        return f"({_comparison(a, _TRUTHS[atom.operation][1], 0)})"
+    if atom.operation == "choose":
         return f"({_as_truth(a, 0) or _sum(a)} ? {_sum(b)} : {_sum(atom.arguments[2])})"
-    if atom.name in _SIGNS:
-        return f"({_sum(a, grouped=True)} {_SIGNS[atom.name]} {_sum(b, grouped=True)})"
+    if atom.operation in _SIGNS:
+        return f"({_sum(a, grouped=True)} {_SIGNS[atom.operation]} {_sum(b, grouped=True)})"
     return _NO_WORDS  # of no operator of C
 
 
@@ -219,9 +219,9 @@ def _sign(atom: Atom, name: str, factor: int) -> int | None:
     each = {sign for sign in found if sign} if None not in found else {1, -1}
     if not each:
         return 0
-    if len(each) > 1 or atom.name not in _MONOTONE:
+    if len(each) > 1 or atom.operation not in _MONOTONE:
         return None
-    return each.pop() * _MONOTONE[atom.name] * (1 if factor > 0 else -1)
+    return each.pop() * _MONOTONE[atom.operation] * (1 if factor > 0 else -1)
 
 
 #: Functions of expressions that rise, or fall, with each of them, of which a divisor is above 0.

@@ -42,6 +42,11 @@ class Atom:
     now: Form | None = None
 
     @property
+    def operation(self) -> str:
+        """The name of the function; empty for a free input, which may be called anything."""
+        return self.name if self.function is not None else ""
+
+    @property
     def is_word(self) -> bool:
         """Whether it is a word nearby, and not a comparison of some."""
         return self.now is not None and self.function is None
@@ -150,9 +155,9 @@ class Forms:
     def _hold_tests(self, of: Form) -> None:
         for atom, _ in of.terms:
             for each in atom.arguments if atom.now is not None else ():
-                if atom.name in ("negative", "zero"):
+                if atom.operation in ("negative", "zero"):
                     self.tested(each)
-                if atom.name == "zero":
+                if atom.operation == "zero":
                     self.tested(each, 1)
                 elif atom.name != "negative":
                     self.held(each)
@@ -233,7 +238,7 @@ class Forms:
         size = 1 << width
         inside = of
         for atom, factor in of.terms:  # what was cut off at this width or a larger one is irrelevant
-            if atom.name == "remainder" and not atom.arguments[1].constant % size:
+            if atom.operation == "remainder" and not atom.arguments[1].constant % size:
                 inside = inside.plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], factor)
         near = Form(inside.constant % size, tuple((a, n) for a, f in inside.terms if (n := _nearest(f, size))))
         for form in (of, inside, near):
@@ -296,7 +301,7 @@ def narrow(terms: Terms, down: int, up: int) -> None:
 
 def bounds(of: Form) -> tuple[int, int]:
     """Bounds that take into account that an expression less its whole multiples is what the division leaves."""
-    if any(atom.name == "quotient" for atom, _ in of.terms):
+    if any(atom.operation == "quotient" for atom, _ in of.terms):
         return _bounds_of_rest(of)
     return of.low, of.high
 
@@ -305,7 +310,7 @@ def bounds(of: Form) -> tuple[int, int]:
 def _bounds_of_rest(of: Form) -> tuple[int, int]:
     low, high = of.low, of.high
     for atom, factor in of.terms:
-        if atom.name == "quotient" and not factor % (divisor := atom.arguments[1].constant):
+        if atom.operation == "quotient" and not factor % (divisor := atom.arguments[1].constant):
             times = -factor // divisor
             rest = of.plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], -times)
             left = sorted((0, times * (divisor - 1)))

@@ -143,10 +143,11 @@ class FreeInputs:
         """The run continues in the same way where this is not 0, or where it is."""
         if len(form.terms) == 1 and (form.low, form.high) == (0, 1):
             ((atom, factor),) = form.terms
-            if atom.name in ("negative", "zero"):
+            if atom.operation in ("negative", "zero"):
                 self._require_test(atom.name, atom.arguments[0], holds=holds is (factor > 0))
                 return
-            if atom.name == "and" and holds and factor > 0 and all(a.low >= 0 and a.high <= 1 for a in atom.arguments):
+            is_and = atom.operation == "and" and holds and factor > 0
+            if is_and and all(a.low >= 0 and a.high <= 1 for a in atom.arguments):
                 for each in atom.arguments:
                     self.require_truth(each, holds=True)
                 return
@@ -178,7 +179,7 @@ class FreeInputs:
         low, high = -(-low // factor), high // factor
         if _is_reversed(form):
             low, high = -high, -low
-        if len(terms) == 1 and terms[0][0].name == "quotient":
+        if len(terms) == 1 and terms[0][0].operation == "quotient":
             of, by = terms[0][0].arguments
             self.require_range(of, low * by.constant, high * by.constant + by.constant - 1)
             return
