@@ -73,6 +73,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--suffix", default="")
+    parser.add_argument("--cubins", type=Path, help="the folder that cute_hangs.py wrote")
     options = parser.parse_args()
     BUILT.mkdir(parents=True, exist_ok=True)
     for file in (*KERNELS.iterdir(), *HEADERS.iterdir()):
@@ -92,6 +93,10 @@ def main() -> int:
                 jobs[source.stem + suffix] = [str(BUILT / (source.stem + suffix))], kernels
     for name in re.findall(r'case "(\w+)"', (KERNELS / "triton_hangs.py").read_text()):
         jobs[name] = [sys.executable, str(BUILT / "triton_hangs.py"), name], [name]
+    if options.cubins is not None:
+        subprocess.run(["nvcc", "-o", "run_cubin", "run_cubin.cpp", "-lcuda"], cwd=BUILT, check=True)
+        for cubin in options.cubins.resolve().glob("*.cubin"):
+            jobs[cubin.stem] = [str(BUILT / "run_cubin"), str(cubin)], [cubin.stem]
     missing = [name for name in twins if not ends_right(name)]
     for name, (command, kernels) in jobs.items():
         if options.names and name.removesuffix("_bare") not in options.names:
