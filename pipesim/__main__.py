@@ -6,6 +6,18 @@ import sys
 _INTERRUPTED = 130  #: as a shell reports what Ctrl-C ended
 
 
+def _leave_current_folder() -> None:
+    """``python -m`` looks in the current folder first, where a file may be called as a module that is imported here.
+
+    Where pipesim itself lies in it, as in a checkout, it is looked into last.
+    """
+    here = os.getcwd()  # noqa: PTH109  # pathlib is not imported yet
+    if not sys.flags.safe_path and sys.path and sys.path[0] in ("", here):
+        del sys.path[0]
+        if os.path.dirname(os.path.dirname(os.path.abspath(__file__))) == here:  # noqa: PTH100, PTH120
+            sys.path.append(here)
+
+
 def run() -> int:
     """Run the command line; its exit code. Ctrl-C prints no traceback while modules are imported, nor at the end."""
     try:
@@ -29,4 +41,5 @@ def _end(*_: object) -> None:
 
 
 if __name__ == "__main__":
+    _leave_current_folder()
     sys.exit(run())

@@ -16,6 +16,7 @@ from pipesim.process.watch import ENDING, HELD, Watch, current, signals_held
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
+_SAFE_PATH = "PYTHONSAFEPATH"  #: of the environment: a Python that is started has no folder of its own on its path
 
 
 def processors() -> int:
@@ -96,12 +97,21 @@ def _in_processes(
 def children_started() -> Iterator[None]:
     """Processes are started in the block, whole, and get no signal of a terminal before they can ignore it.
 
-    One of them keeps the semaphores of the others, and ignores only two of the signals by itself.
+    One of them keeps the semaphores of the others, and ignores only two of the signals by itself. None of them looks
+    for modules in the current folder, where a file may be called ``multiprocessing.py``: ``python -c`` would.
     """
-    with signals_held():
-        ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, HELD)  # starting that process has unblocked two
-        yield
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        with signals_held():
+            ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, HELD)  # starting that process has unblocked two
+            yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def begin_process(parent: int, most_bytes: int | None) -> None:

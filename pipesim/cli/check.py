@@ -174,7 +174,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import exit_code
 
     reports = checks.reports
-    if options.sarif is not None:
+    if options.sarif is not None and checks.stopped is not None:
+        remark(f"not written: {options.sarif}")  # nor in the way of the same command
+    elif options.sarif is not None:
         write_whole(options.sarif, _sarif(checks, failed).encode("ascii"), force=options.force)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
     code = code if checks.stopped is None else exit_code_of(checks.stopped)

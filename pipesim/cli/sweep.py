@@ -20,7 +20,7 @@ from pipesim.cli.arguments import (
     strictness_of,
 )
 from pipesim.cli.completers import parameters, protocols
-from pipesim.cli.output import progress, show_answer
+from pipesim.cli.output import progress, remark, show_answer
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--results", type=Path, metavar="FILE",
-        help="keep every answer in this file, and continue it if it is there (--force: start it again)",
+        help="keep every answer in this file, and continue it if it is there",
     )  # fmt: skip
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the plot as a picture")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write all configurations as a table")
@@ -119,10 +119,17 @@ def _where(options: argparse.Namespace) -> Where:
         from pipesim.answers.sweep.dask_cluster import DaskCluster
 
         cluster = DaskCluster(options.dask)
-    return Where(options.jobs or processors(), cluster, options.results, options.force)
+    return Where(options.jobs or processors(), cluster, options.results)
 
 
 def _write_files(options: argparse.Namespace, report: SweepReport) -> None:
+    """The plot and the table; not of a part that the same command continues, which then finds their names free."""
+    if report.interrupted and options.results is not None:
+        left = [str(path) for path in (options.svg, options.csv) if path is not None]
+        if left:
+            remark(f"not written: {' and '.join(left)}; the same command continues {options.results}, and writes them")
+        return
+
     from pipesim.trace.whole import write_whole
 
     if options.svg is not None:

@@ -212,7 +212,8 @@ class TestResultsFile:
             sweep(of_ring(stages=[1, 2]), Where(results=path))
         assert said in caught.value.cause
         assert path.read_bytes() == damaged, "what cannot be read is not touched"
-        assert sweep(of_ring(stages=[1, 2]), Where(results=path, force=True)) == whole
+        path.unlink()
+        assert sweep(of_ring(stages=[1, 2]), Where(results=path)) == whole
 
     def test_another_question_is_not_continued(self, tmp_path: Path) -> None:
         path = tmp_path / "ring.jsonl"
@@ -243,7 +244,8 @@ class TestResultsFile:
         with pytest.raises(ResultsFileError, match="cannot be continued") as caught:
             sweep(strict, Where(results=path))
         assert caught.value.cause == f"the optional rules: none in the file, {rule.switch} here"
-        again = sweep(strict, Where(results=path, force=True))
+        path.unlink()
+        again = sweep(strict, Where(results=path))
         assert sweep(strict, Where(results=path)) == replace(again, reused=2)
 
     def test_an_edit_is_seen_in_every_configuration_that_it_changes(self, tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def test_the_report_and_its_files(call: Call, tmp_path: Path) -> None:
     circles = [each.get("class") for each in picture.iter() if each.tag.endswith("circle")]
     assert circles == [None, None, "best"]
     assert [p.name for p in sorted(tmp_path.iterdir())] == ["x.csv", "x.jsonl", "x.svg"]
-    again = call(*line, "--force")
-    assert again.out == answer.out, "the results file was started again"
-    reused = call(*PC, "-p", "stages=1,2,20", "--by", "run", "--results", "x.jsonl")
+    kept = Path("x.jsonl").read_bytes()
+    assert call(*line).code == 2, "the table is there"
+    reused = call(*line, "--force")
+    assert (reused.code, Path("x.jsonl").read_bytes()) == (0, kept), "--force is for the table and the plot alone"
     assert "results      3 read from the results file" in reused.out.splitlines()[5]

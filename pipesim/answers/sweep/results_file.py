@@ -26,7 +26,7 @@ from pipesim.inputs import InputKind
 
 FORMAT = "pipesim-sweep"
 VERSION = 2
-_START_ANEW = "name another file, or add --force to start it again"
+_START_ANEW = "name another file, or remove this one"
 RESULTS = InputKind("line of a results file", MAX_SWEEP_BYTES, ResultsFileError, _START_ANEW)
 #: States that another run would only repeat; what failed or was not reached is tried again.
 KEPT = frozenset(Outcome) - {Outcome.FAILED, Outcome.NOT_REACHED}
@@ -48,10 +48,9 @@ _IN_WORDS = {
 class ResultsFile:
     """An open results file, a context manager; ``known`` is what it had when it was opened."""
 
-    def __init__(self, path: Path, question: Mapping[str, object], *, force: bool = False) -> None:
+    def __init__(self, path: Path, question: Mapping[str, object]) -> None:
         self._path = path
         self._question = {"format": FORMAT, "version": VERSION, **question}
-        self._force = force
         self.known: dict[Params, SweepAnswer] = {}
 
     def __enter__(self) -> ResultsFile:
@@ -59,7 +58,7 @@ class ResultsFile:
         whole = b""
         if self._path.exists():
             data = RESULTS.read_bytes(self._path)
-            if not self._force and data:
+            if data:
                 whole = self._read(data)
         self._file = self._open()
         self._file.truncate(len(whole))

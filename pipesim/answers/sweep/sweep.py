@@ -142,13 +142,12 @@ class Where:
     """Where a sweep is computed, and where its answers are kept.
 
     ``jobs``: processes, which can be more than one only where the target has a name that another process finds.
-    ``results``: the file of the answers, None to keep none; ``force``: it is started again.
+    ``results``: the file of the answers, None to keep none.
     """
 
     jobs: int = 1
     cluster: Workers | None = None
     results: Path | None = None
-    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ def _require(asked: Sweep) -> dict[str, tuple[int, ...]]:
 def _results(asked: Sweep, where: Where) -> AbstractContextManager[ResultsFile | None]:
     if where.results is None:
         return nullcontext()
-    return ResultsFile(where.results, _question(asked), force=where.force)
+    return ResultsFile(where.results, _question(asked))
 
 
 def _question(asked: Sweep) -> dict[str, object]:

@@ -1,0 +1,71 @@
+"""A command that was interrupted does its work when it is repeated as it was: no file of it is in its way."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+
+Call = Callable[..., Any]
+PC = ("producer_consumer", "-p", "tiles=2")
+ROW_MAX = str(ROOT / "docs/examples/row_max.ptx")
+WRITE = "os.fsync"  #: where a file is written
+SWEEP = ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1..3", "--jobs", "1")
+
+
+@pytest.mark.parametrize(
+    ("line", "where", "files", "code"),
+    [
+        ((*SWEEP, "--results", "r", "--csv", "c", "--svg", "s"), "keep", {"r", "c", "s"}, 3),
+        ((*SWEEP, "--csv", "c"), WRITE, {"c"}, 130),
+        (("check", *PC, "--sarif", "s"), "details", {"s"}, 130),
+        (("check", *PC, "--sarif", "s"), WRITE, {"s"}, 130),
+        (("check", ROW_MAX, "--quick", "--baseline", "b", "--update-baseline"), WRITE, {"b"}, 130),
+        (("run", *PC, "--save-trace", "t.parquet", "--save-program", "p.json"), WRITE, {"t.parquet", "p.json"}, 130),
+        (("export", *PC, "--to", "promela", "-o", "o"), WRITE, {"o"}, 130),
+        (("show", *PC, "--svg", "s.svg"), WRITE, {"s.svg"}, 130),
+        (("table", *PC, "-o", "t.h"), WRITE, {"t.h"}, 130),
+        (("new", "k.py"), WRITE, {"k.py"}, 130),
+    ],
+)
+def test_the_same_line(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: tuple[str, ...], where: str, files: set[str],
+    code: int,
+) -> None:  # fmt: skip
+    _interrupt_at(monkeypatch, where)
+    answer = call(*line)
+    assert answer.code == code, answer.err
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left <= {"r"}, "what the command continues from"
+    rows = Path("r").read_bytes() if left else b""
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    answer = call(*line)
+    assert answer.code == 0, answer.err
+    assert {path.name for path in tmp_path.iterdir()} == files
+    if left:
+        assert Path("r").read_bytes().startswith(rows)
+        assert rows.count(b"\n") == 2, "the question, and the answer that was known"
+        assert "1 read from the results file" in answer.out
+
+
+def _interrupt_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    if where == WRITE:
+        monkeypatch.setattr(WRITE, lambda *_: signal.raise_signal(signal.SIGINT))
+        return
+    if where == "keep":
+        from pipesim.answers.sweep.results_file import ResultsFile as Interrupted
+    else:
+        from pipesim.answers.checking import SteppedCheck as Interrupted  # type: ignore[assignment]
+    usual = getattr(Interrupted, where)
+
+    def interrupted(*given: Any) -> None:
+        usual(*given)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Interrupted, where, interrupted)
