@@ -33,6 +33,7 @@ from pipesim.model.tables import Access, Agent, Barrier, SourceInstruction, Tile
 from pipesim.process.parent import end_forks, end_with
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
 from pipesim.protocols.catalog import BUILT_IN
+from pipesim.provenance import quote_protocols_of
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def find(text: str) -> Target:
     file = text.rpartition(":")[0] if not text.removesuffix(":").endswith(".py") else text.removesuffix(":")
     if text in BUILT_IN or not file.endswith(".py"):
         return targets.find(text)
+    quote_protocols_of(Path(file))
     process = _Process(text)
     try:
         return process.target()

@@ -36,6 +36,7 @@ from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.words import TURNS
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
+from pipesim.provenance import quote_protocols_of
 
 if TYPE_CHECKING:
     from pipesim.prove.repair.kinds import Repair
@@ -494,6 +495,7 @@ def _module_of(path: Path) -> ModuleType:
             f"there is no file {path}",
             correction=f"did you mean {near[0]}?" if near else "give the path of a Python file",
         )
+    quote_protocols_of(path)
     name = f"pipesim_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path.absolute())))
     assert spec is not None

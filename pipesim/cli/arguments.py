@@ -130,6 +130,16 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         help="the box of the tensor map at a byte offset of a .ptx kernel's parameters, or of a parameter by its name, "
         "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated",
     )
+    add_source_roots(parser)
+
+
+def add_source_roots(parser: argparse.ArgumentParser) -> None:
+    """``--source-root``, which holds for the whole command (:mod:`pipesim.provenance`)."""
+    parser.add_argument(
+        "--source-root", dest="source_roots", action="append", default=[], type=Path, metavar="DIR",
+        help="read source lines below DIR as well, not only below the file's folder and the current one; "
+        "may be repeated",
+    )  # fmt: skip
 
 
 def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Target:

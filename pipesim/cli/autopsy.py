@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output
+from pipesim.cli.arguments import Command, add_force, add_output, add_source_roots
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, PipesimError
 
@@ -50,6 +50,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--anonymous", action="store_true", help="without the names of kernels and files, addresses and other memory"
     )
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write it as a page, with pictures of the hangs")
+    add_source_roots(parser)
     add_force(parser)
     add_output(parser)
 

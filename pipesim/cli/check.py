@@ -174,10 +174,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import exit_code
 
     reports = checks.reports
-    if options.sarif is not None and checks.stopped is not None:
-        remark(f"not written: {options.sarif}")  # nor in the way of the same command
-    elif options.sarif is not None:
-        write_whole(options.sarif, _sarif(checks, failed).encode("ascii"), force=options.force)
+    _write_sarif(options, checks, failed)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
     code = code if checks.stopped is None else exit_code_of(checks.stopped)
     said = (_briefs if options.format == "brief" else _document)(reports, failed, code)
@@ -185,6 +182,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.fix:
         _fix(checks, write=options.write)
     return code
+
+
+def _write_sarif(options: argparse.Namespace, checks: _Checks, failed: dict[str, PipesimError]) -> None:
+    if options.sarif is not None and checks.stopped is not None:
+        remark(f"not written: {options.sarif}")  # nor in the way of the same command
+    elif options.sarif is not None:
+        write_whole(options.sarif, _sarif(checks, failed).encode("ascii"), force=options.force)
 
 
 def _fix(checks: _Checks, *, write: bool) -> None:

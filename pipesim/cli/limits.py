@@ -13,6 +13,7 @@ from pipesim.cli.arguments import WHOLE_TIME
 from pipesim.cli.output import refuse, remark
 from pipesim.process.limits import Limit, LimitReachedError, limit_error, usual_bytes
 from pipesim.process.watch import Reason, SignalError, Watch, current, signal_of
+from pipesim.provenance import source_roots
 
 
 def carry_out(options: argparse.Namespace) -> int:
@@ -24,7 +25,8 @@ def carry_out(options: argparse.Namespace) -> int:
     with watch:
         try:
             start(options)
-            code = int(options.carry_out(options))
+            with source_roots(getattr(options, "source_roots", ())):
+                code = int(options.carry_out(options))
             watch.stop()
             if isinstance(watch.raised, SignalError):  # a library caught it, and did not deal with it
                 raise watch.raised

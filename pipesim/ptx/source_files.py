@@ -16,7 +16,8 @@ from types import MappingProxyType
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import PtxError
-from pipesim.inputs import InputKind, is_source
+from pipesim.inputs import InputKind
+from pipesim.provenance import is_quotable
 
 _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not shown")
 
@@ -68,15 +69,17 @@ def lines_read_from(sources: SourceFiles | None) -> Iterator[None]:
 def enter_sources(ptx: Path, files: Iterable[str], sizes: Mapping[str, int] = MappingProxyType({})) -> SourceFiles:
     """Make the table of a PTX file and of the source ``files`` that it names the current one, and return it.
 
-    A file is looked for under its own name, below the folder of the PTX, and beside it. A last name that two different
+    A file is looked for under its own name, below the folder of the PTX, and beside it, and entered if it may be
+    quoted (:mod:`pipesim.provenance`). A last name that two different
     files have is not entered: the wrong text would be worse than none; nor is one that no longer has the size of it in
     ``sizes``.
     """
     found: dict[str, set[Path]] = {ptx.name: {ptx.absolute()}}
     for file in files:
         name = file.rpartition("/")[2]
-        places = filter(is_source, (Path(file), ptx.parent / file, ptx.parent / name))
-        there = next((path for path in places if sizes.get(file, 0) in (0, path.stat().st_size)), None)
+        places = (Path(file), ptx.parent / file, ptx.parent / name)
+        quoted = filter(lambda path: is_quotable(path, ptx.parent), places)
+        there = next((path for path in quoted if sizes.get(file, 0) in (0, path.stat().st_size)), None)
         if there is not None:
             for each in {name, file}:
                 found.setdefault(each, set()).add(there.absolute())

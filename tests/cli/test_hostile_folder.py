@@ -64,7 +64,7 @@ def test_nothing_of_it_is_run(folder: Path, script: str, words: tuple[str, ...])
 
 
 def test_as_a_module(folder: Path, tmp_path: Path) -> None:
-    """Python itself looks there for what finds a module; what pipesim and its workers import is not looked for there."""
+    """Python itself looks there for what finds a module; pipesim and its workers look for nothing there."""
     for name in ("multiprocessing", "concurrent", "numpy", "simpy", "rich"):
         (tmp_path / f"{name}.py").write_text((folder / f"{name}.py").read_text())
     words = ("-m", "pipesim", "sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1,2", "--jobs", "2")

@@ -74,6 +74,47 @@ def test_a_ptx_names_no_file_that_is_not_code(tmp_path: Path) -> None:
     assert linecache.cache == {}
 
 
+@pytest.mark.parametrize("name", ["notes.cu", "docs/examples/row_max.cu"])
+def test_a_link_to_another_file_is_named_and_not_quoted(tmp_path: Path, name: str) -> None:
+    """What counts is the file behind the link: what kind it is, and where it lies."""
+    ptx = kernel(tmp_path / "kernels")
+    source = ptx.with_suffix(".cu").rename(tmp_path / "row_max.cu")
+    ptx.write_text(ptx.read_text().replace("docs/examples/row_max.cu", name))
+    link = ptx.parent / name.rpartition("/")[2]
+    for behind, text in ((Path("/proc/self/environ"), ""), (source, ""), (ptx.parent / "real.cu", "wait(s.empty")):
+        link.unlink(missing_ok=True)
+        if text:
+            shutil.copy(source, behind)
+        link.symlink_to(behind)
+        find(str(ptx))
+        assert text_of(f"{link.name}:49").startswith(text), behind
+        assert bool(text_of(f"{link.name}:49")) == bool(text)
+
+
+def test_a_source_elsewhere_needs_its_folder_as_a_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ptx = kernel(tmp_path / "kernels")
+    (tmp_path / "library").mkdir()
+    source = ptx.with_suffix(".cu").rename(tmp_path / "library/row_max.cu")
+    for spelled in (str(source), "../library/row_max.cu"):
+        ptx.write_text((EXAMPLES / "row_max.ptx").read_text().replace("docs/examples/row_max.cu", spelled))
+        line = ["check", str(ptx), "--quick"]
+        said = []
+        for more in ([], ["--source-root", str(tmp_path / "library")], ["--source-root", str(tmp_path / "kernels")]):
+            assert main([*line, *more]) == 1
+            said.append("wait(s.empty[stage], lap % 2 ^ 1);" in capsys.readouterr().out)
+        assert said == [False, True, False]
+
+
+def test_a_flat_program_quotes_no_file_of_another_folder(tmp_path: Path) -> None:
+    """Its places have whole paths."""
+    source = tmp_path / "library/kernel.cu"
+    source.parent.mkdir()
+    source.write_text("the word\n")
+    assert text_of(f"{source}:1") == ""
+    shutil.copy(source, Path.cwd())
+    assert text_of(f"{Path.cwd()}/kernel.cu:1") == text_of("kernel.cu:1") == "the word"
+
+
 def renamed(ptx: Path, text: str) -> Path:
     """A kernel whose line 49 of the source says something else; the number and the file's name are the same."""
     source = ptx.with_suffix(".cu")

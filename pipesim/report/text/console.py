@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from pipesim.inputs import is_source
+from pipesim.provenance import is_quotable, python_folders
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import inert, printable
 
@@ -155,4 +155,4 @@ def link_places(text: Text) -> None:
 def _file(name: str) -> Path | None:
     """The file that a report calls ``name``: of the current kernel, below the current folder, or pipesim's own."""
     candidates = [Path(path_of(name)), *([_PACKAGES / name] if name.startswith("pipesim/") else [])]
-    return next((path for path in candidates if is_source(path)), None)
+    return next((path for path in candidates if is_quotable(path, *python_folders())), None)

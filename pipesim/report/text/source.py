@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import linecache
+import os
 import re
 import shlex
 import tokenize
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from pipesim.inputs import is_source
+from pipesim.provenance import is_quotable, python_folders
 from pipesim.ptx.source_files import current_sources
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import place
@@ -83,10 +84,15 @@ def _lines(file: str, first: int, end: int) -> list[str]:
     own = sources.lines(file) if sources is not None else None
     if own is not None:
         return [own[n - 1] if 0 < n <= len(own) else "" for n in range(first, end)]
-    if file not in linecache.cache and not is_source(Path(file)):
+    if not is_quotable(Path(file), *(python_folders() if sources is None else ())) and not _is_cell(file):
         return [""] * (end - first)
     linecache.checkcache(file)
     return [linecache.getline(file, n) for n in range(first, end)]
+
+
+def _is_cell(file: str) -> bool:
+    """True for what Python knows the lines of although there is no file, as of a notebook's cell."""
+    return file in linecache.cache and not os.path.lexists(file)
 
 
 def _without_comment(text: str) -> str:

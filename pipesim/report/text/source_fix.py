@@ -13,11 +13,12 @@ from pathlib import Path
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import UsageError
-from pipesim.inputs import InputKind, is_source
+from pipesim.inputs import InputKind
 from pipesim.model.ops import Engine, Fence, Op, operand
 from pipesim.prove.repair.added_line import AddedLine
 from pipesim.prove.repair.correction import ChangedToken, Correction
 from pipesim.prove.repair.kinds import RepairKind
+from pipesim.provenance import is_quotable, python_folders
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import place
 
@@ -109,7 +110,7 @@ def _lines_of(source: str) -> tuple[Path, list[str], int] | None:
     """The file of a place, its lines, and the number of the line; None where it cannot be read."""
     name, _, number = source.rpartition(":")
     path = Path(path_of(name)) if name else None
-    if path is None or not is_source(path) or path.suffix == ".ptx" or not number.isdecimal():
+    if path is None or not is_quotable(path, *python_folders()) or path.suffix == ".ptx" or not number.isdecimal():
         return None
     lines = _SOURCE.read_text(path).splitlines()
     return (path, lines, int(number)) if 0 < int(number) <= len(lines) else None
