@@ -6,7 +6,6 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pipesim.cli.arguments import Command, add_output, add_program, program_of, seconds_of
 from pipesim.cli.output import progress, remark, show_answer
@@ -44,7 +43,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.launches import HangCause, HangReport
     from pipesim.formats.documents import document, hang_exit_code
     from pipesim.hang.compare import compare_dumps
-    from pipesim.hang.dumps import HangWatch, dump_environment, dump_now, require_dump_folder
+    from pipesim.hang.dumps import HangWatch, dump_environment, dump_now
+    from pipesim.hang.surroundings import pipe_folder, require_dump_folder
     from pipesim.process.program import run_program
     from pipesim.report.pages.autopsy import hang_lines
 
@@ -62,8 +62,9 @@ def _carry_out(options: argparse.Namespace) -> int:
         require_dump_folder(options.keep)
         _warn_without_driver()
         watch = HangWatch(options.after, remark)
-        remark(f"when it hangs: Ctrl-\\ here, or in another terminal `pipesim hang --now {os.getpid()}`")
-        with TemporaryDirectory(prefix="pipesim-hang-", ignore_cleanup_errors=True) as pipes:
+        first = ", or of a container `docker kill -s QUIT`" * (os.getpid() == 1)
+        remark(f"when it hangs: Ctrl-\\ here, or in another terminal `pipesim hang --now {os.getpid()}`{first}")
+        with pipe_folder(options.keep) as pipes:
             environment = dump_environment(options.keep, Path(pipes), memory=options.memory)
             ran = run_program(words, environment, to_stderr=options.json, look=watch.look, ask=watch.ask)
         current().start(None)

@@ -122,6 +122,14 @@ def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None)
     return MachinePart("CUPTI", "", problem, GPU_EXTRA, (Purpose.LAUNCHES,))
 
 
+def dumps_part() -> MachinePart:
+    """What the driver needs to write a core dump, beside itself."""
+    from pipesim.hang.surroundings import missing_of_system
+
+    fact, correction = next(missing_of_system(), ("", ""))
+    return MachinePart("core dumps", "" if fact else "can be written and asked for", fact, correction, (Purpose.HANG,))
+
+
 def tool_part(
     name: str, programs: Sequence[str], purpose: str, correction: str, find: Callable[[str], str | None]
 ) -> MachinePart:
@@ -270,7 +278,7 @@ def report_of(parts: Iterable[MachinePart], asked: Sequence[Purpose]) -> DoctorR
 
 def cuda_parts(driver: DriverPresent) -> tuple[MachinePart, ...]:
     """What a GPU is used with."""
-    return nvrtc_part(), driver_part(driver), gpu_part(driver), hopper_part(driver), cupti_part()
+    return nvrtc_part(), driver_part(driver), gpu_part(driver), hopper_part(driver), cupti_part(), dumps_part()
 
 
 def package_parts(needed: Iterable[Requirement] | None, installed: Installed) -> tuple[MachinePart, ...]:

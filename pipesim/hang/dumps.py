@@ -12,85 +12,23 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from time import monotonic, sleep
 
 from pipesim.answers.views.launches import DumpEnd, HangCause, ProcessDump
 from pipesim.coredump.elf import open_elf
 from pipesim.errors import PipesimError, UsageError
-
-_PROC = Path("/proc")
-_PARENT, _STATE = 1, 0  #: of the fields of /proc/PID/stat that follow the name
-_STORE = "pt_tcpstore_uv"  #: seen with PyTorch 2.11
-_MOVED = ("rchar", "wchar")  #: bytes that were read and written, also by calls that reached no disk
-
-
-def tree_of(process: int) -> tuple[int, ...]:
-    """The process and those that it started, directly or not, parents first. Those that have ended are left out."""
-    children: dict[int, list[int]] = {}
-    for entry in _PROC.iterdir():
-        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
-            children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
-    found = [process]
-    for each in found:
-        found += sorted(children.get(each, ()))
-    return tuple(each for each in found if is_alive(each))
-
-
-def is_alive(process: int) -> bool:
-    """False for one that has ended, also where its parent has not asked yet how."""
-    fields = _fields(process)
-    return bool(fields) and fields[_STATE] not in "ZX"
-
-
-def environment_of(process: int) -> dict[str, str]:
-    """What the process was started with; empty if it has ended, or is another user's."""
-    return dict(each.split("=", 1) for each in _read(str(process), "environ").split("\0") if "=" in each)
-
-
-def sees_other_files(process: int) -> bool:
-    """Whether it has another file system than this process, as in a container; False where Linux does not say."""
-    try:
-        return (_PROC / str(process) / "ns/mnt").readlink() != (_PROC / "self/ns/mnt").readlink()
-    except OSError:
-        return False
-
-
-def moved(processes: Iterable[int]) -> dict[str, int]:
-    """The bytes that each thread has read and written since it began; 0 where Linux does not say.
-
-    Without the thread that keeps PyTorch's store: the ranks ask it again and again, also when they hang.
-    """
-    threads = (task.relative_to(_PROC) for each in processes for task in (_PROC / str(each)).glob("task/*"))
-    return {str(each): _moved_bytes(each) for each in threads if _read(each, "comm").strip() != _STORE}
-
-
-def send(processes: Iterable[int], number: signal.Signals) -> None:
-    """Send a signal to each that is still there and may be sent one."""
-    for each in processes:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(each, number)
-
-
-def _fields(process: int) -> list[str]:
-    return _read(str(process), "stat").rpartition(")")[2].split()
-
-
-def _moved_bytes(thread: Path) -> int:
-    lines = _read(thread, "io").splitlines()
-    return sum(int(value) for name, _, value in (line.partition(": ") for line in lines) if name in _MOVED)
-
-
-def _read(which: str | Path, name: str) -> str:
-    """A file of a process or a thread in /proc; empty if it has ended, or is another user's."""
-    try:
-        return (_PROC / which / name).read_bytes().decode(errors="surrogateescape")
-    except OSError:
-        return ""
-
+from pipesim.hang.processes import (
+    environment_of,
+    inner_number,
+    is_alive,
+    moved,
+    sees_other_files,
+    send,
+    tree_of,
+    watcher_of,
+)
 
 ENABLE, PIPE, FILE = "CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "CUDA_COREDUMP_PIPE", "CUDA_COREDUMP_FILE"
 FLAGS = "CUDA_COREDUMP_GENERATION_FLAGS"
@@ -98,7 +36,6 @@ WATCHER = "PIPESIM_HANG"  #: the process that watches
 #: Left out of a dump: copies of the machine code, what can be as large as the GPU's memory, and the constant banks. If
 #: only the banks are kept of these, driver 580 fails on some kernels: the file ends after the banks, always.
 LEFT_OUT = "skip_nonrelocated_elf_images,skip_global_memory,skip_local_memory,skip_constbank_memory"
-LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
 
 
 def dump_environment(
@@ -115,30 +52,6 @@ def dump_environment(
 def place_of(value: str, process: int) -> Path:
     """The path that the driver makes of a variable: ``%h`` is the host, ``%p`` the process. ``%t``, a time, stays."""
     return Path(value.replace("%h", os.uname().nodename).replace("%p", str(process)))
-
-
-def require_dump_folder(folder: Path) -> None:
-    """Make the folder, and be sure that a dump can be written there; UsageError with what is missing.
-
-    A driver that cannot write the file ends the program without a word: so this is asked before it starts.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        TemporaryFile(dir=folder).close()
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise UsageError(
-            "no core dump can be written here",
-            place=str(folder),
-            cause=error.strerror or str(error),
-            correction="name a folder on another disk with --keep DIR",
-        ) from error
-    if free < LEAST_BYTES:
-        raise UsageError(
-            f"the disk has {free >> 20:,} MB free, too few for a core dump",
-            place=str(folder),
-            correction=f"free {LEAST_BYTES >> 20:,} MB, or name a folder on another disk with --keep DIR",
-        )
 
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
@@ -165,7 +78,8 @@ def targets_of(processes: Iterable[int]) -> tuple[DumpTarget, ...]:
         given = environment_of(each)
         if given.get(ENABLE) == "1" and given.get(PIPE) and given.get(FILE):
             rank = next((given[name] for name in _RANKS if name in given), "")
-            target = DumpTarget(each, rank, place_of(given[PIPE], each), place_of(given[FILE], each))
+            inner = inner_number(each)
+            target = DumpTarget(each, rank, place_of(given[PIPE], inner), place_of(given[FILE], inner))
             if target.pipe.is_fifo():
                 found.append(target)
     return tuple(found)
@@ -356,16 +270,17 @@ def dump_now(process: int) -> tuple[ProcessDump, ...] | None:
     if not everyone:
         raise UsageError(f"there is no process {process}", correction="name the program, or the pipesim that runs it")
     for each in everyone:
-        watcher = environment_of(each).get(WATCHER, "")
-        if watcher.isdecimal() and each in tree_of(int(watcher)):
-            os.kill(int(watcher), signal.SIGQUIT)
+        watcher = watcher_of(each, environment_of(each).get(WATCHER, ""))
+        if watcher is not None:
+            os.kill(watcher, signal.SIGQUIT)
             return None
     if not targets_of(everyone) and sees_other_files(process):
         raise UsageError(
             f"process {process} is in another container",
             cause="its pipe and its core dump are files there",
-            correction="ask there, with the number that the process has there: "
-            "docker exec CONTAINER pipesim hang --now PID",
+            correction="ask there, with the number that the process has there: docker exec CONTAINER "
+            f"pipesim hang --now {inner_number(process)}. Of a program that was started there by pipesim hang, "
+            "--now of that one can be asked from here too",
         )
     if not targets_of(everyone):
         raise UsageError(

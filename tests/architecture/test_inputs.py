@@ -27,7 +27,7 @@ ALLOWED = {
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
     ("hwkernels/device/presence.py", "read_text"): "the driver's version in /proc",
     ("pipesim/launches/observe/loaded_images.py", "read_bytes"): "of the observed process, without the rest of pipesim",
-    ("pipesim/hang/dumps.py", "read_bytes"): "the processes of a program in /proc",
+    ("pipesim/hang/processes.py", "read_bytes"): "the processes of a program in /proc",
     ("pipesim/launches/observe/cupti.py", "read_text"): "the libraries of this process in /proc",
     ("hwkernels/rewriter/assemble.py", "read_bytes"): "of the cubin that ptxas has just written for it",
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import lzma
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -17,21 +19,19 @@ from pipesim.answers.autopsy.autopsy import autopsy
 from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.launches import DumpEnd, HangCause, HangReport, ProcessDump
 from pipesim.errors import UsageError
-from pipesim.hang import compare, dumps
+from pipesim.hang import compare, dumps, surroundings
 from pipesim.hang.dumps import (
     WATCHER,
     DumpTarget,
     HangWatch,
     dump_environment,
     dump_now,
-    is_alive,
     is_complete,
-    moved,
-    require_dump_folder,
     take_dumps,
     targets_of,
-    tree_of,
 )
+from pipesim.hang.processes import inner_number, is_alive, moved, tree_of
+from pipesim.hang.surroundings import pipe_folder, require_dump_folder
 from pipesim.process.program import ProgramEnd, run_program
 from pipesim.process.watch import Watch
 from pipesim.report.pages.autopsy import hang_lines
@@ -183,8 +183,96 @@ def test_a_program_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None
         dump_now(os.getpid())
 
 
+def _unshared(words: Sequence[str], *options: str) -> subprocess.CompletedProcess[str]:
+    """A command in namespaces of its own, as in a container; the test is skipped where that is not permitted."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", *options, "true"], check=False).returncode:
+        pytest.skip("no namespaces can be made here")
+    return subprocess.run(["unshare", *options, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+IN_NAMESPACE = ("--pid", "--fork", "--mount-proc")  #: processes have other numbers inside
+BY_HAND = """
+import os, subprocess, sys, time
+program = subprocess.Popen([*sys.argv[1:]], stdout=subprocess.PIPE)
+program.stdout.readline()
+os.write(1, b"hangs\\n")
+time.sleep(60)
+"""
+
+
+def _started_inside(words: Sequence[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    _unshared(["true"], *IN_NAMESPACE)
+    words = ["unshare", *IN_NAMESPACE, "--kill-child", *words]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.slow
+def test_a_container_is_asked_from_outside(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "pipesim", "hang", "--keep", str(tmp_path), "--", *FAKE]
+    with _started_inside(words) as outer:
+        assert outer.stdout is not None
+        said = [outer.stdout.readline()]
+        while said[-1] not in (b"hangs\n", b""):
+            said.append(outer.stdout.readline())
+        program = tree_of(outer.pid)[-1]
+        assert inner_number(program) != program
+        assert any(b"docker kill -s QUIT" in line for line in said)  # it is the container's first process
+        assert dump_now(program) is None
+        rest = outer.stdout.read().decode()
+    assert "1 of 1 core dump" in rest
+    assert [each.name for each in tmp_path.iterdir()] == [f"core.{os.uname().nodename}.{inner_number_in(rest)}"]
+
+
+def inner_number_in(report: str) -> str:
+    """The number of the process that a report names."""
+    return report.partition("process ")[2].partition(":")[0]
+
+
+@pytest.mark.slow
+def test_a_program_with_another_number_inside_is_dumped_from_outside(tmp_path: Path) -> None:
+    environment = {**dump_environment(tmp_path, tmp_path, memory=False), WATCHER: ""}
+    with _started_inside([sys.executable, "-c", BY_HAND, *FAKE], environment) as outer:
+        assert outer.stdout is not None
+        assert outer.stdout.readline() == b"hangs\n"
+        (dump,) = dump_now(outer.pid) or ()
+    assert dump.end is COMPLETE
+    assert dump.file != f"{tmp_path}/core.{os.uname().nodename}.{dump.process}"
+
+
+@pytest.mark.parametrize(
+    ("options", "before", "said"),
+    [
+        (("--pid", "--fork"), "true", "/proc is that of other processes"),
+        (("--mount",), "ulimit -f 100", "a file may have 51,200 bytes at most here"),
+        (("--mount",), "mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp", ""),
+    ],
+)
+@pytest.mark.slow
+def test_what_a_container_lacks_is_said_before_the_program_starts(
+    options: Sequence[str], before: str, said: str
+) -> None:
+    with TemporaryDirectory(dir="/var/tmp") as keep:  # /tmp is read-only in one of them
+        words = f"export TMPDIR=/tmp; {before}; {sys.executable} -m pipesim hang --keep {keep} -- echo started"
+        ended = _unshared(["sh", "-c", words], *options)
+    if said:
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert said in " ".join(ended.stderr.split())
+    else:
+        assert (ended.returncode, ended.stdout) == (0, "started\n")  # the pipes are beside the dumps then
+
+
+def test_a_file_system_without_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "mkfifo", refuse)
+    with pytest.raises(UsageError, match="no pipe can be made"):
+        pipe_folder(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dumps, "LEAST_BYTES", 1 << 62)
+    monkeypatch.setattr(surroundings, "LEAST_BYTES", 1 << 62)
     with pytest.raises(UsageError, match="the disk has"):
         require_dump_folder(tmp_path / "new" / "folder")
     assert list((tmp_path / "new" / "folder").iterdir()) == []
