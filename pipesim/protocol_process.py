@@ -37,7 +37,7 @@ from pipesim.provenance import quote_protocols_of
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
-    from pipesim.prove.repair.kinds import Repair
+    from pipesim.prove.repair.kinds import Ranked, Repair
 
 _HEAD = ">8sQI"  #: of a message before its body: its mark, the length, and the checksum
 _MARK = b"pipesim\n"
@@ -108,6 +108,7 @@ class _Process:
             description=description,
             maker=self.program,
             changer=self.changed,
+            word_changer=self.word_changes,
         )
 
     def names(self) -> tuple[str, ...]:
@@ -123,6 +124,10 @@ class _Process:
         """As :meth:`Target.changed`."""
         parts = self._made((values, _plain_repair(repair)))
         return _program(parts) if parts else None
+
+    def word_changes(self, values: dict[str, int]) -> tuple[Ranked, ...]:
+        """As :meth:`Target.word_changes`."""
+        return tuple((rank, _repair(how)) for rank, how in self._made((values, ())))
 
     def _made(self, request: Message) -> Message:
         try:
@@ -267,6 +272,8 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
         assert target is not None, "the parent asks for no program of what is not there"
         if isinstance(how, bool):
             return _PROGRAM, *_plain(target.build(values, twice=how))
+        if not how:
+            return _PROGRAM, *((rank, _plain_repair(each)) for rank, each in target.word_changes(values))
         changed = target.changed(values, _repair(how))
         return _PROGRAM, *(_plain(changed) if changed is not None else ())
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from pipesim.bounds import MAX_GRID, MAX_PARAMETER
 from pipesim.errors import (
     ParameterError,
-    PipesimError,
     ProtocolError,
     SeveralProtocolsError,
     TooManyOperationsError,
@@ -30,7 +29,6 @@ from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.global_words import GridProgram
 from pipesim.lang.protocol import Protocol
 from pipesim.model.coverage import LENIENT, Strictness
-from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.words import TURNS
@@ -39,7 +37,7 @@ from pipesim.protocols.limits import require_fits
 from pipesim.provenance import quote_protocols_of
 
 if TYPE_CHECKING:
-    from pipesim.prove.repair.kinds import Repair
+    from pipesim.prove.repair.kinds import Ranked, Repair
     from pipesim.ptx.extract import Extraction
     from pipesim.ptx.kernel import EditableKernel
     from pipesim.ptx.source_files import SourceFiles
@@ -60,7 +58,7 @@ class Target:
     "" where it has no name there. ``strictness``: the optional rules that its programs are checked for.
     ``description``: what the function's docstring says, of which ``summary`` is the first line. ``maker``: what makes
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`);
-    ``changer``: what :meth:`changed` is asked of there.
+    ``changer``: what :meth:`changed` is asked of there, ``word_changer``: of :meth:`word_changes`.
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
     launch. ``sources``: where its source lines are read. ``editable``: its file, of which lines can be written
     otherwise and read again.
@@ -76,6 +74,7 @@ class Target:
     description: str = ""
     maker: Maker | None = None
     changer: Callable[[dict[str, int], Repair], Program | None] | None = None
+    word_changer: Callable[[dict[str, int]], tuple[Ranked, ...]] | None = None
     kernel: Extraction | None = None
     sources: SourceFiles | None = field(default=None, repr=False, compare=False)
     editable: EditableKernel | None = None
@@ -155,14 +154,31 @@ class Target:
 
     def changed(self, params: Mapping[str, int], repair: Repair) -> Program | None:
         """The program of CTAs that talk in which its roles do something else; None if that is not known."""
+        from pipesim.grid_corrections import changed_grid  # with the engine, which few commands need
+
         values = self.defaults | dict(params)
         if self.changer is not None:
             found = self.changer(values, repair)
         else:
-            protocol = self._call({name: values[name] for name in self.defaults})
-            made = protocol.flatten_grid(values, _turns(values), twice=False)
-            found = _changed_grid(made, repair, protocol)
+            made, protocol = self._grid(values)
+            found = None if made is None else changed_grid(made, repair, protocol.grid, protocol.resident)
         return found and found.with_strictness(self.strictness)
+
+    def word_changes(self, params: Mapping[str, int]) -> tuple[Ranked, ...]:
+        """Corrections of what CTAs that talk do to words."""
+        from pipesim.grid_corrections import of_words  # with the engine, which few commands need
+
+        values = self.defaults | dict(params)
+        if self.word_changer is not None:
+            return self.word_changer(values)
+        made, _ = self._grid(values)
+        return tuple(of_words(made)) if made is not None else ()
+
+    def _grid(self, values: dict[str, int]) -> tuple[GridProgram | None, Protocol]:
+        """None where what is recorded depends on the answers of atomics, or there are many orders of them."""
+        protocol = self._call({name: values[name] for name in self.defaults})
+        made = protocol.flatten_grid(values, _turns(values), twice=False)
+        return None if made.memory.observed or made.words.observed else made, protocol
 
     def _flatten(self, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
         for name, value in given.items():
@@ -221,35 +237,6 @@ def _grid_program(protocol: Protocol, values: dict[str, int], *, twice: bool, mo
         return protocol.flatten_grid(values, order, resident or None, twice=twice and order == turns, most=most)
 
     return judged(make, turns, protocol.grid)
-
-
-def _changed_grid(made: GridProgram, repair: Repair, protocol: Protocol) -> Program | None:
-    """The program of a grid in which its roles do something else; None if they do not, or if that is not known."""
-    from pipesim.prove.repair.edits import apply_repair  # with the engine, which few commands need
-    from pipesim.prove.repair.kinds import RepairKind
-    from pipesim.prove.repair.sites import members
-    from pipesim.prove.word_order import judged
-
-    edited: Program | None
-    if made.memory.observed or made.words.observed:
-        return None  # what is recorded depends on the answers of atomics, or there are many orders of them
-    if repair.kind is RepairKind.VALUE:
-        at, agents = repair.at, members(made.recorded, repair.role)
-        made = made.with_values(agents, at.line, repair.value, awaited=at.op == Op.WAIT)
-        edited = made.editable()
-    else:
-        edited = apply_repair(made.editable(), repair)
-    if edited is None or made.edited(edited, made.turns, protocol.resident) is None:
-        return None
-    program, base = edited, made
-    try:
-        return judged(
-            lambda turns, most: base.edited(program, turns, most or protocol.resident) or base,
-            made.turns,
-            protocol.grid,
-        )
-    except PipesimError:
-        return None
 
 
 def _turns(values: Mapping[str, int]) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from pipesim.prove.counterexample.words import final_states, schedule_lines
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden
 from pipesim.prove.repair.correction import MOST_TRIED, Correction, corrections
-from pipesim.prove.repair.kinds import Repair
+from pipesim.prove.repair.kinds import Ranked, Repair
 from pipesim.prove.search.breadth_first import explore
 from pipesim.targets import Target
 
@@ -114,19 +114,20 @@ def corrections_of(
     led_past: Sequence[BranchPast] = (),
     most: int = MOST_TRIED,
     again: Callable[[Repair], bool] | None = None,
+    of_words: Collection[Ranked] = (),
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
     changes of its file first.
 
     ``led_past``: the branches by which what is missing did not come. ``most``: operations that are tried, if it is not
-    a kernel. ``again``: whether CTAs that talk are proved with a change.
+    a kernel. ``again``: whether CTAs that talk are proved with a change; ``of_words``: changes of their words.
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT, _REGISTERS}:
         return ()
     if asked.coverage.stopped or (again is None and asked.words_cta >= 0):
         return ()  # of which nothing can be proved; whose barriers are words
     if kernel is None:
-        return corrections(small, refuted, asked, unit, most, again)
+        return corrections(small, refuted, asked, unit, most, again, of_words=of_words)
     from pipesim.answers.kernel.corrections import corrections_of_kernel  # reads PTX, which few commands need
 
     return corrections_of_kernel(kernel, asked, refuted, unit, led_past)

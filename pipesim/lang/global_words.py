@@ -102,7 +102,8 @@ def _slots(tile: Tile) -> range:
 class GridProgram:
     """The CTAs of a grid as one program. ``turns``: the order in which CTAs were to write words; ``answers``: of the
     atomics, as this run has them in order, which those that roles were recorded with have to be; ``ended``: agents.
-    ``recorded`` and ``memory``: what the roles do, with operations that do nothing at the places of words.
+    ``recorded`` and ``memory``: what the roles do, with operations that do nothing at the places of words; ``more``:
+    accesses that an edit may use.
     """
 
     program: Program
@@ -112,28 +113,32 @@ class GridProgram:
     ended: frozenset[int]
     recorded: Program
     memory: GridWords
+    more: tuple[WordAccess, ...] = ()
 
     @property
     def instructions(self) -> int:
         """How long it is."""
         return sum(map(len, self.program.code))
 
-    def with_values(self, agents: Collection[int], line: str, by: int, *, awaited: bool) -> GridProgram:
-        """With values that these agents write at a line, or wait for (``awaited``), so much larger."""
-        words = dict(self.memory.words)
-        for (agent, pc), access in words.items():
-            at_line = agent in agents and self.recorded.line(agent, pc) == line
-            if at_line and (access.act is WordAct.WAIT) is awaited:
-                words[agent, pc] = replace(access, value=access.value + by)
-        return replace(self, memory=replace(self.memory, words=words))
+    def with_accesses(self, accesses: Mapping[Place, WordAccess]) -> GridProgram:
+        """With other accesses at these places."""
+        return replace(self, memory=replace(self.memory, words={**self.memory.words, **accesses}))
+
+    @property
+    def accesses(self) -> list[WordAccess]:
+        """The different accesses to words: of each a barrier of :meth:`editable`."""
+        return list(dict.fromkeys((*self.memory.words.values(), *self.more)))
+
+    def operation(self, access: WordAccess) -> Operation:
+        """What stands for an access in :meth:`editable`."""
+        return _on_barrier(access, len(self.recorded.barriers) + self.accesses.index(access))
 
     def editable(self) -> Program:
         """What the roles do, with an operation on a barrier for each access to a word: of each different access one."""
         recorded, code = self.recorded, [list(each) for each in self.recorded.code]
-        known = list(dict.fromkeys(self.memory.words.values()))
         for (agent, pc), access in self.memory.words.items():
-            code[agent][pc] = _on_barrier(access, len(recorded.barriers) + known.index(access))
-        barriers = (Barrier(recorded.ctas, access.name, n) for n, access in enumerate(known))
+            code[agent][pc] = self.operation(access)
+        barriers = (Barrier(recorded.ctas, access.name, n) for n, access in enumerate(self.accesses))
         every = (*recorded.barriers, *barriers)
         return replace(recorded, code=tuple(map(tuple, code)), barriers=every, ctas=recorded.ctas + 1)
 
@@ -141,7 +146,7 @@ class GridProgram:
         """The run of what roles do in ``program``, an edit of :meth:`editable`; None if one of its operations on words
         does not access one.
         """
-        known, first = list(dict.fromkeys(self.memory.words.values())), len(self.recorded.barriers)
+        known, first = self.accesses, len(self.recorded.barriers)
         words: dict[Place, WordAccess] = {}
         code = [list(each) for each in program.code]
         for agent, mine in enumerate(code):

@@ -50,7 +50,91 @@ def split(tiles: int = 2):
 
     return p
 """
+#: One CTA hands tiles to another one through two slots, with a flag for each direction and slot.
+HAND = """
+from pipesim import Order, Protocol
+
+def hand(tiles: int = 5, slots: int = 2):
+    p = Protocol("hand", grid=2)
+    tile, full, empty = p.gmem("tile", slots, 4096), p.gmem("full", slots, 4), p.gmem("empty", slots, 4)
+
+    @p.role("worker")
+    def worker(w):
+        for i in w.loop(tiles, "tiles"):
+            slot, lap = i % slots, i // slots
+            if w.cta == 0:
+                w.spin_until(empty[slot], at_least=lap, order=Order.ACQUIRE)
+                w.gstore(tile[slot], item=i)
+                w.sync_warp()
+                with w.elect_one():
+                    w.gstore(full[slot], value=lap + 1, order=Order.RELEASE)
+            else:
+                w.spin_until(full[slot], at_least=lap + 1, order=Order.ACQUIRE)
+                w.gload(tile[slot], item=i)
+                w.sync_warp()
+                with w.elect_one():
+                    w.gstore(empty[slot], value=lap + 1, order=Order.RELEASE)
+
+    return p
+"""
+#: All CTAs but the first count their parts, which that one adds.
+TOTAL = """
+from pipesim import Order, Protocol
+
+def total(splits: int = 4, rounds: int = 2):
+    p = Protocol("total", grid=splits)
+    part, count, taken = p.gmem("part", splits, 1024), p.gmem("count", 1, 4), p.gmem("taken", 1, 4)
+
+    @p.role("math")
+    def math(w):
+        for t in w.loop(rounds, "rounds"):
+            if w.cta:
+                w.spin_until(taken[0], at_least=t, order=Order.ACQUIRE)
+                w.gstore(part[w.cta], item=t)
+                w.sync_warp()
+                with w.elect_one():
+                    w.atomic(count[0], add=1, order=Order.RELEASE)
+            else:
+                w.spin_until(count[0], at_least=(t + 1) * (splits - 1), order=Order.ACQUIRE)
+                for other in range(1, splits):
+                    w.gload(part[other], item=t)
+                w.sync_warp()
+                with w.elect_one():
+                    w.gstore(taken[0], value=t + 1, order=Order.RELEASE)
+
+    return p
+"""
+#: Each CTA adds the part of the one after it.
+CHAIN = """
+from pipesim import Order, Protocol
+
+def chain(ctas: int = 4, tiles: int = 2):
+    p = Protocol("chain", grid=ctas)
+    part, flag = p.gmem("part", ctas * tiles, 2048), p.gmem("flag", ctas, 4)
+
+    @p.role("epilogue")
+    def epilogue(w):
+        for t in w.loop(tiles, "tiles"):
+            if w.cta < ctas - 1:
+                w.spin_until(flag[w.cta + 1], at_least=t + 1, order=Order.ACQUIRE)
+                w.gload(part[(w.cta + 1) * tiles + t], item=t)
+            w.gstore(part[w.cta * tiles + t], item=t)
+            w.sync_warp()
+            with w.elect_one():
+                w.gstore(flag[w.cta], value=t + 1, order=Order.RELEASE)
+
+    return p
+"""
 GRIDS = (ROOT / "docs" / "examples" / "grids.py").read_text()
+ROOM = "                w.spin_until(empty[slot], at_least=lap, order=Order.ACQUIRE)\n"
+WRITES = "                w.gstore(tile[slot], item=i)\n"
+TAKES = "                w.spin_until(full[slot], at_least=lap + 1, order=Order.ACQUIRE)\n"
+READS = "                w.gload(tile[slot], item=i)\n"
+NEXT = "                w.spin_until(flag[w.cta + 1], at_least=t + 1, order=Order.ACQUIRE)\n"
+SETS = """                w.sync_warp()
+                with w.elect_one():
+                    w.gstore(full[slot], value=lap + 1, order=Order.RELEASE)
+"""
 GIVES = "value=i + 1, order=Order.RELEASE)"
 MISTAKES = {
     "waits for the value before": (GRIDS, "handed_on", "at_least=i + 1", "at_least=i",
@@ -65,6 +149,30 @@ MISTAKES = {
                          "math: let the wait for done acquire at gpu scope instead of .relaxed"),
     "does not meet": (SPLIT, "split", "w.sync_threads()  # both halves", "pass",
                       "math executes __syncthreads() after the write to part"),
+    "reads before the flag": (HAND, "hand", TAKES + READS, READS + TAKES,
+                              "worker waits for full before the read of tile"),
+    "writes before the slot is free": (HAND, "hand", ROOM + WRITES, WRITES + ROOM,
+                                       "worker waits for empty before the write to tile"),
+    "sets the flag before the data": (HAND, "hand", WRITES + SETS, SETS + WRITES,
+                                      "worker writes full only after the write to tile"),
+    "waits for the first lap alone": (HAND, "hand", "full[slot], at_least=lap + 1", "full[slot], at_least=1",
+                                      "worker waits for the values 1, 1, 2, 2, … of full in turn, not 1"),
+    "waits for one of two flags": (HAND, "hand", "spin_until(full[slot]", "spin_until(full[0]",
+                                   "worker waits for full[0], full[1] in turn, not full[0]"),
+    "sets one of two flags": (HAND, "hand", "gstore(empty[slot]", "gstore(empty[0]",
+                              "worker writes empty[0], empty[1] in turn, not empty[0]"),
+    "does not wait for a free slot": (HAND, "hand", ROOM, "", "worker waits for empty before the write to tile"),
+    "reads one of two slots": (HAND, "hand", "gload(tile[slot]", "gload(tile[0]",
+                               "worker: the read of tile"),
+    "counts CTAs as one": (TOTAL, "total", "(t + 1) * (splits - 1)", "t + 1",
+                           "math waits for the values 3, 6 of count in turn, not 1, 2"),
+    "counts its own CTA": (TOTAL, "total", "(t + 1) * (splits - 1)", "(t + 1) * splits",
+                           "math waits for the values 3, 6 of count in turn, not 4, 8"),
+    "waits for its own flag": (CHAIN, "chain", "flag[w.cta + 1]", "flag[w.cta]",
+                               "epilogue waits for flag[1], not flag[0], in CTA 0"),
+    "does not wait for the next CTA": (CHAIN, "chain", NEXT, "", "epilogue waits for flag before the read of part"),
+    "writes the same in each lap": (CHAIN, "chain", "flag[w.cta], value=t + 1", "flag[w.cta], value=1",
+                                    "epilogue writes the values 1, 2 of flag in turn, not 1, in CTA 1"),
     "counts one too many": (SPLIT, "split", "count=2", "count=3",
                             "initialise used with a count of 2 instead of 3"),
 }  # fmt: skip
@@ -83,10 +191,22 @@ def test_what_is_meant_is_offered(name: str, tmp_path: Path) -> None:
     assert offered == {said}
 
 
-def test_the_right_one_is_proved(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
     file = tmp_path / "grid.py"
-    file.write_text(SPLIT)
-    assert check(targets.find(f"{file}:split"), {}, quick=True).verdict is Verdict.PROVED
+    file.write_text(GRIDS.replace("(lap % 2 * blocks + (w.cta + n) % blocks for", "((w.cta + n) % blocks for"))
+    (shown, *_) = check(targets.find(f"{file}:laps"), {}).refutations
+    assert [each.said.partition(" (")[0] for each in shown.corrections] == [
+        "use two sets of slots of parts in turn, each in every second iteration",
+        "worker meets the other CTAs at everyone again after the read of parts",
+    ]
+
+
+@pytest.mark.parametrize(("text", "name"), [(SPLIT, "split"), (HAND, "hand"), (TOTAL, "total"), (CHAIN, "chain")])
+def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "grid.py"
+    file.write_text(text)
+    assert check(targets.find(f"{file}:{name}"), {}, quick=True).verdict is Verdict.PROVED
 
 
 def test_it_is_asked_of_the_process_that_has_the_file(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import chain
@@ -30,12 +30,12 @@ from pipesim.prove.repair.applicable import (
 from pipesim.prove.repair.arithmetic import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
-from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
 from pipesim.prove.repair.meeting_points import of_last_uses, of_reuse
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.unread import leaves_more
-from pipesim.prove.repair.words import fits_words, of_values, words_of
+from pipesim.prove.repair.words import fits_words, words_of
 
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
@@ -81,6 +81,7 @@ def corrections(
     most: int = MOST_TRIED,
     again: Callable[[Repair], bool] | None = None,
     last: int = EVERY_RANK,
+    of_words: Collection[Ranked] = (),
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
@@ -88,14 +89,15 @@ def corrections(
     none, or if the programs are too large to try: ``most`` operations of them all. ``unit`` is called before each
     change that is tried, with how many were, and 0: it is not known how many there will be. ``again``: whether what the
     program was read from is proved with a change of which the program does not show enough. ``last``: the rank of the
-    least likely ones that are tried.
+    least likely ones that are tried; ``of_words``:
+    those of what CTAs do to words.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
     trials = _Trials(program, asked, unit, most, again, hang=refuted.deadlock is not None)
     found: list[tuple[int, Correction]] = []
     held: tuple[int, Correction] | None = None  # serialises: what an instruction is on may be wrong instead
-    for rank, repair in candidates(program, refuted, asked):
+    for rank, repair in candidates(program, refuted, asked, of_words):
         if rank > last:
             break
         if refuted.deadlock is not None and repair.meets and last < EVERY_RANK:
@@ -150,7 +152,7 @@ class _Trials:
         None if it leaves more bytes that no agent reads. To the small one what it executes in no iteration cannot be
         added.
         """
-        if repair.kind is RepairKind.VALUE:
+        if repair.kind in OF_WORDS:
             self.left -= sum(map(len, self._asked.code)) * _OF_A_RUN
             return self._asked if self._again is not None and self._again(repair) else None
         small = apply_repair(self._program, repair)
@@ -191,7 +193,9 @@ def only_line(before: Program, after: Program, line: Callable[[int, int], str]) 
     return found.pop() if len(found) == 1 else ""
 
 
-def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterator[Ranked]:
+def candidates(
+    program: Program, refuted: Refutation, asked: Program, of_words: Collection[Ranked] = ()
+) -> Iterator[Ranked]:
     """What may correct it: of a fault that only a fence corrects, fences; nothing that ends a wait that no operation
     serves by asking for another phase, and nothing of pipelines that overlap, whose barriers are the wrong ones.
     """
@@ -229,7 +233,8 @@ def candidates(program: Program, refuted: Refutation, asked: Program) -> Iterato
     found = repairs(program, groups, roles, asked, sites)
     if program.words_cta >= 0:
         words = words_of(program)
-        found = (each for each in merge(found, of_values(asked), key=_rank) if fits_words(each[1], words))
+        of_ctas = (each for each in found if fits_words(each[1], words))
+        found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
     if fault is not None and fault.kind is FaultKind.RACE and touching:
         of_race = of_reuse if program.coverage.extracted else of_last_uses
         found = merge(of_race(program, fault), found, key=_rank)

@@ -14,7 +14,7 @@ from pipesim.model.edits import Listing, with_listings
 from pipesim.model.ops import operand, ranks
 from pipesim.model.program import Program
 from pipesim.prove.repair import additions, iterations, joint_actions, left_over, numbers, order, partners, places
-from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
 from pipesim.prove.repair.sites import members
 
 _MEETS = frozenset({RepairKind.SYNC, RepairKind.PRIME, RepairKind.WARP_SYNC, RepairKind.NUMBER, RepairKind.AFTER_INIT})
@@ -27,7 +27,7 @@ def apply_repair(program: Program, repair: Repair) -> Program | None:
         found = apply_repair(found or program, part) or found
     if repair.also:
         return found
-    if repair.kind is RepairKind.VALUE:
+    if repair.kind in OF_WORDS:
         return None  # of which a flat program has none
     if repair.kind is RepairKind.COUNT_IN:
         return _counted_in(program, repair)

@@ -38,7 +38,14 @@ class RepairKind(Enum):
     TRY = "try"  #: tries are of the phase of the wait that depends on their answer
     SWAP = "swap"  #: two groups, with a comma between: what a role does on the one it does on the other
     STRONGER = "stronger"  #: the order and scope of an operation: ``value`` is one of :data:`SCOPES`
-    VALUE = "value"  #: of a word by which CTAs talk: what is written, or waited for, is ``value`` larger
+    # of a word by which CTAs talk; see :data:`OF_WORDS`
+    VALUE = "value"  #: what is written, or waited for, is ``value`` larger
+    AWAITED = "awaited"  #: the word and value that are waited for are those by which the data is handed over
+    GIVEN = "given"  #: those that are written are those that the reader of the data waits for
+    WORD_MOVE = "word move"  #: a wait comes before the data that ``past`` is about, a write after it
+    WORD_ADDED = "word added"  #: a wait for a word before the data, or (``value`` 0) a write to one after it
+    MEET_AGAIN = "meet again"  #: a barrier of the grid also after the data that ``past`` is about
+    TWO_SETS = "two sets"  #: of the slots of a tile in global memory, used in turn
     # another operation in the same place
     ARRIVES_TOO = "arrives too"  #: what expects bytes arrives as well
     STAY = "stay"  #: a role arrives without dropping out of the barrier
@@ -109,6 +116,9 @@ class FencePlace(Enum):
 #: Operations that signal other agents.
 SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
 MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}  #: may be at another place than is meant
+#: Corrections of accesses to words, which a flat program does not have.
+OF_WORDS = frozenset({RepairKind.VALUE, RepairKind.AWAITED, RepairKind.GIVEN, RepairKind.WORD_MOVE,
+                      RepairKind.WORD_ADDED, RepairKind.MEET_AGAIN, RepairKind.TWO_SETS})  # fmt: skip
 SCOPES = (Scope.CTA, Scope.CLUSTER, Scope.GPU)
 NOWHERE = SourceInstruction(0, "", "")
 TO_THE_OTHER = -2  #: the ``was`` of a SHIFT of named barriers at which agents both arrive and wait: to the next one's

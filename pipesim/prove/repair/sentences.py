@@ -241,6 +241,22 @@ def _value(r: Repair) -> str:
     return f"{r.role} {'waits for' if r.at.op == Op.WAIT else 'writes'} a value of {r.group} {than}"
 
 
+def _awaited(r: Repair) -> str:
+    return f"{r.role} {'waits for' if r.at.op == Op.WAIT else 'writes'} {r.past.about}"
+
+
+def _word_move(r: Repair) -> str:
+    if r.at.op == Op.WAIT:
+        does = "meets the other CTAs at" if r.value else "waits for"
+        return f"{r.role} {does} {r.group} before {_with_line(r.past)}, not after it"
+    return f"{r.role} writes {r.group} only after {_with_line(r.past)}"
+
+
+def _word_added(r: Repair) -> str:
+    does = f"waits for {r.group} before" if r.value else f"writes {r.group} after"
+    return f"{r.role} {does} {_with_line(r.at)}"
+
+
 def _move(r: Repair) -> str:
     if r.value == 1:
         moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
@@ -396,6 +412,12 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     ),
     RepairKind.STRONGER: _stronger,
     RepairKind.VALUE: _value,
+    RepairKind.AWAITED: _awaited,
+    RepairKind.GIVEN: _awaited,
+    RepairKind.WORD_MOVE: _word_move,
+    RepairKind.WORD_ADDED: _word_added,
+    RepairKind.MEET_AGAIN: lambda r: f"{r.role} meets the other CTAs at {r.group} again after {_with_line(r.past)}",
+    RepairKind.TWO_SETS: "use two sets of slots of {group} in turn, each in every second iteration",
     RepairKind.STAY: "{role} arrives on {group} without dropping out of it",
     RepairKind.NOINC: "{role} arrives on {group} by cp.async with .noinc, so that its arrivals are counted",
     RepairKind.ON_END: _on_end,

@@ -6,16 +6,11 @@ what the roles record, of which there is another run then, with values of its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pipesim.model.groups import PARITY_WAITS, SIGNALS
 from pipesim.model.program import Program
-from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
-from pipesim.prove.repair.sites import roles_of, sites_of
+from pipesim.prove.repair.kinds import Repair, RepairKind
 
 K = RepairKind
 _OF_ONE_CLUSTER = frozenset({K.AFTER_INIT, K.CLUSTER_END, K.PEERS, K.MASK, K.OTHER_CTA, K.INIT, K.LAPS, K.STAGES})
-_OF_WORDS = frozenset({K.STRONGER, K.MOVE, K.LATER, K.VALUE})
 
 
 def words_of(program: Program) -> frozenset[str]:
@@ -28,15 +23,6 @@ def fits_words(repair: Repair, words: frozenset[str]) -> bool:
     one by which all CTAs write to the same places one after the other.
     """
     about = {name for each in (repair, *repair.also) for name in each.group.split(",")}
-    return repair.kind not in _OF_ONE_CLUSTER and (repair.kind in _OF_WORDS or words.isdisjoint(about))
-
-
-def of_values(program: Program) -> Iterator[Ranked]:
-    """Values that are waited for, or written, one larger or smaller; none of a line that does both, as a barrier."""
-    words = words_of(program)
-    for role in roles_of(program):
-        sites = [site for site in sites_of(program, role) if site.about in words and site.op in PARITY_WAITS | SIGNALS]
-        for at in dict.fromkeys(site._replace(about="") for site in sites):
-            name = next(site.about for site in sites if site.line == at.line).partition("[")[0]
-            if not any(site.line == at.line and site.op != at.op for site in sites):
-                yield from ((3, Repair(K.VALUE, role, name, by, at=at)) for by in (1, -1))
+    return (repair.kind not in _OF_ONE_CLUSTER or (repair.is_on_slot and bool(repair.at.line))) and (
+        repair.kind is K.STRONGER or words.isdisjoint(about)
+    )
