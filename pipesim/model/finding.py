@@ -180,7 +180,8 @@ class LedPast(NamedTuple):
 
     ``does``: what it did not do, ``arrive``, ``copy`` or ``sync``, and ``past`` its line. ``line``: of the branch,
     which led there the ``nth`` time, from 1, that the agent reached it. ``ends``: the agent cannot come back.
-    ``because``: the comparison with its values, "" if not known.
+    ``because``: the comparison with its values, "" if not known. ``condition``: as the source has it, with its
+    ``outcome``, and the ``values`` of the variables of the loops around it.
     """
 
     agent: str
@@ -191,6 +192,9 @@ class LedPast(NamedTuple):
     nth: int
     ends: bool
     because: str
+    condition: str = ""
+    outcome: bool = False
+    values: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +23,7 @@ from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
 from pipesim.ptx.emulation import Kernel, emulate
 from pipesim.ptx.extract import own_line
 from pipesim.ptx.flow.graph import Graph, Loop
+from pipesim.ptx.loop_values import BranchTrips, SaidBranch
 from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.instruction import CodeLabel, Instruction, Register
 
@@ -41,7 +43,7 @@ class BranchPast(NamedTuple):
     with their lines ``line`` and ``past_line``. ``nth``: the agent came there for this time, from 1. ``ends``: the
     instruction cannot be reached any more, ``only``: nor is there another exit of the loop. ``taken``: whether the
     branch was, by ``lanes``. ``depth``: the blocks before it on every way. ``because``: the comparisons that decided,
-    with their numbers, "" if they are not known.
+    with their numbers, "" if they are not known, and ``said``: what the source calls them.
     """
 
     agent: int
@@ -57,6 +59,7 @@ class BranchPast(NamedTuple):
     line: str
     past_line: str
     because: str
+    said: SaidBranch = SaidBranch()
 
 
 def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[int]) -> list[BranchPast]:
@@ -69,7 +72,11 @@ def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[i
     turns = {past: _turns(graph, past, waits) for past in instructions}
     deciding = {past: [dict(_deciding(kernel, graph, past, loops)) for loops in turns[past]] for past in instructions}
     logs = {at: _Log(kernel, body[at]) for each in deciding.values() for ways in each for at in ways}
-    kernel.code.watched = {at: log.write for at, log in logs.items()}
+    watches: dict[int, list[Callable[[Any], None]]] = {at: [log.write] for at, log in logs.items()}
+    for log in logs.values():
+        for at, watch in log.trips.watches():
+            watches.setdefault(at, []).append(watch)
+    kernel.code.watched = {at: partial(_all, each) for at, each in watches.items()}
     last = emulate(kernel).cluster
     paths = [stream.path for stream in last.recorder.streams]
     found: list[BranchPast] = []
@@ -79,14 +86,21 @@ def led_past(kernel: Kernel, agents: Collection[int], instructions: Collection[i
         exits = _exits(graph, turns[past][-1 if often else 0])
         past_line = source_of(body[past], kernel.module)
         for at, (around, ends) in levels[-1 if often else 0].items():
-            for who, step, nth, way, lanes, because, decides in logs[at].of(last):
+            for who, step, nth, way, lanes, because, decides, warp, trip in logs[at].of(last):
                 if graph.block_of[at] in inner and past in since_wait(paths[who], step, waits):
                     continue
                 if who in agents and way in around:
                     how = nth, way in ends, exits == {graph.block_of[at]}, way, lanes, _depth(graph, at)
                     line = _line(body[at], body[decides], body[past], kernel.module)
-                    found.append(BranchPast(who, step, at, past, *how, line, past_line, because))
+                    said = logs[at].said(warp, lanes, trip, body[past])
+                    said = said if line == own_line(body[at], kernel.module) else SaidBranch()
+                    found.append(BranchPast(who, step, at, past, *how, line, past_line, because, said))
     return sorted(found)
+
+
+def _all(watches: Sequence[Callable[[Any], None]], warp: Any) -> None:
+    for each in watches:
+        each(warp)
 
 
 def _line(branch: Instruction, compared: Instruction, past: Instruction, module: Module) -> str:
@@ -207,6 +221,8 @@ class _Taken(NamedTuple):
     lanes: int
     because: str
     decides: int  #: the position of the only comparison, else of the branch
+    warp: Any
+    trip: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -246,12 +262,17 @@ class _Log:
         self._at = branch.position
         self._condition = self._comparing(branch.guard.register, branch.position, 0)
         self._seen: list[_Taken] = []
+        self.trips = BranchTrips(kernel, branch, _around(kernel.code.regions.graph, branch.position))
         self._cluster: object = None
         self._times: dict[int, tuple[int, int]] = {}  #: how often each agent came, and the lanes that did so this time
 
     def of(self, cluster: object) -> list[_Taken]:
         """What was seen in this run, which is the last one."""
         return self._seen if self._cluster is cluster else []
+
+    def said(self, warp: Any, lanes: int, trip: Mapping[str, int], past: Instruction) -> SaidBranch:
+        """What the source has of it."""
+        return self.trips.said(warp, lanes, trip, past, alone=isinstance(self._condition, _Compare))
 
     def write(self, warp: Any) -> None:
         """A warp is at the branch."""
@@ -265,7 +286,8 @@ class _Log:
         for way in (False, True):
             lanes = _lanes_where(predicate, warp.mask, wanted=way is not self._negated)
             if lanes:
-                self._seen.append(_Taken(warp.agent, step, nth, way, lanes, *self._because(warp, lanes)))
+                because = *self._because(warp, lanes), warp, self.trips.trip(warp)
+                self._seen.append(_Taken(warp.agent, step, nth, way, lanes, *because))
 
     def _because(self, warp: Any, lanes: int) -> tuple[str, int]:
         """The fewest comparisons that decide alone for all these lanes, with the numbers that these have in common."""

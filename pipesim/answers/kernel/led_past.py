@@ -281,4 +281,6 @@ class _Missing:
         if any(each.position == past.past for each in self._streams[past.agent].path[past.step :][:1]):
             lanes = [lane for lane in range(WARP) if past.lanes >> lane & 1]
             name = f"lane {lanes[0]} of {name}" if len(lanes) == 1 else f"{len(lanes)} lanes of {name}"
-        return LedPast(name, barrier, self._does, past.past_line, past.line, past.nth, past.ends, past.because)
+        return LedPast(
+            name, barrier, self._does, past.past_line, past.line, past.nth, past.ends, past.because, *past.said
+        )

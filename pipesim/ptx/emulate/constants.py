@@ -41,7 +41,7 @@ class Constants:
     def _one(self, cluster: Cluster, cta: int, number: int, of: Special | Symbol | Address) -> Value:
         match of:
             case Special(name):
-                return _special(cluster, cta, number, name.removeprefix("%"))
+                return special_register(cluster, cta, number, name.removeprefix("%"))
             case Symbol(name):
                 return self._symbol(cluster, cta, name)
             case Address(Symbol(name), offset):
@@ -72,7 +72,7 @@ def _places(function: Function) -> dict[str, tuple[bool, int]]:
     return found
 
 
-def _special(cluster: Cluster, cta: int, number: int, name: str) -> Value:
+def special_register(cluster: Cluster, cta: int, number: int, name: str) -> Value:
     """A special register, unknown where the launch does not decide it: what a warp or an SM is called in the machine,
     times, counters, sizes that the driver rounds up. ``%warpid`` may change while the warp runs.
     """

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from pipesim.ptx.names.loops import HeadingText, step_of
 from pipesim.ptx.names.paths import matching, path_of, split_at_commas
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -23,6 +24,10 @@ _NOTHING = frozenset({"nullptr", "NULL", ""})
 _PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL)
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|struct|typename|__grid_constant__)\b")
 _TYPES = frozenset({"bool", "char", "short", "int", "long", "float", "double"})
+_HEADING = re.compile(r"\b(if(?:\s+constexpr)?|while|for)\s*(?=\()")
+_FIRST = re.compile(r"(?:[\w:]+\s+)*([A-Za-z_]\w*)\s*=(?!=)\s*(.+)\Z", re.DOTALL)
+_ELSE = re.compile(r"\s*else\b")
+_LEAVES = re.compile(r"\b(?:continue|break|return\b[^;]*)\s*;\s*\}?\Z")
 _OPERAND = re.compile(r'"[^"\n]*"\s*\(')
 
 
@@ -173,6 +178,59 @@ class CppText:
             not re.search(r"\b(?:return|else)\s+\Z", self._bare[match.start() - 8 : match.end()])
             for match in pattern.finditer(self._bare, head.body, at)
         )
+
+    def headings(self, at: int) -> list[HeadingText]:
+        """The conditions and loops before a place, as far as a function reaches."""
+        bare, found = self._bare, list[HeadingText]()
+        for match in _HEADING.finditer(bare, max(at - _FUNCTION, 0), at + len("while")):
+            closes = matching(bare, match.end(), at + _FUNCTION)
+            parts = [" ".join(part.split()) for part in bare[match.end() + 1 : closes].split(";")]
+            if closes < 0 or (match[1] == "for" and len(parts) != 3):
+                continue  # of a range, or not closed
+            body, condition = self._block(closes + 1), parts[1] if match[1] == "for" else parts[-1]
+            other = _ELSE.match(bare, body[1])
+            spans = (match.start(), closes + 1), body, self._block(other.end()) if other is not None else (0, 0)
+            leaves, loop = _LEAVES.search(bare, *body) is not None, match[1] in ("for", "while")
+            counted = self._counted(match.start(), body, parts) if loop else ("", "", "")
+            found.append(HeadingText(loop, *spans, leaves, condition, *counted))
+        return found
+
+    def _counted(self, at: int, body: tuple[int, int], parts: Sequence[str]) -> tuple[str, str, str]:
+        """The variable of a loop that changes by one step at the end of each trip, its first value and the step."""
+        first = _FIRST.match(parts[0].partition(",")[0]) if len(parts) > 1 else None
+        name = first or re.match(r"(\w+) ?[<>!]", parts[0])
+        made = self._changes(name[1], at - _FUNCTION if first is None else body[0], body[1]) if name is not None else []
+        if name is not None and first is not None and not made:
+            steps = [step for each in split_at_commas(parts[2]) if (step := step_of(name[1], each))]
+            return (name[1], first[2], steps[0]) if len(steps) == 1 else ("", "", "")
+        if name is not None and first is None and len(made) == 2 and made[0].end() < at < made[1].start():
+            step = step_of(name[1], self._bare[made[1].start() : body[1]].rstrip("; }\n"))
+            return (name[1], self._given(made[0]), step) if step else ("", "", "")
+        return "", "", ""
+
+    def _block(self, at: int) -> tuple[int, int]:
+        """From a place to the end of the statement or block that follows."""
+        depth = 0
+        for end in range(at, min(at + _FUNCTION, len(self._bare))):
+            depth += (self._bare[end] in "([{") - (self._bare[end] in ")]}")
+            if depth <= 0 and self._bare[end] in ";}":
+                return at, end + 1
+        return at, at
+
+    def _changes(self, name: str, begin: int, end: int) -> list[re.Match[str]]:
+        """Where a part of the text gives a variable a value."""
+        change = rf"(?<![.\w]){name}\s*(?:([-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--|&)\s*{name}\b"
+        return list(re.compile(change).finditer(self._bare, begin, end))
+
+    def definition(self, name: str, at: int) -> str:
+        """What a variable or a constant is made of, where it is given a value only once; else ""."""
+        found = self._changes(re.escape(name), max(at - _FUNCTION, 0), at + _FUNCTION)
+        return self._given(found[0]) if len(found) == 1 else ""
+
+    def _given(self, change: re.Match[str]) -> str:
+        """What a variable is made of there; "" if it is changed only."""
+        text = self._bare[change.end() : self._bare.find(";", change.end())]
+        return split_at_commas(text + ",")[0] if change[0].endswith("=") and not change[1] else ""
 
     def asm_operand(self, span: tuple[int, int], bracket: int) -> str:
         """The operand of an ``asm`` in its first (0) or last (-1) square brackets; "" if none is there."""

@@ -6,7 +6,10 @@ import ast
 from collections.abc import Sequence
 from functools import cached_property
 
+from pipesim.ptx.names.loops import HeadingText
 from pipesim.ptx.names.paths import path_of, root_of
+
+_LONGEST_LINE = 1 << 16
 
 
 class PythonText:
@@ -122,6 +125,39 @@ class PythonText:
                     break
             node = inner
         return call or whole
+
+    @staticmethod
+    def place(line: int, column: int) -> int:
+        """A number for a line's column, both from 1 on, which grows through the text."""
+        return line * _LONGEST_LINE + column
+
+    def headings(self, _: int) -> list[HeadingText]:
+        """The conditions and loops of the file."""
+        found: list[HeadingText] = []
+        for node in self._around:
+            if not isinstance(node, ast.If | ast.While | ast.For):
+                continue
+            tested = node.iter if isinstance(node, ast.For) else node.test
+            said, counted = _text(tested), ("", "", "")
+            if isinstance(node, ast.For) and isinstance(tested, ast.Call) and _text(tested.func).endswith("range"):
+                given = [*map(_text, tested.args)]
+                first = "0" if len(given) == 1 else given[0]
+                said, counted = (
+                    f"{_text(node.target)} in {said}",
+                    (_text(node.target), first, given[2] if given[2:] else "1"),
+                )
+            head = self._span([node])[0], self._span([tested])[1]
+            leaves = isinstance(node.body[-1], ast.Continue | ast.Break | ast.Return)
+            if "static_range" not in said:
+                spans = head, self._span(node.body), self._span(node.orelse)
+                found.append(HeadingText(not isinstance(node, ast.If), *spans, leaves, said, *counted))
+        return found
+
+    def _span(self, nodes: Sequence[ast.stmt | ast.expr]) -> tuple[int, int]:
+        if not nodes:
+            return 0, 0
+        last = self.place(nodes[-1].end_lineno or 0, (nodes[-1].end_col_offset or 0) + 1)
+        return self.place(nodes[0].lineno, nodes[0].col_offset + 1), last
 
     def function_at(self, line: int) -> ast.FunctionDef | None:
         """The innermost function that has a line."""

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.names.cpp_text import Call, CppText, receiver_path
+from pipesim.ptx.names.loops import HeadingText
 from pipesim.ptx.names.paths import matching, path_of, put_in, root_of, split_at_commas
 from pipesim.ptx.names.python_text import PythonText
 from pipesim.ptx.source_files import SourceFiles
@@ -111,6 +112,17 @@ class Resolver:
             return text.parameters_at(place.line)
         head = text.head(text.place(place.line, place.column), _function_names(place.function)) if text else None
         return head.parameters if head is not None else ()
+
+    def headings(self, place: Frame) -> tuple[int, list[HeadingText]]:
+        """Where a place is in its text, and the conditions and loops there."""
+        text = self._text(place)
+        at = text.place(place.line, place.column) if text is not None else 0
+        return at, text.headings(at) if text is not None and place.column else []
+
+    def definition(self, name: str, place: Frame) -> str:
+        """What a name is made of in the C++ text around a place; "" if it is not certain."""
+        text = self._text(place)
+        return text.definition(name, text.place(place.line, place.column)) if isinstance(text, CppText) else ""
 
     def _value(self, frames: tuple[Frame, ...]) -> str:
         outer, place = frames[:-1], frames[-1]

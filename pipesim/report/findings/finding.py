@@ -13,7 +13,7 @@ from pipesim.process.limits import Limit
 from pipesim.report.text.console import BAD, UNSURE
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.source import with_source
-from pipesim.report.text.words import count, number, ordinal, place
+from pipesim.report.text.words import count, listed, number, ordinal, place
 
 MOST_BLOCKED = 8
 MOST_SUPPLIERS = 4
@@ -224,8 +224,13 @@ def led_past_words(past: LedPast) -> str:
     did = {"arrive": "arrive on", "copy": "copy to", "sync": "reach"}[past.does]
     told = (each for each in past.because.split(" and ") if not _SAME.fullmatch(each))
     because = f", since {said}" if (said := " and ".join(told)) else ""
+    if past.condition:
+        numbers = f" ({said})" if said else ""
+        because = f", since `{past.condition}` was {str(past.outcome).lower()}{numbers}"
     went = f"led it past its {past.does}" if not past.ends else f"ended its way to the {past.does}"
     when = f", the {ordinal(past.nth)} time it came there" if past.nth > 1 else ""
+    if past.values:
+        when = f" at {listed([f'{name} = {number(value)}' for name, value in past.values])}"
     return f"{past.agent} did not {did} {past.barrier}: this branch {went} ({place(past.past)}){because}{when}"
 
 
