@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from hwkernels.records.encodings import FIRST_BLOCK, FULL_FLAGS, FULL_SEQUENCE, HASH_FACTOR, Flag, hash_step
 from hwkernels.rewriter import layout
 from hwkernels.rewriter.layout import BufferLayout
-from hwkernels.rewriter.sites import RecordedSite, Run
+from hwkernels.rewriter.sites import RecordedSite, Run, WordAccess
 from pipesim.ptx.launch.values import Shape
 
 SYMBOL = "pipesim_buffer"
@@ -36,12 +36,17 @@ class Statement:
     """A statement as the text has it: its guard ("" without one), and the operands of a try.
 
     ``answer``: the predicate of a try, "" if it has none; ``parity``: what it asks for, "" if it asks by state.
+    ``address`` of a word of global memory, a register or a name with an offset, and the ``value`` of ``bits`` that is
+    read, stored or added there.
     """
 
     text: str
     guard: str
     answer: str = ""
     parity: str = ""
+    address: str = ""
+    value: str = ""
+    bits: int = 32
 
 
 @dataclass
@@ -54,6 +59,7 @@ class Emitter:
     eager: bool
     ctas: int  #: of the cluster that is recorded
     place: Shape  #: of the cluster in the grid of clusters
+    apart: bool = False  #: the CTAs are all of the grid, each a cluster of its own
     names: int = 0
     predicates: int = 0
     _lines: list[str] = field(default_factory=list)
@@ -92,8 +98,8 @@ class Emitter:
         return "\n".join(
             [
                 f"\t.reg .pred {P}w, {P}p<{self.predicates + 1}>;",
-                f"\t.reg .b32 {P}lo, {P}hi, {P}first, {P}now, {P}seq, {P}hash, {P}t<{self.names + 1}>;",
-                f"\t.reg .b64 {P}at, {P}buffer, {P}a, {P}b;",
+                f"\t.reg .b32 {P}lo, {P}hi, {P}first, {P}now, {P}seq, {P}hash, {P}value, {P}t<{self.names + 1}>;",
+                f"\t.reg .b64 {P}at, {P}buffer, {P}a, {P}b, {P}word;",
             ]
         )
 
@@ -106,7 +112,7 @@ class Emitter:
             f"setp.ne.u64 {P}w, {P}buffer, 0;",
         )
         which = "%clusterid" if self.ctas > 1 else "%ctaid"
-        for axis, at in zip("xyz", self.place, strict=True):
+        for axis, at in zip("xyz" if not self.apart else "", self.place if not self.apart else (), strict=True):
             made(f"mov.u32 {a}, {which}.{axis};", f"setp.eq.and.u32 {P}w, {a}, {at}, {P}w;")
         made(
             f"mov.u32 {a}, %tid.z;", f"mov.u32 {b}, %ntid.y;", f"mov.u32 {c}, %tid.y;",
@@ -114,8 +120,16 @@ class Emitter:
             f"mad.lo.u32 {a}, {a}, {b}, {c};",
         )  # fmt: skip
         made(f"setp.lt.and.u32 {P}w, {a}, {lay.warps * layout.LANES}, {P}w;")
+        if self.apart:
+            made(
+                f"mov.u32 {b}, %ctaid.z;", f"mov.u32 {c}, %nctaid.y;", f"mov.u32 {d}, %ctaid.y;",
+                f"mad.lo.u32 {b}, {b}, {c}, {d};", f"mov.u32 {c}, %nctaid.x;", f"mov.u32 {d}, %ctaid.x;",
+                f"mad.lo.u32 {b}, {b}, {c}, {d};", f"setp.lt.and.u32 {P}w, {b}, {self.ctas}, {P}w;",
+            )  # fmt: skip
+        elif self.ctas > 1:
+            made(f"mov.u32 {b}, %cluster_ctarank;")
         if self.ctas > 1:
-            made(f"mov.u32 {b}, %cluster_ctarank;", f"mad.lo.u32 {a}, {b}, {lay.warps * layout.LANES}, {a};")
+            made(f"mad.lo.u32 {a}, {b}, {lay.warps * layout.LANES}, {a};")
         made(
             f"cvt.u64.u32 {P}a, {a};",
             f"add.u64 {P}a, {P}a, {P}buffer;",
@@ -180,6 +194,14 @@ class Emitter:
         if index == 0:
             self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};")
         before = sum(each.records for each in run.sites[:index])
+        if site.word is not None and site.spins:
+            self._word_spin(site, statement, q)
+            return self._take()
+        if site.word is not None:
+            self._word(site, statement, q, before)
+            if index == len(run.sites) - 1:
+                self._advance(run, f"@{statement.guard} " if statement.guard else "", q)
+            return self._take()
         if site.spins:
             self._spin(run, site, statement, q)
             return self._take()
@@ -275,6 +297,91 @@ class Emitter:
         self._store(both, 1, now, self._tag(site, Flag.GAVE_UP, 1, ""))
         self._end(both)
         self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};", f"@{stop} exit;")
+
+    # words of global memory
+
+    def _word(self, site: RecordedSite, statement: Statement, q: str, before: int) -> None:
+        """A store, a reduction or an atomic on a word.
+
+        What an atomic returns is stored before the clock is read: a warp issues in order, and waits for it there.
+        """
+        first, now, value = self._u32(), self._u32(), self._u32()
+        self._say(f"mov.u32 {first}, %clock;", self._address(statement))
+        reads, at = site.word is not WordAccess.WRITE, before + (1 if site.word is WordAccess.WRITE else 2)
+        if not reads:
+            self._say(self._value(statement, value))
+        self._say(statement.text)
+        if reads:
+            self._say(self._value(statement, value))
+        self._payload(q, site, at, value)
+        self._store(q, before, first, self._tag(site, 0, before, ""))
+        if reads:
+            self._say(f"mov.u32 {now}, %clock;")
+            self._store(q, before + 1, now, self._tag(site, Flag.PASSED, before + 1, ""))
+
+    def _word_spin(self, site: RecordedSite, statement: Statement, q: str) -> None:
+        """The first try's clock is kept until the loop is left, with what the last one read."""
+        none, clock = self._pred(), self._u32()
+        only = f".and.u32 {none}, {P}first, 0, {q}" if statement.guard else f".u32 {none}, {P}first, 0"
+        guard = f"@{statement.guard} " if statement.guard else ""
+        self._say(
+            f"setp.eq{only};",
+            f"mov.u32 {clock}, %clock;",
+            guard + self._address(statement),
+            statement.text,
+            guard + self._value(statement, f"{P}value"),
+            f"selp.u32 {P}first, {clock}, {P}first, {none};",
+        )
+        if self.stop_flag:
+            asks, both, now = self._pred(), self._pred(), self._u32()
+            self._say(f"setp.eq.u32 {asks}, 0, 0;")
+            if statement.guard:
+                self._say(f"and.pred {asks}, {asks}, {self._executes(statement.guard)};")
+            stop = self._asked_to_stop(asks)
+            self._say(f"and.pred {both}, {stop}, {q};", f"mov.u32 {now}, %clock;")
+            self._word_end(both, site, now, Flag.GAVE_UP)
+            self._end(both)
+            self._say(f"mov.b64 {P}at, {{{P}lo, {P}hi}};", f"@{stop} exit;")
+
+    def word_exit(self, run: Run, guard: str) -> str:
+        """Where the loop of a wait for a word is left: by a branch with this guard, or after one that is not taken."""
+        (site,) = run.sites
+        done, stored = self._pred(), self._pred()
+        self._say(
+            f"mov.u32 {P}now, %clock;",
+            f"mov.b64 {P}at, {{{P}lo, {P}hi}};",
+            f"setp.ne.u32 {done}, {P}first, 0;",
+            f"and.pred {done}, {done}, {self._executes(guard)};" if guard else "",
+            f"and.pred {stored}, {done}, {P}w;",
+        )
+        self._word_end(stored, site, f"{P}now", Flag.PASSED)
+        self._say(f"@{done} mov.u32 {P}first, 0;")
+        self._advance(run, f"@{done} ", stored)
+        return self._take()
+
+    def _word_end(self, q: str, site: RecordedSite, now: str, flag: Flag) -> None:
+        """All records of a wait for a word."""
+        self._store(q, 0, f"{P}first", self._tag(site, 0, 0, ""))
+        self._store(q, 1, now, self._tag(site, flag, 1, ""))
+        self._payload(q, site, 2, f"{P}value")
+
+    def _payload(self, q: str, site: RecordedSite, at: int, value: str) -> None:
+        """Records whose clocks are a value and the halves of an address."""
+        low, high = self._u32(), self._u32()
+        self._say(f"mov.b64 {{{low}, {high}}}, {P}word;")
+        for n, each in enumerate((value, low, high)):
+            self._store(q, at + n, each, self._tag(site, 0, at + n, ""))
+
+    @staticmethod
+    def _address(statement: Statement) -> str:
+        base, _, offset = statement.address.partition("+")
+        added = f"add.u64 {P}word, {base.strip()}, {offset.strip()};"
+        return added if offset else f"mov.u64 {P}word, {base.strip()};"
+
+    @staticmethod
+    def _value(statement: Statement, to: str) -> str:
+        move = "cvt.u32.u64" if statement.bits == 64 and not statement.value.lstrip("-").isdigit() else "mov.b32"
+        return f"{move} {to}, {statement.value};"
 
     def _executes(self, guard: str) -> str:
         if not guard.startswith("!"):

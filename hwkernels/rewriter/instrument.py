@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 
@@ -12,7 +12,8 @@ from hwkernels.records.encodings import MAX_FULL_SITES
 from hwkernels.rewriter.emission import SYMBOL, Emitter, Statement
 from hwkernels.rewriter.layout import FRAME_BYTES, BufferLayout
 from hwkernels.rewriter.options import Encoding, RewriteOptions
-from hwkernels.rewriter.sites import RecordedSite, Run, runs_of, sites_of
+from hwkernels.rewriter.sites import WORD_ACCESSES, RecordedSite, Run, runs_of, sites_of
+from hwkernels.rewriter.word_sites import WordSteps, sites_with_words, talking_grid
 from hwkernels.rewriter.writers import Writers, writers
 from pipesim.errors import PtxError
 from pipesim.model.groups import PARITY, PARITY_TRIES, PARITY_WAITS
@@ -44,6 +45,8 @@ class RewrittenPtx:
 
     ``full``: the encoding. ``runs``: the recorded sites. ``streams``: what each agent of the program executes, with the
     lanes that store in ``writers``. ``by_position``: the sites by their positions in the kernel with its calls inlined.
+    ``words``: what the agents do to words of global memory, () of a kernel whose CTAs do not talk by them;
+    ``names``: of these words by their addresses in the emulation.
     """
 
     ptx: str
@@ -56,6 +59,8 @@ class RewrittenPtx:
     streams: tuple[Stream, ...]
     extraction: Extraction
     by_position: Mapping[int, RecordedSite]
+    words: WordSteps = ()
+    names: Mapping[int, str] = field(default_factory=dict)
     symbol: str = SYMBOL
 
     @property
@@ -104,36 +109,44 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
     """
     options = options or RewriteOptions()
     module = read_module(ptx, source, launch.entry)
-    kernel = prepare(module, launch)
-    emulation = emulate(kernel)
-    extraction = emit(kernel, emulation)
-    streams = tuple(emulation.cluster.recorder.streams)
+    grid = talking_grid(module, launch)
+    if grid is not None:
+        kernel, cluster, extraction = grid.kernel, grid.cluster, grid.extraction
+        sites = sites_with_words(grid, _sites(kernel, cluster, options), options.level)
+    if grid is None or sites is None:
+        grid, kernel = None, prepare(module, launch)
+        emulation = emulate(kernel)
+        cluster, extraction = emulation.cluster, emit(kernel, emulation)
+        sites = _sites(kernel, cluster, options)
+    streams = tuple(cluster.recorder.streams)
     _require_followed(kernel, extraction)
     _require_own_sites(module, kernel.entry)
-    spins = frozenset(kernel.function.body[p].begin for p in kernel.code.regions.waits)
-    sites = sites_of(kernel.entry, spins, _by_parts(kernel, emulation.cluster), options.level)
     _require_room(kernel, sites)
     by_position = _by_position(kernel.function, sites)
     roles = options.roles
     agents = extraction.program.agents
     chosen = frozenset(n for n, agent in enumerate(agents) if not roles or agent.role in roles)
     stores = writers(list(streams), {p: site.number for p, site in by_position.items()}, chosen)
-    full = _is_full(options, emulation.cluster, extraction.program.name)
+    full = _is_full(options, cluster, extraction.program.name)
     runs = runs_of(kernel.entry, graph_of(kernel.entry), sites)
-    ctas = extraction.program.ctas
+    ctas = extraction.program.agent_ctas
     warps = 1 + max((stream.warp for stream in streams), default=0)
     x, y, z = (a // c for a, c in zip(kernel.launch.first_cta, kernel.launch.cluster, strict=True))
-    emitter = Emitter(
-        BufferLayout(ctas, warps, stores.streams, 1), full, options.stop_flag, options.eager, ctas, (x, y, z)
-    )
+    layout, apart = BufferLayout(ctas, warps, stores.streams, 1), grid is not None
+    emitter = Emitter(layout, full, options.stop_flag, options.eager, ctas, (x, y, z), apart)
     room = options.room * (_ROOM_OF_LOCKS if takes_locks(kernel.entry) else 1)
     size = _size(runs, emitter, streams, by_position, room if full else 1)
     emitter.layout = replace(emitter.layout, size=size)
     text = _rewritten(ptx, source, kernel.entry, runs, emitter)
     return RewrittenPtx(
         text, kernel, options, full, runs, emitter.layout, stores, streams, extraction,
-        by_position,
+        by_position, *((grid.steps, grid.names) if grid is not None else ()),
     )  # fmt: skip
+
+
+def _sites(kernel: Kernel, cluster: Cluster, options: RewriteOptions) -> tuple[RecordedSite, ...]:
+    spins = frozenset(kernel.function.body[p].begin for p in kernel.code.regions.waits)
+    return sites_of(kernel.entry, spins, _by_parts(kernel, cluster), options.level)
 
 
 def takes_locks(entry: Function) -> bool:
@@ -212,7 +225,7 @@ def _is_full(options: RewriteOptions, cluster: Cluster, name: str) -> bool:
     steps = (step for stream in cluster.recorder.streams for step in stream.path)
     depends = any(step.asked >= 0 or step.position == IF_NOT_YET for step in steps)
     notes, memory = cluster.notes, cluster.globals
-    depends |= bool(notes.policies or memory.policies or memory.contested)
+    depends |= bool(notes.policies or memory.policies or memory.contested or cluster.words is not None)
     if depends and options.encoding is Encoding.POSITIONAL:
         raise PtxError(
             f"{name} cannot be recorded by position",
@@ -250,6 +263,14 @@ def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], em
             each = entry.body[site.position]
             end = plain.index(";", each.begin) + 1
             edits.append((each.begin, end, emitter.site(run, index, _statement(plain[each.begin : end], each))))
+            for position, taken in site.exits:
+                leaves = entry.body[position]
+                after = plain.index(";", leaves.begin) + 1
+                guard = _guard(plain[leaves.begin : after]) if taken else ""
+                at = leaves.begin if taken else after
+                edits.append(
+                    (at, at, f"{emitter.word_exit(run, guard)}\n\t" if taken else f"\n{emitter.word_exit(run, guard)}")
+                )
     for each in entry.body:
         if each.opcode in ("ret", "exit"):
             text = plain[each.begin : plain.index(";", each.begin) + 1]
@@ -274,6 +295,10 @@ def _statement(text: str, each: Instruction) -> Statement:
         operands = [part.strip() for part in split(re.sub(r"^(@\s*!?\s*\S+\s+)?\S+\s+", "", text.rstrip(";").strip()))]
         answer = "" if operands[0] == "_" else operands[0]
         parity = operands[2] if each.has("parity") else ""
+    if each.opcode in WORD_ACCESSES and not each.has("async"):
+        operands = [part.strip() for part in split(re.sub(r"^(@\s*!?\s*\S+\s+)?\S+\s+", "", text.rstrip(";").strip()))]
+        value, place = operands[:2] if each.opcode in ("ld", "atom") else operands[1::-1]
+        return Statement(text, guard, address=place.strip("[] \t"), value=value, bits=int(each.modifiers[-1][1:]))
     return Statement(text, guard, answer, parity)
 
 

@@ -6,8 +6,9 @@ places from the cursor, which moves once a run. A statement with a guard, and a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from hwkernels.rewriter.options import Level
 from pipesim.ptx.emulate.synchronisation import is_step, is_try
@@ -16,13 +17,25 @@ from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Instruction
 
 
+class WordAccess(Enum):
+    """What a statement does to a word of global memory; the value is how many of its records have a time."""
+
+    WRITE = 1  #: a store, or a reduction
+    READ = 2
+    CHANGE = 3  #: an atomic
+
+
+PAYLOAD = 3  #: records with the value of a word and the halves of its address in the places of their clocks
+
+
 @dataclass(frozen=True)
 class RecordedSite:
     """A statement that is recorded. ``number``: in the records; ``position``: in the kernel's own body.
 
     ``blocks``: it is recorded before and after. ``tries``: it asks an mbarrier, ``by_parity`` or by a state. ``spins``:
     it is a wait's try, of which the first and the one that succeeds are recorded. ``meets``: a barrier of the CTA that
-    whole warps reach.
+    whole warps reach. ``word``: it accesses a word of global memory; one that ``spins`` is recorded where its loop is
+    left, at ``exits``: the positions of branches, and whether they are taken there.
     """
 
     number: int
@@ -33,10 +46,14 @@ class RecordedSite:
     spins: bool
     by_parity: bool
     meets: bool
+    word: WordAccess | None = None
+    exits: tuple[tuple[int, bool], ...] = ()
 
     @property
     def records(self) -> int:
         """How many records it makes."""
+        if self.word is not None:
+            return min(self.word.value, 2) + PAYLOAD
         return 2 if self.blocks or self.tries else 1
 
 
@@ -92,6 +109,56 @@ def sites_of(
             RecordedSite(len(found), each.position, each.begin, blocks(each), tries, spinning, by_parity, meets)
         )
     return tuple(found)
+
+
+WORD_ACCESSES = {"ld": WordAccess.READ, "st": WordAccess.WRITE, "red": WordAccess.WRITE, "atom": WordAccess.CHANGE}
+
+
+def with_words(
+    function: Function, graph: Graph, sites: Sequence[RecordedSite], words: Mapping[int, bool], level: Level
+) -> tuple[RecordedSite, ...] | None:
+    """The sites with those of words of global memory; ``words``: where these begin, and whether a loop waits there.
+
+    None where a loop that waits has other sites inside, or ends in a way that is not followed.
+    """
+    found = {site.begin: site for site in sites}
+    for each in function.body:
+        if each.begin not in words or (level is Level.WAITS and not words[each.begin]):
+            continue
+        exits: tuple[tuple[int, bool], ...] | None = ()
+        if words[each.begin]:
+            inside = _innermost_loop(graph, each.position)
+            beside = {function.body[p].begin for p in range(len(function.body)) if graph.block_of[p] in inside}
+            exits = _exits(function, graph, inside)
+            if exits is None or beside & ({site.begin for site in sites} | words.keys()) != {each.begin} & words.keys():
+                return None
+        word, spins = WORD_ACCESSES[each.opcode], words[each.begin]
+        found[each.begin] = RecordedSite(
+            0, each.position, each.begin, False, False, spins, False, False, word, exits or ()
+        )
+    ordered = sorted(found.values(), key=lambda site: site.position)
+    return tuple(replace(site, number=number) for number, site in enumerate(ordered))
+
+
+def _innermost_loop(graph: Graph, position: int) -> frozenset[int]:
+    """The blocks of the innermost loop around a position; none where there is no loop."""
+    around = [loop.blocks for loop in graph.loops if graph.block_of[position] in loop.blocks]
+    return min(around, key=len, default=frozenset())
+
+
+def _exits(function: Function, graph: Graph, inside: frozenset[int]) -> tuple[tuple[int, bool], ...] | None:
+    """Where a loop is left: branches, and whether they are taken then. None if anything else leads out, or nothing."""
+    found: list[tuple[int, bool]] = []
+    for block in inside:
+        last = function.body[graph.blocks[block].end - 1]
+        outside = [each for each in graph.blocks[block].successors if each not in inside]
+        if not outside:
+            continue
+        if last.opcode != "bra" or last.guard is None or len(outside) > 1:
+            return None
+        after = graph.block_of[last.position + 1] if last.position + 1 < len(function.body) else graph.exit
+        found.append((last.position, outside[0] != after))
+    return tuple(sorted(found)) or None
 
 
 def runs_of(function: Function, graph: Graph, sites: Sequence[RecordedSite]) -> tuple[Run, ...]:

@@ -24,9 +24,10 @@ from hwkernels.records.encodings import (
 )
 from hwkernels.rewriter.instrument import RewrittenPtx
 from hwkernels.rewriter.layout import FRAME, FRAME_BYTES
-from hwkernels.rewriter.sites import RecordedSite
+from hwkernels.rewriter.sites import PAYLOAD, RecordedSite, WordAccess
 from hwkernels.rewriter.writers import writer
 from pipesim.errors import TraceFormatError
+from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emit.record import IF_COMPLETE, IF_NOT_YET, MEET, PathStep
 
 NOTHING = 0xFFFFFFFF  #: a word that the kernel has not written
@@ -38,6 +39,7 @@ class StepRecord:
     """What the records say about a step: 32-bit clocks before and after it (-1: not recorded), and a try's answer.
 
     ``parity``: with which it was executed, -1 where the record does not say. ``gave_up``: the wait was ended.
+    ``value`` and ``address``: of a word of global memory, the low 32 bits of what was read, stored or added.
     """
 
     before: int
@@ -45,6 +47,8 @@ class StepRecord:
     passed: bool = True
     parity: int = -1
     gave_up: bool = False
+    value: int = -1
+    address: int = -1
 
 
 @dataclass
@@ -123,6 +127,8 @@ class Walk:
 
     def _full(self, stream: LaneStream, site: RecordedSite, number: int) -> StepRecord | None:
         """The records of a step; of a try that is a wait in the program, tries until one succeeds."""
+        if site.word is not None:
+            return self._word(stream, site, number)
         waits = site.tries and self.kernel.streams[self.agent].path[number].asked < 0
         first = -1
         while True:
@@ -146,7 +152,27 @@ class Walk:
                 self.cut |= gave_up
                 return StepRecord(first, after[0], passed, parity, gave_up)
 
-    def _record(self, stream: LaneStream, site: RecordedSite) -> tuple[int, int] | None:
+    def _word(self, stream: LaneStream, site: RecordedSite, number: int) -> StepRecord | None:
+        """The records of an access to a word, with what the program says of it."""
+        clocks = site.records - PAYLOAD
+        found = [self._record(stream, site, has_time=n < clocks) for n in range(site.records)]
+        times = [each for each in found if each is not None]
+        if len(times) < site.records:
+            return None
+        (value, _), (low, _), (high, _) = times[clocks:]
+        gave_up = bool(times[clocks - 1][1] & Flag.GAVE_UP)
+        after = times[1][0] if clocks == 2 else -1
+        self.cut |= gave_up
+        event = self.kernel.words[self.agent].get(number)
+        if event is not None and not gave_up:
+            said = _said(event, site) & NOTHING
+            if event.act is not WordAct.WAIT and value != said:
+                raise self._wrong(stream, site, f"the word has {value:,}, not {said:,},", "CTAs came in another order")
+            full = (event.before if site.word is not WordAccess.WRITE else said) & ~NOTHING
+            value |= full if event.act is not WordAct.WAIT or value == event.before & NOTHING else 0
+        return StepRecord(times[0][0], after, not gave_up, -1, gave_up, value, high << 32 | low)
+
+    def _record(self, stream: LaneStream, site: RecordedSite, *, has_time: bool = True) -> tuple[int, int] | None:
         """Clock and flags of the next record; None where the records end."""
         clock, tag = stream.word(0), stream.word(4)
         if tag == NOTHING:
@@ -162,7 +188,9 @@ class Walk:
             raise self._wrong(stream, site, f"record {stream.count:,} is of {self._line(there)}")
         stream.count += 1
         flags = tag >> FULL_FLAGS[0] & ((1 << FULL_FLAGS[1]) - 1)
-        if (flags or not site.tries) and not flags & Flag.GAVE_UP:  # a try that failed has no clock after it
+        if (
+            has_time and (flags or not site.tries) and not flags & Flag.GAVE_UP
+        ):  # a try that failed has no clock after it
             self._forward(stream, site, clock)
         run, index = self.kernel.run_of[site.number]
         stream.at += 8
@@ -253,6 +281,13 @@ class Walk:
             return f"site {number:,}, which the kernel does not have"
         run, index = found
         return self.kernel.line_of(run.sites[index])
+
+
+def _said(event: WordEvent, site: RecordedSite) -> int:
+    """What the program says that is read, stored or added."""
+    if site.word is not WordAccess.WRITE:
+        return event.before
+    return event.after - event.before if event.act is WordAct.ADD else event.after
 
 
 def _is_before(clock: int, other: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,14 +12,18 @@ from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.rewriter.emission import EMISSION
 from hwkernels.rewriter.instrument import RewrittenPtx
 from hwkernels.rewriter.lock_decisions import as_decided
-from hwkernels.rewriter.streams import LaneStream, StepRecord, Walk, lane_stream
+from hwkernels.rewriter.streams import NOTHING, LaneStream, StepRecord, Walk, lane_stream
+from hwkernels.rewriter.word_turns import in_turn
 from pipesim.errors import TraceFormatError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.recorder import EventBuffer, Meaning
 from pipesim.trace.schema import (
     LOCK_FAILURES,
+    ON_WORDS,
     READ_FROM,
+    TURNS,
+    WORDS,
     Anchor,
     Column,
     CtaInfo,
@@ -30,9 +35,11 @@ from pipesim.trace.schema import (
     Trace,
     TraceMeta,
 )
-from pipesim.trace.sites import Record, SiteTable, optional_sites, site_table, with_roles_of_first_cta
+from pipesim.trace.sites import Record, SiteTable, WordRecords, optional_sites, site_table, with_roles_of_first_cta
+from pipesim.trace.word_records import word_records
 
 _RETURNS = frozenset({EventKind.WAIT_RETURN, EventKind.BAR_RETURN, EventKind.GROUP_RETURN})
+_RETURNS |= {EventKind.SPIN_RETURN, EventKind.ATOMIC_RETURN}
 _TIMER_STEP_NS = 32  #: of %globaltimer (measured, H100 and H200)
 _KHZ = 1_980_000  #: of an SM under load, where nothing better is known (measured, H200)
 
@@ -47,7 +54,7 @@ def decode_records(kernel: RewrittenPtx, buffer: bytes, device: Device) -> Trace
         key: lane_stream(data, f"rank {key.rank}, warp {key.warp}, lane {key.lane}")
         for key, data in zip(kernel.layout.streams, kernel.layout.streams_of(buffer), strict=True)
     }
-    kernel = as_decided(kernel, streams)
+    kernel = as_decided(in_turn(kernel, streams), streams)
     walks = []
     for agent, (path, lanes) in enumerate(zip(kernel.streams, kernel.writers.lanes, strict=True)):
         mine = {k.lane: s for k, s in streams.items() if (k.rank, k.warp) == (path.cta, path.warp) and k.lane in lanes}
@@ -59,16 +66,19 @@ def decode_records(kernel: RewrittenPtx, buffer: bytes, device: Device) -> Trace
     lines = _lines(kernel, list(streams.values()), device)
     events = _events(program, table, walks, lines)
     gave_up = any(done.gave_up for walk in walks for done in walk.done.values())
-    meta = _meta(kernel, program, table, lines, streams_sm(kernel, list(streams.values())), device)
+    meta = _meta(kernel, program, table, lines, streams_sm(kernel, list(streams.values())), device, _words(walks))
     status = Ending.DEADLINE if gave_up or any(walk.cut and walk.lanes for walk in walks) else Ending.FINISHED
-    written = tuple(_barrier_words(kernel, cta, events) for cta in range(program.ctas))
+    written = tuple(_barrier_words(kernel, cta, events) for cta in range(program.agent_ctas))
     ctas = tuple(replace(cta, written=mine) for cta, mine in zip(meta.ctas, written, strict=True))
     return Trace(replace(meta, status=status, ctas=ctas), events)
 
 
 def _table(kernel: RewrittenPtx, program: Program) -> SiteTable:
     """The sites of the events that were recorded: those of operations whose instruction is a recorded site."""
-    whole = site_table(program, optional_sites(program))
+    words = _word_records(kernel)
+    said = words.items() if words is not None else ()
+    of_words = frozenset((program.agents[at].role, kind, word) for (at, _), (kinds, word) in said for kind in kinds)
+    whole = site_table(program, optional_sites(program) | of_words, None, words)
     seen: set[SiteKey] = set()
     for agent, stream in enumerate(kernel.streams):
         if kernel.writers.lanes[agent]:
@@ -76,7 +86,12 @@ def _table(kernel: RewrittenPtx, program: Program) -> SiteTable:
                 if position in kernel.by_position:
                     seen |= {whole.sites[record.site].key for record in whole.records[agent][pc]}
     keys = frozenset(seen)
-    return site_table(program, optional_sites(program) & keys, keys)
+    return site_table(program, (optional_sites(program) | of_words) & keys, keys, words)
+
+
+def _word_records(kernel: RewrittenPtx) -> WordRecords | None:
+    read, found = kernel.extraction, kernel.extraction.words
+    return None if found is None else word_records(found.words, read.program, read.opcode_at)
 
 
 # clocks
@@ -90,6 +105,8 @@ def _lines(kernel: RewrittenPtx, streams: list[LaneStream], device: Device) -> l
         mine = [s for key, s in zip(kernel.layout.streams, streams, strict=True) if key.rank == rank]
         if not mine:
             raise TraceFormatError(f"no warp of rank {rank} records", cause="the chosen roles have none there")
+        if any(int(s.frame["begin_timer"]) == NOTHING << 32 | NOTHING for s in mine):
+            raise TraceFormatError(f"a warp of rank {rank} has not begun", cause="the launch was stopped before")
         begin = min(mine, key=lambda s: int(s.frame["begin_clock"])).frame
         ended = [s.frame for s in mine if s.ended]
         last = max(ended, key=lambda frame: int(frame["end_clock"]), default=None)
@@ -164,12 +181,14 @@ def _stamp(site: Site, first: StepRecord | None, returned: StepRecord | None) ->
 
 def _recorded_values(table: SiteTable, record: Record, first: StepRecord) -> tuple[int, int, int]:
     """Stage, parity and value: the program's, but for what the records themselves say."""
-    value = record.value
-    if table.sites[record.site].kind is EventKind.TRY:
-        value = int(first.passed)
-    parity = record.parity
+    value, parity = record.value, record.parity
     if parity >= 0 and first.parity >= 0:
         parity = first.parity
+    if table.sites[record.site].kind is EventKind.TRY:
+        value = int(first.passed)
+    elif table.sites[record.site].kind in ON_WORDS:
+        begins = table.sites[record.site].kind in (EventKind.SPIN_ENTER, EventKind.ATOMIC_ENTER)
+        value = 0 if begins else first.value
     return record.stage, parity, value
 
 
@@ -202,6 +221,25 @@ def _agent_numbers(program: Program) -> list[int]:
 # the description
 
 
+def _words(walks: list[Walk]) -> dict[str, int]:
+    """The address of each word. TraceFormatError where one is at two, or two are at one: as the launch has them."""
+    found: dict[str, int] = {}
+    apart: dict[str, int] = {}
+    for walk in walks:
+        cluster = walk.kernel
+        for number, event in (cluster.words[walk.agent] if cluster.words else {}).items():
+            done = walk.done.get(number)
+            if done is not None and done.address >= 0:
+                name = cluster.names[event.address]
+                moved = apart.setdefault(name.partition("[")[0], done.address - event.address)
+                if found.setdefault(name, done.address) != done.address or moved != done.address - event.address:
+                    raise TraceFormatError(
+                        f"{name} is at {done.address:#x} where {found[name]:#x} was expected",
+                        cause="the kernel accesses another word than the program says",
+                    )
+    return found
+
+
 def streams_sm(kernel: RewrittenPtx, streams: list[LaneStream]) -> list[int]:
     """The SM of each rank."""
     pairs = list(zip(kernel.layout.streams, streams, strict=True))
@@ -209,8 +247,9 @@ def streams_sm(kernel: RewrittenPtx, streams: list[LaneStream]) -> list[int]:
 
 
 def _meta(
-    kernel: RewrittenPtx, program: Program, table: SiteTable, lines: list[Line], sms: list[int], device: Device
-) -> TraceMeta:
+    kernel: RewrittenPtx, program: Program, table: SiteTable, lines: list[Line], sms: list[int], device: Device,
+    words: Mapping[str, int],
+) -> TraceMeta:  # fmt: skip
     origin = min(line.timers[0] for line in lines)
     ctas = []
     for rank, line in enumerate(lines):
@@ -220,12 +259,13 @@ def _meta(
         )
         ctas.append(CtaInfo(rank, sms[rank], anchors[: 1 if line.open_end else 2]))
     khz = int(np.median([line.span * 10**9 // line.ps for line in lines]))
-    failures = kernel.kernel.launch.policies.lock_failures
+    launch = kernel.kernel.launch
+    failures = launch.policies.lock_failures
     return TraceMeta(
         source="hardware",
         protocol=program.name,
         params={},
-        grid=program.ctas * program.grid,
+        grid=program.agent_ctas * program.grid,
         device=replace(device, sm_khz=device.sm_khz or khz, globaltimer_step_ns=_TIMER_STEP_NS),
         agents=table.agents,
         barriers=table.barriers,
@@ -242,7 +282,8 @@ def _meta(
             "order_error_cycles": CLOCK_SKEW_CYCLES,
             "emission": EMISSION,
         }
-        | ({LOCK_FAILURES: failures} if failures else {}),
+        | ({LOCK_FAILURES: failures} if failures else {})
+        | ({WORDS: dict(words), TURNS: list(launch.turns)} if kernel.words else {}),
     )
 
 

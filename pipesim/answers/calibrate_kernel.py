@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.answers.calibrate import Calibration, residual_rows
 from pipesim.answers.calibrate_inputs import unusable
-from pipesim.answers.compare import with_locks_of
+from pipesim.answers.compare import with_ctas_of
 from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.compare import compare
 from pipesim.conform.fit.observation import RunObservation, observe
@@ -37,7 +37,7 @@ def calibrate_kernel(read: Extraction, trace: Trace, source: str, base: Profile,
     """
     if trace.meta.source != "hardware":
         raise unusable(Path(source))
-    read = with_locks_of(read, trace)
+    read = with_ctas_of(read, trace)
     kernel = recorded_kernel(read.program, read.places, trace, read.by_line)
     found = conform(kernel.program, kernel.trace, kernel.sites)
     if found.verdict is not TraceVerdict.AGREES or trace.meta.status is not Ending.FINISHED:

@@ -11,6 +11,7 @@ from pipesim.conform.agreement import TraceAgreement, agreement_of, agreement_of
 from pipesim.conform.compare import compare
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
+from pipesim.conform.replay.word_values import RecordedWords
 from pipesim.conform.result import Conformance, Timing
 from pipesim.conform.times import PERIOD, NoTime, TimeComparison, no_time
 from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
@@ -20,7 +21,8 @@ from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.profile import Profile, profile_for
-from pipesim.trace.schema import LOCK_FAILURES, Trace
+from pipesim.trace.schema import LOCK_FAILURES, TURNS, WORDS, Trace
+from pipesim.trace.word_records import word_records
 
 if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
@@ -65,24 +67,35 @@ def trace_comparison(
     return _comparison(trace, source, stands, timing, simulated, time, tolerance)
 
 
-def with_locks_of(read: Extraction, trace: Trace) -> Extraction:
-    """The kernel where as many compare-and-swaps found a lock taken as the trace says."""
+def with_ctas_of(read: Extraction, trace: Trace) -> Extraction:
+    """The kernel where other CTAs did what the trace says: those that talk by words of global memory are followed
+    together, with the atomics in its order, and as many compare-and-swaps found a lock taken.
+    """
+    if WORDS in trace.meta.extra:
+        return read.together(trace.meta.grid, tuple(trace.meta.extra.get(TURNS, ())))
     failures = trace.meta.extra.get(LOCK_FAILURES)
     if isinstance(failures, int) and failures != read.kernel.launch.policies.lock_failures:
         return read.with_setting("lock_failures", min(failures, MAX_LOCK_FAILURES))
     return read
 
 
+def _words_of(read: Extraction) -> RecordedWords | None:
+    if read.words is None:
+        return None
+    found = read.words.words
+    return RecordedWords(found, word_records(found, read.program, read.opcode_at))
+
+
 def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile | None = None) -> CompareReport:
     """``trace`` beside the program that was read from its kernel's PTX, and beside a simulation of it with the work
     that is estimated from its instructions. ``profile``: that of the trace's device if None.
 
-    What the trace says about other CTAs' locks replaces the launch's policy. EvidenceError if it is another kernel's.
+    What the trace says about other CTAs replaces the launch's policies. EvidenceError if it is another kernel's.
     """
-    read = with_locks_of(read, trace)
+    read = with_ctas_of(read, trace)
     try:
         kernel = recorded_kernel(read.program, read.places, trace, read.by_line)
-        behaviour = conform(kernel.program, kernel.trace, kernel.sites)
+        behaviour = conform(kernel.program, kernel.trace, kernel.sites, _words_of(read))
     except EvidenceError as error:
         error.place = error.place or source
         raise
@@ -90,6 +103,8 @@ def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile
     profile = profile or profile_for(trace.meta.device.name)
     if read.program.coverage.stopped or trace.meta.status != Ending.FINISHED:
         timing, simulated, time = None, None, no_time(profile, NoTime.KERNEL)
+    elif read.words is not None:
+        timing, simulated, time = None, None, no_time(profile, NoTime.WORDS)
     elif read.reads_clock:
         timing, simulated, time = None, None, no_time(profile, NoTime.CLOCK)
     else:

@@ -56,7 +56,7 @@ def recorded_kernel(
     ``by_line``: the mbarriers' names by the lines of their inits, which a trace has where the source was not read.
     EvidenceError if the warps or the mbarriers of the trace are not the kernel's.
     """
-    program = replace(program, grid=max(1, trace.meta.grid // program.ctas))
+    program = replace(program, grid=max(1, trace.meta.grid // program.agent_ctas))
     if trace.meta.extra.get(READ_FROM) == "ptx":
         program = _as_recorded(with_roles_of_first_cta(program), by_line, trace.meta)
         _require_same(program, trace.meta)

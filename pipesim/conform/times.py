@@ -196,6 +196,7 @@ class NoTime(Enum):
     LIMIT = "limit"  #: a limit of time or memory ended the simulation
     KERNEL = "kernel"  #: the program was read from a kernel's PTX, and not to its end, or the run did not finish
     CLOCK = "clock"  #: the kernel reads a clock: how long it waits for a time to pass is not known
+    WORDS = "words"  #: its CTAs talk by words of global memory, which a simulation of a kernel does not have
     NOT_RECORDED = "not recorded"  #: too few iterations for a period, and the run was not recorded from end to end
 
 

@@ -14,9 +14,11 @@ from functools import cached_property
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.groups import (
     ACCESS,
+    BARRIER,
     DELAYED_ARRIVALS,
     ENGINE,
     ITEM,
+    ON_BARRIER,
     ON_ENGINE,
     ON_NAMED_BARRIER,
     READS_MEMORY,
@@ -57,10 +59,19 @@ class Program(ProgramData):
         operations = sum(map(len, self.code))
         return f"<Program {self.name}: {len(self.agents)} agents, {operations:,} operations>"
 
+    @property
+    def agent_ctas(self) -> int:
+        """CTAs of a cluster, or those that are followed together, without the one of words of global memory."""
+        return self.ctas if self.words_cta < 0 else self.words_cta
+
     def is_word(self, barrier: int) -> bool:
         """Whether it is a word of global memory; one that agents of one CTA alone use is in that CTA: ``flags[0]``."""
         b = self.barriers[barrier]
         return self.words_cta >= 0 and (b.cta == self.words_cta or b.name.endswith("]"))
+
+    def is_access_to_word(self, op: Operation) -> bool:
+        """Whether it is part of an access to a word of global memory."""
+        return self.words_cta >= 0 and op[0] in ON_BARRIER and op[BARRIER] >= 0 and self.is_word(op[BARRIER])
 
     def barrier_name(self, barrier: int) -> str:
         """``group[stage]``, with ``@cta`` in a cluster; ``flags[0]`` of a word, which is in no CTA with agents."""

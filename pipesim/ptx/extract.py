@@ -164,6 +164,10 @@ class Extraction:
         kept = (body[at] for at in {at for stream in self.streams for at in stream.positions})
         return owner_of(body[positions[pc]], kept, has_lines=any(each.source for each in body))
 
+    def opcode_at(self, agent: int, pc: int) -> str:
+        """Of the instruction that became an operation of the program."""
+        return self.kernel.function.body[self.streams[agent].positions[pc]].opcode
+
     def with_setting(self, name: str, value: int) -> Extraction:
         """The same kernel with another policy, or another CTA (:class:`~pipesim.ptx.launch.values.Launch`)."""
         return self._of(self.kernel.with_setting(name, value).launch)
@@ -185,7 +189,7 @@ class Extraction:
 
     def together(self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0) -> Extraction:
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
-        launch = replace(self.kernel.launch.with_setting("together", ctas), turns=turns, resident=resident)
+        launch = replace(self.kernel.launch.with_setting("together", ctas), turns=turns, resident=resident, cta=None)
         kernel = replace(self._with_words, launch=launch)
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 

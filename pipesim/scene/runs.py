@@ -106,12 +106,16 @@ def _name(site: Site, stage: int) -> tuple[str, str]:
     match site.kind:
         case EventKind.WAIT_ENTER:
             return f"wait {barrier}", barrier
-        case EventKind.BAR_ENTER | EventKind.GROUP_ENTER:
+        case EventKind.BAR_ENTER | EventKind.GROUP_ENTER | EventKind.SPIN_ENTER | EventKind.ATOMIC_ENTER:
             return f"wait for {waited_for(site)}", ""
         case EventKind.WORK_BEGIN:
             return "work", ""
         case EventKind.WAIT_RETURN | EventKind.WORK_END | EventKind.BAR_RETURN | EventKind.GROUP_RETURN:
             return "return", barrier  # of what began before the records did
+        case EventKind.SPIN_RETURN | EventKind.ATOMIC_RETURN:
+            return "return", ""
+        case EventKind.WORD_WRITE:
+            return f"write {site.barrier}", ""
         case EventKind.BAR_ARRIVE:
             return f"arrive named barrier {site.barrier}", ""
         case EventKind.GROUP_COMMIT:

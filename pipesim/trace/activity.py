@@ -26,8 +26,9 @@ from pipesim.model.waits import WaitPurpose
 from pipesim.trace.schema import CtaInfo, EventKind, Events, Site, Trace, TraceMeta
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
+_OF_OTHERS = {EventKind.BAR_ENTER, EventKind.GROUP_ENTER, EventKind.SPIN_ENTER, EventKind.ATOMIC_ENTER}
 #: From an event of such a kind to its agent's next one the agent waits.
-WAITS_FROM = frozenset({EventKind.WAIT_ENTER, EventKind.BAR_ENTER, EventKind.GROUP_ENTER})
+WAITS_FROM = frozenset({EventKind.WAIT_ENTER} | _OF_OTHERS)
 
 
 class SliceKind(Enum):

@@ -10,8 +10,9 @@ Within one (CTA, agent) the rows stand in program order. Times are integers:
 ``globaltimer_ns``
     A direct reading of ``%globaltimer`` for the same event, since the same origin, or -1 where none was taken.
 
-What a timestamp means: WAIT_RETURN, WORK_END, BAR_RETURN and GROUP_RETURN are timestamped after what they say (an upper
-bound); an event of any other kind is timestamped before the operation is issued (a lower bound on its effect).
+What a timestamp means: WAIT_RETURN, WORK_END, BAR_RETURN, GROUP_RETURN, SPIN_RETURN and ATOMIC_RETURN are timestamped
+after what they say (an upper bound); an event of any other kind is timestamped before the operation is issued (a lower
+bound on its effect).
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ from pipesim.errors import UsageError
 from pipesim.model.ending import Ending
 from pipesim.model.waits import WaitPurpose
 
-#: 3 added ``awaited`` to each site; 4 the kinds in OPTIONAL. A file of version 2 or 3 is read with their defaults.
-SCHEMA_VERSION, OLDEST_VERSION = 4, 2
+#: 3 added ``awaited`` to each site; 4 the kinds in OPTIONAL; 5 those in ON_WORDS. An older file is read with defaults.
+SCHEMA_VERSION, OLDEST_VERSION = 5, 2
 
 #: In ``extra`` of a trace whose names are those of a program that was read from a file: the kind of that file.
 READ_FROM = "read_from"
 #: Under this key there, how many compare-and-swaps on a lock found it taken, if any did.
 LOCK_FAILURES = "lock_failures"
+#: Of a trace whose CTAs talk by words of global memory: the CTAs in the order of their writes, [] if that is no matter.
+TURNS = "turns"
+#: Of such a trace the address of each word, by its name.
+WORDS = "words"
 
 Column = npt.NDArray[np.int64]
 
@@ -68,14 +73,21 @@ class EventKind(IntEnum):
     GROUP_COMMIT = 13  #: a group of an engine's transfers is closed; value 0
     GROUP_ENTER = 14  #: an agent begins to wait for an engine's groups; value = groups that may be unfinished
     GROUP_RETURN = 15  #: that wait returned; value as of GROUP_ENTER
+    SPIN_ENTER = 16  #: an agent begins to read a word of global memory until it has some value; value 0
+    SPIN_RETURN = 17  #: that ended; value = what it read
+    WORD_WRITE = 18  #: a store to such a word, or a reduction of it; value = what is stored, or added
+    ATOMIC_ENTER = 19  #: an atomic on such a word whose answer is used; value 0
+    ATOMIC_RETURN = 20  #: it returned; value = what the word held before
 
 
 #: Kinds on a named barrier: their site's ``barrier`` is its number.
 ON_NAMED_BARRIER = frozenset({EventKind.BAR_ARRIVE, EventKind.BAR_ENTER, EventKind.BAR_RETURN})
 #: Kinds on an engine's groups: their site's ``barrier`` is the engine, in small letters.
 ON_GROUPS = frozenset({EventKind.GROUP_COMMIT, EventKind.GROUP_ENTER, EventKind.GROUP_RETURN})
+#: Kinds on a word of global memory: their site's ``barrier`` is its name, as that of a pointer with an index.
+ON_WORDS = frozenset(EventKind(number) for number in range(EventKind.SPIN_ENTER, EventKind.ATOMIC_RETURN + 1))
 #: Kinds that a kernel records only if its table has a site for them; operations without records happen unseen.
-OPTIONAL = frozenset({EventKind.CP_ASYNC_ARRIVE, EventKind.COMMIT}) | ON_NAMED_BARRIER | ON_GROUPS
+OPTIONAL = frozenset({EventKind.CP_ASYNC_ARRIVE, EventKind.COMMIT}) | ON_NAMED_BARRIER | ON_GROUPS | ON_WORDS
 
 #: Kinds of what a program estimates from a kernel's instructions: no kernel records them, a simulation may show them.
 OF_WORK = frozenset({EventKind.WORK_BEGIN, EventKind.WORK_END})
@@ -104,7 +116,8 @@ FAULTS = (
 class Site:
     """One place in a role's code that records: its role, kind and barrier group ("" where it touches none).
 
-    Of a kind in ON_NAMED_BARRIER or ON_GROUPS ``barrier`` is the number of the named barrier, or the engine.
+    Of a kind in ON_NAMED_BARRIER or ON_GROUPS ``barrier`` is the number of the named barrier, or the engine; of one in
+    ON_WORDS the word's name.
     ``awaited`` is what a wait or a try is for, None where that is not known (:mod:`pipesim.trace.activity` derives it):
     a remark about the site, which says nothing about which site it is.
     """
@@ -123,7 +136,7 @@ class Site:
     @property
     def group(self) -> str:
         """The group of mbarriers that it touches, "" if none."""
-        return "" if self.kind in ON_NAMED_BARRIER | ON_GROUPS else self.barrier
+        return "" if self.kind in ON_NAMED_BARRIER | ON_GROUPS | ON_WORDS else self.barrier
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -65,10 +66,16 @@ ENGINE_NAMES = {int(engine): engine.name.lower() for engine in Engine}  #: as a 
 RECORDED = frozenset(_KINDS) | frozenset(_OPTIONAL_KINDS)
 _NO_CYCLES = (Op.WORK, 0)  #: what a kernel's PTX says about instructions there
 NO_SITES: frozenset[SiteKey] = frozenset()
+ANY_VALUE = -2  #: of a record of which nothing says what it must be
+#: By agent and operation that represents an access to a word of global memory: the kinds of its events, and the word.
+WordRecords = Mapping[tuple[int, int], tuple[tuple[EventKind, ...], str]]
 
 
 class Record(NamedTuple):
-    """What one event of one operation must say: its site, stage, parity and value (-1 where the hardware decides)."""
+    """What one event of one operation must say: its site, stage, parity and value.
+
+    The value is -1 of a try, whose answer the hardware decides, and ANY_VALUE of a word.
+    """
 
     site: int
     stage: int
@@ -125,7 +132,7 @@ def with_roles_of_first_cta(program: Program) -> Program:
     Programs that are read from PTX name roles by what warps do, which may differ between the CTAs of a cluster.
     ConfigurationError if the CTAs have not the same warps.
     """
-    of_cta = [[agent for agent in program.agents if agent.cta == cta] for cta in range(program.ctas)]
+    of_cta = [[agent for agent in program.agents if agent.cta == cta] for cta in range(program.agent_ctas)]
     places = [[(agent.warp, agent.lanes) for agent in agents] for agents in of_cta]
     if any(other != places[0] for other in places):
         raise ConfigurationError(
@@ -215,6 +222,15 @@ class SiteBook:
             )
         return found
 
+    def word_records(self, kinds: tuple[EventKind, ...], word: str) -> tuple[Record, ...]:
+        """What the events of an access to a word of global memory must say."""
+        sites = [(self._role, kind, word) for kind in kinds]
+        return tuple(
+            Record(self._index.setdefault(site, len(self._index)), -1, -1, ANY_VALUE)
+            for site in sites
+            if site in self._also
+        )
+
     def table(self, records: tuple[tuple[tuple[Record, ...], ...], ...] = ()) -> SiteTable:
         """The tables of the operations so far."""
         meant = wait_purposes(self._program)
@@ -230,17 +246,29 @@ class SiteBook:
 
 
 def site_table(
-    program: Program, also: frozenset[SiteKey] = NO_SITES, only: frozenset[SiteKey] | None = None
+    program: Program,
+    also: frozenset[SiteKey] = NO_SITES,
+    only: frozenset[SiteKey] | None = None,
+    words: WordRecords | None = None,
 ) -> SiteTable:
     """The table of ``program``: a site for each (role, kind of event, barrier group), in order of first appearance.
 
     ``also``: the optional sites at which records are made; ``only``: of the others, those at which they are, None: all.
+    ``words``: the accesses to words of global memory, all others of which happen unseen; None: they are barriers.
     """
     book = SiteBook(program, also, only)
     by_agent = []
     for agent, code in enumerate(program.code):
         book.begin(agent)
-        by_agent.append(tuple(book.records(op) if op[0] in RECORDED else () for op in code))
+        records: list[tuple[Record, ...]] = []
+        for pc, op in enumerate(code):
+            if words is not None and (agent, pc) in words:
+                records.append(book.word_records(*words[agent, pc]))
+            elif words is not None and program.is_access_to_word(op):
+                records.append(())
+            else:
+                records.append(book.records(op) if op[0] in RECORDED else ())
+        by_agent.append(tuple(records))
     return book.table(tuple(by_agent))
 
 

@@ -81,21 +81,26 @@ class Machine:
     def run(self) -> bool:
         """Run, or continue, until every thread has ended; False if nothing has changed for _STUCK instructions."""
         random = Random(self.seed)
-        self.all_threads = threads = self.all_threads or [Thread(tid) for tid in range(self.threads)]
         state, since = self._progress(), self.steps
-        while not all(thread.ended for thread in threads):
-            warps = list(range(-(-self.threads // 32)))
-            random.shuffle(warps)
-            for warp in warps:
-                for _ in range(random.randrange(1, 8)):
-                    for thread in threads[32 * warp : 32 * warp + 32]:
-                        if not thread.ended:
-                            self._step(thread)
+        while self.turn(random):
             if self._progress() != state:
                 state, since = self._progress(), self.steps
             elif self.steps - since > _STUCK:
                 return False
         return True
+
+    def turn(self, random: Random) -> bool:
+        """Let every warp run for a while; False if all threads have ended before."""
+        self.all_threads = threads = self.all_threads or [Thread(tid) for tid in range(self.threads)]
+        warps = list(range(-(-self.threads // 32)))
+        random.shuffle(warps)
+        before = not all(thread.ended for thread in threads)
+        for warp in warps:
+            for _ in range(random.randrange(1, 8)):
+                for thread in threads[32 * warp : 32 * warp + 32]:
+                    if not thread.ended:
+                        self._step(thread)
+        return before
 
     def _progress(self) -> tuple[int, ...]:
         pending = sum(barrier.pending for barrier in self.barriers.values())
@@ -201,7 +206,7 @@ class Machine:
                 self._access(thread, each)
             case "fence" | "membar":
                 pass
-            case "atom":
+            case "atom" | "red":
                 self._atom(thread, each)
             case _:
                 self._compute(thread, each)
@@ -259,18 +264,22 @@ class Machine:
                 self._store(first + number * size, space, size, self._value(thread, part))
 
     def _atom(self, thread: Thread, each: Instruction) -> None:
-        place, first, *second = (self._value(thread, part) for part in each.operands[1:])
+        given = each.operands[each.opcode == "atom" :]
+        place, first, *second = (self._value(thread, part) for part in given)
         size = _SIZES[each.modifiers[-1]]
         value = self._load(place, "global", size)
         if each.has("exch"):
             self._store(place, "global", size, first)
+        elif each.has("add"):
+            self._store(place, "global", size, value + first)
         elif value == first:
             assert each.has("cas")
             if self.taken:
                 self.taken, value = self.taken - 1, second[0]
             else:
                 self._store(place, "global", size, second[0])
-        self._set(thread, each.operands[0], value, 8 * size)
+        if each.opcode == "atom":
+            self._set(thread, each.operands[0], value, 8 * size)
 
     def _compute(self, thread: Thread, each: Instruction) -> None:
         to, *sources = each.operands
@@ -287,3 +296,20 @@ class Machine:
         a, *rest = (self._value(thread, part) for part in sources)
         values = [a & narrow, *(b & narrow for b in rest[:1]), *rest[1:]]
         self._set(thread, to, computed([each.opcode, *each.modifiers], values))
+
+
+def run_grid(machines: list[Machine], seed: int = 0, most: int = 4_000) -> bool:
+    """Run CTAs that share their memory and the time, in a seeded order; False if not all end within so many turns."""
+    random, now = Random(seed), 0
+    for _ in range(most):
+        order = list(machines)
+        random.shuffle(order)
+        going = False
+        for machine in order[: random.randrange(1, len(order) + 1)]:
+            machine.steps = now
+            machine.turn(random)
+            now = machine.steps
+        going = any(not thread.ended for machine in machines for thread in machine.all_threads or [Thread(0)])
+        if not going:
+            return True
+    return False

@@ -156,5 +156,5 @@ def test_a_fault_is_a_kind_at_an_iteration(ring: Trace, store: Callable[[Trace],
 
 
 def test_another_version_cannot_be_written(ring: Trace) -> None:
-    with pytest.raises(TraceFormatError, match="schema version 5"):
-        check_trace(Trace(replace(ring.meta, schema=5), ring.events), "x")
+    with pytest.raises(TraceFormatError, match="schema version 6"):
+        check_trace(Trace(replace(ring.meta, schema=6), ring.events), "x")

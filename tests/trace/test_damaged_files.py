@@ -79,7 +79,7 @@ def test_a_newer_schema_asks_for_a_newer_pipesim(rewritten: Callable[..., Path])
     path = rewritten(of_the_future)
     for read in (read_trace, read_meta):
         error = refused(path, read)
-        assert error.fact == "the trace has schema version 7; this pipesim reads up to version 4"
+        assert error.fact == "the trace has schema version 7; this pipesim reads up to version 5"
         assert error.correction == "pip install --upgrade pipesim"
 
 

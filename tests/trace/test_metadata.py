@@ -105,7 +105,7 @@ def test_a_version_of_before_the_first_release_is_refused(version: int, ring: Tr
     document = json.loads(metadata_text(stored(ring), "x")) | {"schema": version}
     with pytest.raises(TraceFormatError) as caught:
         parsed(document)
-    assert caught.value.fact == f"the trace has schema version {version}; this pipesim reads versions 2 to 4"
+    assert caught.value.fact == f"the trace has schema version {version}; this pipesim reads versions 2 to 5"
     assert caught.value.place == "ring.parquet"
     assert caught.value.cause
     assert caught.value.correction == "record it again with `pipesim capture`"

@@ -20,7 +20,7 @@ from pipesim.model.groups import ANSWER, JUMP_REGISTER, ON_ANSWERS, SKIP, TRIES,
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
 from pipesim.trace.schema import Events, Trace, numbers
-from pipesim.trace.sites import Record, SiteTable
+from pipesim.trace.sites import ANY_VALUE, Record, SiteTable
 
 EVERY = 1 << 62  #: the end of a window that never ends
 
@@ -393,5 +393,9 @@ class _Walk:
             and events.stage[at] == record.stage
             and events.parity[at] == record.parity
             and events.iteration[at] == self._passes.iteration(record.site)
-            and (events.value[at] in (0, 1) if record.value < 0 else events.value[at] == record.value)
+            and (record.value == ANY_VALUE or _is_value(events.value[at], record.value))
         )
+
+
+def _is_value(value: int, said: int) -> bool:
+    return value in (0, 1) if said < 0 else value == said

@@ -14,6 +14,7 @@ from pipesim.conform.replay.follow_records import STRICT, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
 from pipesim.conform.replay.releases import Stopwatch
 from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
+from pipesim.conform.replay.word_values import RecordedWords, early_read
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
@@ -25,12 +26,15 @@ from pipesim.trace.schema import READ_FROM, AgentInfo, BarrierGroup, Column, Cta
 from pipesim.trace.sites import SiteTable, optional_of, site_table
 
 
-def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = None) -> Conformance:
+def conform(
+    program: Program, trace: Trace, only: frozenset[SiteKey] | None = None, talk: RecordedWords | None = None
+) -> Conformance:
     """Compare every recorded CTA (or cluster) with ``program``. EvidenceError if the trace is another kernel's.
 
-    ``only``: the sites that were recorded, of a program that does more; None for all of them.
+    ``only``: the sites that were recorded, of a program that does more; None for all of them. ``talk``: the words of
+    global memory by which the program's CTAs talk.
     """
-    table = site_table(program, optional_of(trace.meta), only)
+    table = site_table(program, optional_of(trace.meta), only, None if talk is None else talk.records)
     require_same_kernel(program, table, trace)
     watch = _stopwatch(program, trace)
     trace = as_clusters(program, trace)
@@ -44,7 +48,7 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
     for cta in ctas:
-        found = _replay_cta(program, table, trace, cta, alignments, uncertainty, watch)
+        found = _replay_cta(program, table, trace, cta, alignments, uncertainty, watch, talk)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
         hung, words = hung or found.hung, words + found.words
         if found.divergence is not None and not found.divergence.stuck_too:
@@ -57,7 +61,7 @@ def conform(program: Program, trace: Trace, only: frozenset[SiteKey] | None = No
     return Conformance(
         verdict,
         len(trace.events),
-        len(ctas) * program.ctas,  # a cluster's CTAs are seen as one here
+        len(ctas) * program.agent_ctas,  # a cluster's CTAs are seen as one here
         lost,
         uncertainty,
         first,
@@ -192,7 +196,7 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 def _replay_cta(
     program: Program, table: SiteTable, trace: Trace, cta: int, alignments: Alignments, uncertainty: int,
-    watch: Stopwatch | ReplayLogWatch | None = None,
+    watch: Stopwatch | ReplayLogWatch | None = None, talk: RecordedWords | None = None,
 ) -> _CtaResult:  # fmt: skip
     events, info = events_of(trace, cta), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself
@@ -213,6 +217,9 @@ def _replay_cta(
     releases = None if watch is None else watch.start(program, aligned, events, rows)
     followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT, releases)
     found = followed.divergence
+    early = None if found is not None or talk is None else early_read(events, aligned, talk.words, uncertainty)
+    if early is not None:
+        found = divergences.word_too_early(early)
     if found is None and not hung and info.passes:
         other = next((a for a in aligned if a.end < len(a.ran) and not _fits(a, info.passes)), None)
         if other is not None:
@@ -268,7 +275,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
     ``cycle`` becomes cycles of the common time line, and the order of two timestamps uncertain by both their errors.
     EvidenceError if a cluster was not recorded whole.
     """
-    size = program.ctas
+    size = program.agent_ctas
     if size == 1 or len(trace.meta.agents) == len(program.agents):
         return trace
     headers = {header.cta: header for header in trace.meta.ctas}
@@ -295,14 +302,14 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
 
 def own_rows(program: Program, trace: Trace) -> Column:
     """The row of ``trace`` of each event of :func:`as_clusters` of it."""
-    if program.ctas == 1 or len(trace.meta.agents) == len(program.agents):
+    if program.agent_ctas == 1 or len(trace.meta.agents) == len(program.agents):
         return np.arange(len(trace.events), dtype=np.int64)
     return _order(_as_cluster_events(program, trace.events))
 
 
 def _as_cluster_events(program: Program, events: Events) -> Events:
     """Each event as one of its cluster: the cluster's first CTA, and the agent's number in the program."""
-    size = program.ctas
+    size = program.agent_ctas
     each = len(program.agents) // size
     return replace(events, cta=events.cta // size * size, agent=events.agent % each + events.cta % size * each)
 

@@ -11,6 +11,7 @@ import numpy as np
 from pipesim.conform.replay.align import Mismatch
 from pipesim.conform.replay.latency_floor import ReleasePath
 from pipesim.conform.replay.releases import Release, TooSoon
+from pipesim.conform.replay.word_values import EarlyRead
 from pipesim.conform.result import ComparedEvent, Divergence, DivergenceKind, EarlyReturn
 from pipesim.explain.blocked_agents import explain
 from pipesim.model.barrier import LIVE, BarrierState, BarrierWord, decode_word, phase_wanted
@@ -192,6 +193,17 @@ class CtaDivergences:
             barrier=barrier, wanted=wanted, now=word.done, gap=gap,
         )  # fmt: skip
 
+    def word_too_early(self, read: EarlyRead) -> Divergence:
+        """A value of a word of global memory was read before it can have been written."""
+        name = self._program.agent_name(read.agent)
+        late = f": the first write that makes it came {read.gap:,} cycles later" if read.gap else ", which it never has"
+        claim = f"{name} reads {read.value:,} from {read.word}{late}"
+        shown, model = describe_event(self._trace, read.row, self._events), "another value"
+        kind = DivergenceKind.TOO_EARLY
+        return self._divergence(
+            kind, claim, read.agent, read.pc, read.row, shown, model, barrier=read.word, gap=read.gap
+        )
+
     def too_soon(self, found: TooSoon) -> Divergence:
         """A wait that returned sooner after an operation that released it than was ever measured."""
         time, least = found.time, found.least
@@ -354,5 +366,15 @@ def _optional_words(kind: EventKind, barrier: str, place: str, value: int) -> st
             return f"wait for {barrier} groups, {value} may be open"
         case EventKind.GROUP_RETURN:
             return f"wait for {barrier} groups, {value} may be open, returns"
+        case EventKind.SPIN_ENTER:
+            return f"wait for {barrier}"
+        case EventKind.SPIN_RETURN:
+            return f"wait for {barrier} ends, it is {value:,}"
+        case EventKind.WORD_WRITE:
+            return f"write {barrier}, {value:,}"
+        case EventKind.ATOMIC_ENTER:
+            return f"atomic on {barrier}"
+        case EventKind.ATOMIC_RETURN:
+            return f"atomic on {barrier} returns {value:,}"
         case _:
             raise AssertionError(f"{kind.name} is in every trace")

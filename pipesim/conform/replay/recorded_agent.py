@@ -175,24 +175,26 @@ def recorded_agents(
                 partial=unfinished,
                 hung=unfinished and not each.cut,
                 open_end=len(each.ran) - 1 if each.half else -1,
-                latest=_latest(cycle, each.rows),
+                latest=_latest(cycle, each, [program.is_access_to_word(code[pc]) for pc in each.ran]),
                 parks=_parks(code, each),
             )
         )
     return tuple(found)
 
 
-def _latest(cycle: Sequence[int], rows: Rows) -> list[int]:
+def _latest(cycle: Sequence[int], aligned: AgentAlignment, of_words: Sequence[bool]) -> list[int]:
     """For each operation the latest time at which it can have taken effect: that of the agent's next event.
 
-    For a wait with both its events it is that of its return. No uncertainty: an agent's own timestamps are in order.
+    For a wait with both its events it is that of its return, also for what comes before a wait for a word of global
+    memory or an atomic on one (``of_words``): one instruction may be several operations, of which the last has events.
+    No uncertainty: an agent's own timestamps are in order.
     """
     bounds = []
     following = EVER
-    for mine in reversed(rows):
+    for mine, of_word in zip(reversed(aligned.rows), reversed(of_words), strict=True):
         bounds.append(cycle[mine[1]] if len(mine) == 2 else following)
         if mine:
-            following = cycle[mine[0]]
+            following = cycle[mine[-1 if of_word else 0]]
     return bounds[::-1]
 
 
@@ -221,7 +223,8 @@ def waits_in_order(agents: Sequence[RecordedAgent], *, everything: bool) -> list
     for number, agent in enumerate(agents):
         for position, (pc, mine) in enumerate(zip(agent.ran, agent.rows, strict=True)):
             if mine:
-                demands = (len(mine) == 2 and agent.code[pc][0] in MAY_BLOCK) or agent.answers.get(pc)
+                both = len(mine) == 2 and (agent.code[pc][0] in MAY_BLOCK or agent.code[pc][0] == Op.ARRIVE)
+                demands = both or agent.answers.get(pc)
                 if demands or (everything and agent.latest[position] < EVER):
                     found.append((agent.latest[position], number, position, mine[-1]))
     return sorted(found)

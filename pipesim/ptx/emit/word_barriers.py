@@ -215,5 +215,7 @@ def _rebuild(
         runs += [stream.runs[at] if not n else () for n in range(len(here))]
     put(before.get(len(stream.code), []))
     put([(op, end[1]) for op in end[0]])
+    if end[0]:
+        steps[-1] = (len(stream.path) - 1,) * 2  # where it waits in the end
     stream.code, stream.positions, stream.steps, stream.runs = code, positions, steps, runs
     stream.unsure, stream.parts = unsure, {}

@@ -132,7 +132,7 @@ class GlobalWords:
             return True
 
         first = next(iter(lanes.values()))
-        self._attempt(warp, attempt, (each.position, first, self._one(ends, widened), _written(each)))
+        self._attempt(cluster, warp, attempt, (each.position, first, self._one(ends, widened), _written(each)))
         return True
 
     @staticmethod
@@ -163,7 +163,7 @@ class GlobalWords:
                     self._change(cluster, warp, each, at, WordAct.STORE, value)
                 return True
 
-            self._attempt(warp, attempt, (each.position, next(iter(given)), lambda _: True, _written(each)))
+            self._attempt(cluster, warp, attempt, (each.position, next(iter(given)), lambda _: True, _written(each)))
 
     def atomic(
         self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value, operands: list[Value]
@@ -211,7 +211,7 @@ class GlobalWords:
         def succeeds(value: int) -> bool | None:
             return changed_by_atomic(each, value, given[next(iter(lanes))], size) != value or (ends and ends(value))
 
-        self._attempt(warp, attempt, (each.position, next(iter(lanes.values())), succeeds, _written(each)))
+        self._attempt(cluster, warp, attempt, (each.position, next(iter(lanes.values())), succeeds, _written(each)))
         return True
 
     # how they do it
@@ -260,9 +260,11 @@ class GlobalWords:
         return True
 
     def _attempt(
-        self, warp: TalkingWarp, attempt: Callable[[], bool], wait: tuple[int, int, Callable[[int], bool | None], int]
-    ) -> None:
-        """Do it now, or let the warp wait until it can be done."""
+        self, cluster: TalkingCluster, warp: TalkingWarp, attempt: Callable[[], bool],
+        wait: tuple[int, int, Callable[[int], bool | None], int],
+    ) -> None:  # fmt: skip
+        """Do it now, or let the warp wait until it can be done: a step on its path."""
+        cluster.recorder.execute(warp.agent, wait[0], warp.mask)
         if attempt():
             return
         mask, whole, seen = warp.mask, warp.whole, self._version

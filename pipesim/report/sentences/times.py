@@ -145,6 +145,8 @@ def _why_words(why: NoTime | None) -> str:
             return "a limit of time or memory ended the simulation"
         case NoTime.KERNEL:
             return "the kernel was not followed to its end, or its run did not finish"
+        case NoTime.WORDS:
+            return "the CTAs wait for each other by words of global memory"
         case NoTime.CLOCK:
             return "the kernel reads a clock: how long it waits for a time to pass is not known"
         case NoTime.NOT_RECORDED | None:

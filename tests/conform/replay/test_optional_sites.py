@@ -15,12 +15,13 @@ from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.schema import OPTIONAL, EventKind, Trace
+from pipesim.trace.schema import ON_WORDS, OPTIONAL, EventKind, Trace
 from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import EXAMPLES
 
 PROFILE = load_profile("h200")
 BAR = EventKind.BAR_RETURN
+RECORDED = OPTIONAL - {EventKind.COMMIT} - ON_WORDS  #: what a protocol of this file has
 
 
 def relay(**params: int) -> Program:
@@ -46,7 +47,7 @@ def test_a_simulation_records_them_if_asked_and_conforms(noinc: int, everything:
     program = relay(noinc=noinc)
     trace = traced(program, everything=everything)
     kinds = {site.kind for site in trace.meta.sites}
-    assert (kinds & OPTIONAL == OPTIONAL - {EventKind.COMMIT}) is everything
+    assert (kinds & OPTIONAL == RECORDED) is everything
     found = conform(program, trace)
     assert (found.verdict, found.divergence) == (TraceVerdict.AGREES, None)
 
@@ -69,7 +70,7 @@ def test_a_named_barrier_that_lets_go_too_early_is_refused() -> None:
     assert "returns from named barrier 1 before all can have come: 32 of 128 threads missing" in found.claim
 
 
-@pytest.mark.parametrize("kind", sorted(OPTIONAL - {EventKind.COMMIT}))
+@pytest.mark.parametrize("kind", sorted(RECORDED))
 def test_an_event_that_is_missing_is_refused(kind: EventKind) -> None:
     program, trace = relay(), traced(relay())
     gone = rows(trace, kind)[2]
@@ -80,7 +81,7 @@ def test_an_event_that_is_missing_is_refused(kind: EventKind) -> None:
     assert found.kind in {DivergenceKind.OTHER_EVENT, DivergenceKind.EXTRA_EVENT, DivergenceKind.MISSING_EVENT}
 
 
-@pytest.mark.parametrize("kind", sorted(OPTIONAL - {EventKind.COMMIT}))
+@pytest.mark.parametrize("kind", sorted(RECORDED))
 def test_another_value_is_refused(kind: EventKind) -> None:
     program, trace = relay(), traced(relay())
     value = trace.events.value.copy()
