@@ -15,14 +15,14 @@ from pathlib import Path
 
 from pipesim.inputs import is_source
 
-_roots: ContextVar[tuple[Path, ...]] = ContextVar("source roots", default=())
+_roots: ContextVar[tuple[Path, ...] | None] = ContextVar("source roots", default=())
 _protocols: set[Path] = set()  #: folders of Python files that were run
 
 
 @contextmanager
-def source_roots(folders: Iterable[Path]) -> Iterator[None]:
-    """Inside, sources are also read below these folders."""
-    before = _roots.set(tuple(folders))
+def source_roots(folders: Iterable[Path] | None) -> Iterator[None]:
+    """Inside, sources are also read below these folders; None: nothing is quoted, wherever it lies."""
+    before = _roots.set(None if folders is None else tuple(folders))
     try:
         yield
     finally:
@@ -39,10 +39,16 @@ def python_folders() -> tuple[Path, ...]:
     return (*_protocols, *map(Path, filter(None, sys.path)))
 
 
+def is_quoting() -> bool:
+    """Whether source lines may be shown at all."""
+    return _roots.get() is not None
+
+
 def is_quotable(path: Path, *folders: Path) -> bool:
     """True for a file of code below the working folder, a source root, or one of ``folders``, links resolved."""
-    if not is_source(path):
+    roots = _roots.get()
+    if roots is None or not is_source(path):
         return False
     real = path.resolve()
-    places = (Path.cwd(), *_roots.get(), *folders)
+    places = (Path.cwd(), *roots, *folders)
     return is_source(real) and any(real.is_relative_to(place.resolve()) for place in places)

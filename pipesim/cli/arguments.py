@@ -239,6 +239,7 @@ def add_caught(parser: argparse.ArgumentParser, out: Path, most_bytes: str) -> N
 def add_program(parser: argparse.ArgumentParser, name: str) -> None:
     """``-- COMMAND ARGUMENT ...``: the program that the command ``name`` runs."""
     parser.usage = f"pipesim {name} [OPTION ...] -- COMMAND [ARGUMENT ...]"
+    parser.set_defaults(source_roots=[Path("/")])  # a program that runs with the user's rights, no file of a stranger
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the program to run, and its arguments"
     )

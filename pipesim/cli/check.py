@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from pipesim.cli.output import complain, emit, progress, remark, write_report, w
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current, exit_code_of
+from pipesim.provenance import source_roots
 from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:
@@ -95,6 +97,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "GitHub workflow, JUnit XML, or SARIF 2.1.0 (default text)",
     )  # fmt: skip
     parser.add_argument(
+        "--redact", action="store_true",
+        help="a report to be shown to others: without source lines, parameters, values and folders",
+    )  # fmt: skip
+    parser.add_argument(
         "--fix", action="store_true", help="print the first correction that is an edit of one source line, as a diff"
     )
     parser.add_argument(
@@ -140,6 +146,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     options.json = options.json or options.format in ("json", "brief")
     if options.write and not options.fix:
         raise ParameterError("--write without --fix", correction="give both")
+    if options.fix and options.redact:
+        raise ParameterError("--fix shows source lines", correction="leave it or --redact out")
     if options.fix and (options.json or options.format not in (None, "text")):
         raise ParameterError("--fix prints text", correction="give no other format")
     names = _names(options)
@@ -174,14 +182,21 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import exit_code
 
     reports = checks.reports
-    _write_sarif(options, checks, failed)
+    with _quoting(options):
+        _write_sarif(options, checks, failed)
     code = _worst(exit_code(*reports.values()), {error.exit_code for error in failed.values()})
     code = code if checks.stopped is None else exit_code_of(checks.stopped)
     said = (_briefs if options.format == "brief" else _document)(reports, failed, code)
-    emit(options, said, lambda console: _paint(options, console, checks, failed))
+    with _quoting(options):
+        emit(options, said, lambda console: _paint(options, console, checks, failed))
     if options.fix:
         _fix(checks, write=options.write)
     return code
+
+
+def _quoting(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Where a report is written: with --redact no source line is read."""
+    return source_roots(None) if options.redact else nullcontext()
 
 
 def _write_sarif(options: argparse.Namespace, checks: _Checks, failed: dict[str, PipesimError]) -> None:
@@ -272,6 +287,7 @@ class _Checks:
     def carry_out(self, name: str, target: Target, program: Program, *, last: bool) -> None:
         """Check one protocol; the report of the ``last`` one says which waivers match nothing."""
         from pipesim.answers.check import replay
+        from pipesim.answers.views.redacted import without_folders
         from pipesim.ptx.source_files import lines_read_from
         from pipesim.report.pages.check import check_lines
 
@@ -284,6 +300,7 @@ class _Checks:
                 self._write(lambda width: check_lines(report, width))
             else:
                 report = self._in_steps(target, program, last=last)
+        name = without_folders(name) if self._options.redact else name
         self.reports[name], self.sources[name] = report, target.sources
 
     def carry_out_all(self, made: dict[str, tuple[Target, Program]]) -> None:
@@ -324,7 +341,7 @@ class _Checks:
         checking = SteppedCheck(asked, Budget(options.time_limit), TerminalProgress())
         begun = False
         try:
-            known = checking.verdict()
+            known = self._shown(checking.verdict())
             begun = True
             self._write(lambda width: verdict_lines(known, width))
             checking.details()
@@ -332,9 +349,14 @@ class _Checks:
             self.stopped, self.is_over, self._quick = error, not checking.has_verdict, True
             checking.interrupt()
             current().resume()
-        report = self.triage.of(checking.report(), program.sources, last=last)
+        report = self._shown(self.triage.of(checking.report(), program.sources, last=last))
         self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report
+
+    def _shown(self, report: CheckReport) -> CheckReport:
+        from pipesim.answers.views.redacted import redacted
+
+        return redacted(report) if self._options.redact else report
 
     def say_stopped(self, names: Sequence[str]) -> None:
         """The whole report where the programs of ``names`` were not even read."""
@@ -346,7 +368,8 @@ class _Checks:
 
     def _write(self, lines: Callable[[int], Sequence[str]]) -> None:
         if self._paints:
-            write_report(lines)
+            with _quoting(self._options):
+                write_report(lines)
 
 
 def _names(options: argparse.Namespace) -> list[str]:

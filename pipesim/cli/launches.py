@@ -8,15 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import (
-    Command,
-    add_caught,
-    add_force,
-    add_output,
-    add_program,
-    add_source_roots,
-    program_of,
-)
+from pipesim.cli.arguments import Command, add_caught, add_force, add_output, add_program, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current, signal_of
@@ -52,7 +44,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inject", action="store_true", help="also observe processes that are not Python; it needs a C compiler, once"
     )
-    add_source_roots(parser)
     add_force(parser)
     add_output(parser)
     add_program(parser, "launches")

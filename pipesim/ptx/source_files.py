@@ -17,7 +17,7 @@ from types import MappingProxyType
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import PtxError
 from pipesim.inputs import InputKind
-from pipesim.provenance import is_quotable
+from pipesim.provenance import is_quotable, is_quoting
 
 _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not shown")
 
@@ -36,6 +36,8 @@ class SourceFiles:
         """The lines of a file, () where it cannot be read; None of a file that the kernel does not name."""
         if name not in self.paths:
             return None
+        if not is_quoting():
+            return ()
         if name not in self._read:
             self._read[name] = tuple(_text(self.paths[name]).splitlines())
         return self._read[name]
@@ -52,7 +54,7 @@ def current_sources() -> SourceFiles | None:
 def path_of(name: str) -> str:
     """The path of a file that reports call ``name``: where the current kernel has it, else the name as it is."""
     sources = current_sources()
-    found = sources.paths.get(name) if sources is not None else None
+    found = sources.paths.get(name) if sources is not None and is_quoting() else None
     return str(found) if found is not None else name
 
 
