@@ -150,6 +150,8 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
     hangs = found.stuck and not outside and (whole or _stays_stuck(kernel, found, size))
     if is_decided(made.program.with_strictness(strictness), found, hangs=hangs):
         return ""
+    if outside and _multicasts(kernel):
+        return "a store to a multicast address may write the word that a CTA waits for"
     if outside:
         return "nothing in the grid writes the word that a CTA waits for"
     if found.stuck and not hangs:
@@ -158,8 +160,15 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
 
 
 def _is_set_outside(kernel: Extraction, found: WordsOfRun) -> bool:
-    """Whether a host, another device or an earlier kernel is to set a word for which a CTA waits: the grid does not."""
-    return any(writers(kernel.kernel, [memory]) == frozenset() for memory in found.set_within)
+    """Whether a host, another device or an earlier kernel is to set a word for which a CTA waits: the grid does not, or
+    may do so by a multicast address, at which the memory of other pointers is.
+    """
+    return _multicasts(kernel) or any(writers(kernel.kernel, [memory]) == frozenset() for memory in found.set_within)
+
+
+def _multicasts(kernel: Extraction) -> bool:
+    body = kernel.kernel.function.body
+    return any(each.opcode == "multimem" and each.has_any("st", "red") and not each.has("cp") for each in body)
 
 
 def _stays_stuck(kernel: Extraction, found: WordsOfRun, size: int) -> bool:

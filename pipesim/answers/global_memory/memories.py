@@ -176,6 +176,7 @@ def _signed(value: np.ndarray) -> np.ndarray:
 
 
 _MOST_KINDS = 16
+_STORING = frozenset({"st", "red", "atom", "cp", "multimem"})
 
 
 def writers(kernel: Kernel, words: Sequence[Range]) -> frozenset[int] | None:
@@ -183,7 +184,7 @@ def writers(kernel: Kernel, words: Sequence[Range]) -> frozenset[int] | None:
     first = read_global(on_global_memory(kernel))
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_KINDS * (first.instructions + 1_000))
     readings = [first, *every]
-    stores = {each.position for each in kernel.function.body if each.opcode in ("st", "red", "atom", "cp")}
+    stores = {each.position for each in kernel.function.body if each.opcode in _STORING}
     if not every.complete or any(each.cut or not stores.isdisjoint(each.left_open) for each in readings):
         return None
     clusters, found = every.clusters_of_kinds(), set[int]()

@@ -156,9 +156,9 @@ def kind_of(opcode: str, modifiers: tuple[str, ...]) -> AccessKind:
         if spaces and spaces[0] != "global":
             return AccessKind.BULK_LOAD
         return AccessKind.BULK_REDUCTION if "reduce" in modifiers else AccessKind.BULK_STORE
-    if opcode in ("atom", "red"):
+    if opcode in ("atom", "red") or (opcode == "multimem" and "red" in modifiers):
         return AccessKind.ATOMIC
-    stores = opcode == "st" or (opcode == "wmma" and "store" in modifiers)
+    stores = opcode == "st" or {"multimem": "st", "wmma": "store"}.get(opcode) in modifiers
     return AccessKind.STORE if stores else AccessKind.LOAD
 
 

@@ -26,6 +26,8 @@ def synchronises(each: Instruction) -> bool:
 
 def _synchronises(each: Instruction) -> bool:
     if each.opcode in _ALWAYS:
+        if each.opcode == "multimem":
+            return each.has("cp")
         return not (each.opcode in ("bar", "barrier") and each.has("warp")) and not each.has("query_cancel")
     if each.opcode == "tcgen05":
         return not each.modifiers[0].startswith(_LOCAL_TCGEN05)

@@ -96,8 +96,17 @@ def may_touch_shared(instruction: Instruction) -> bool:
     return "shared" in spaces or not spaces & {"global", "local", "param", "const"}
 
 
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
 def may_touch_global(instruction: Instruction) -> bool:
-    """Whether a load, store, atomic or copy names global memory, or names no space and may mean it."""
+    """Whether a load, store, atomic or copy names global memory, or names no space and may mean it.
+
+    One to a multicast address (``multimem``) is one to global memory if it says how strong it is.
+    """
+    if instruction.opcode == "multimem":
+        strong = instruction.has_any("relaxed", "acquire", "release") and instruction.has_any(*_SCOPES)
+        return not instruction.has("cp") and (strong or instruction.has("weak"))
     if instruction.opcode == "cp":
         return instruction.has("global") and not instruction.has("prefetch")
     fragment = instruction.opcode == "wmma" and instruction.has_any("load", "store")

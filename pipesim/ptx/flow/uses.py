@@ -24,6 +24,7 @@ CARRY = "%CC.CF"  #: the carry flag, which ``add.cc`` writes and ``addc`` reads 
 WITH_CARRY = frozenset({"addc", "subc", "madc"})  #: also read it
 _SPACES = ("global", "shared::cta", "shared::cluster", "shared")
 _SIZES = frozenset({"box_dim", "elemtype", "element_stride", "rank", "cp_fenceproxy"})
+_WRITES_MULTICAST = frozenset({"st", "red"})
 _OF_GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "mbarrier"})
 
 Names = tuple[str, ...]
@@ -97,6 +98,8 @@ def _decisive(instruction: Instruction, after: Sequence[Operand]) -> Sequence[Op
         case "st" if "bulk" in modifiers:
             return operands[:2]
         case "st" | "red" | "stmatrix":
+            return operands[:1]
+        case "multimem" if not _WRITES_MULTICAST.isdisjoint(modifiers):
             return operands[:1]
         case "wmma" if "load" in modifiers:
             return operands[1:]

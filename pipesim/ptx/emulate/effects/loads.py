@@ -452,6 +452,15 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 _VECTORS = ("v2", "v4", "v8")
 
 
+def multicast(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    """``multimem.ld_reduce``, ``st`` and ``red``: accesses to global memory, whatever memories it leads to."""
+    each = step.instruction
+    address = _address(cluster, warp, step, 1 if each.has("ld_reduce") else 0, "global")
+    parts = next((int(m[1:]) for m in each.modifiers if m in _VECTORS), 1)
+    cluster.on_global(warp, each, address, _size(each) * parts)
+    cluster.forget_results(warp, step, f"the result of {each.mnemonic}")
+
+
 def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, space: str) -> None:
     """Atomics on shared memory, as writes that are alike: they may come in any order, and in order with all else."""
     size = _size(each)

@@ -171,6 +171,7 @@ _EFFECTS: dict[str, Effect] = {
     "ldmatrix": loads.load_matrix,
     "stmatrix": loads.store_matrix,
     "wmma": loads.fragment,
+    "multimem": loads.multicast,
     "mbarrier": mbarriers.mbarrier_instruction,
     "cp": copies.copy_instruction,
     "clusterlaunchcontrol": launch_control,
