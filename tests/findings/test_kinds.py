@@ -49,7 +49,7 @@ CASES = {
     "under_way_at_exit": (
         "wait for its group, or for the phase of the mbarrier on which it arrives, before the CTA ends"
     ),
-    "warp_shape": "let all four warps of the group execute the same instruction equally often",
+    "warp_shape": "let all four warps of the group execute the same instruction equally often, like math/0",
     "too_many_registers": "math asks for 168 registers a thread instead of 240: no more than are left",
     "tensor_allocation": "",
     "before_grid_wait": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipesim.findings.kind import Certainty, Evidence, FindingKind, ProtocolExample
+from pipesim.findings.words import who_at
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import TAKES_REGISTERS
 from pipesim.model.program import Program
@@ -16,7 +17,7 @@ def _how_many(program: Program, fault: Fault) -> str:
 
 def _fewer(program: Program, fault: Fault) -> str:
     if program.code[fault.agent][fault.pc][0] in TAKES_REGISTERS:
-        return "let some of its warps ask for fewer"
+        return f"let some of its warps ask for fewer than {who_at(program, fault.agent, fault.pc)}"
     warps = {agent.warp for agent in program.agents if agent.cta == program.agents[fault.agent].cta}
     return f"launch it with at most {register_bound(len(warps))} registers a thread"
 

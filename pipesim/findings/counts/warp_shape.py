@@ -35,7 +35,8 @@ def _aligned(program: Program, fault: Fault) -> str:
     warps = sorted(a.warp for a in program.agents if (a.cta, a.role) == (program.agents[fault.agent].cta, role))
     if len(warps) % WARP_GROUP == 0 and warps[0] % WARP_GROUP:
         return f"let the role {role} begin at a warp that is a multiple of {WARP_GROUP}: align={WARP_GROUP}"
-    return "let all four warps of the group execute the same instruction equally often"
+    like = who_at(program, fault.agent, fault.pc)
+    return f"let all four warps of the group execute the same instruction equally often, like {like}"
 
 
 WARP_SHAPE = FindingKind(
