@@ -43,7 +43,7 @@ class Faithful(NamedTuple):
     exact: bool
 
 
-class _Clocks(MemoryOrder):
+class OccursBefore(MemoryOrder):
     """What occurs before operations of one run."""
 
     def __init__(self, program: Program, places: Iterable[tuple[int, int]]) -> None:
@@ -62,7 +62,7 @@ class _Clocks(MemoryOrder):
 def faithful(program: Program, found: WordsOfRun) -> Faithful:
     """Whether the schedules of a program are those of the kernel that it was read from."""
     places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
-    clocks = _Clocks(program, places)
+    clocks = OccursBefore(program, places)
     certificate = Certificate(program)
     CanonicalRun(program, [certificate, clocks]).to_end()
     certificate.close()

@@ -39,6 +39,7 @@ from pipesim.prove.repair.sites import (
     executes_everywhere,
     families,
     members,
+    operations_at,
     roles_of,
     site_of,
     sites_of,
@@ -249,7 +250,7 @@ def _of_places(program: Program) -> Iterator[Ranked]:
         if named := ",".join(map(str, arrived_at(program, role))):
             yield 1, Repair(K.LATER, role, named)
         for at in dict.fromkeys(site._replace(line="") for site in sites if site.op in SIGNALLING - MEETINGS):
-            yield 3, Repair(K.DROP, role, at.about, 2, at=at)
+            yield from ((3, Repair(K.DROP, role, at.about, how, at=at)) for how in (2, 4))
         for site in (site for site in sites if site.op in SIGNALLING | {int(Op.TMA_LOAD)} and site.op != Op.ARRIVE):
             if any(site == after for agent in mine for after in _right_after(program, agent, site)):
                 yield 2, Repair(K.ONCE, role, site.about, at=site)
@@ -282,6 +283,10 @@ def _awaited_after(program: Program, role: str, group: str) -> int:
                     if later[0] == Op.WAIT_GROUP and uses_what_others_fill(program, agent, operand(later, "engine")):
                         return operand(later, "engine")
     return -1
+
+
+def _meets_at(program: Program, role: str, site: SourceInstruction) -> set[int]:
+    return {program.named_barrier(op) for ops in operations_at(program, role, site) for op in ops}
 
 
 def _right_after(program: Program, agent: int, at: SourceInstruction) -> set[SourceInstruction]:
@@ -341,9 +346,11 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
                 rank = 4  # the warps meet before one of them signals for all
             again = one.op in SIGNALS and other.op == Op.WAIT_GROUP and sites.index(other) < sites.index(one)
             yield rank, Repair(K.MOVE, role, one.about, was=1 if again else -1, at=one, past=other)
+    passed_on = {program.named_barrier(op) for code in program.code for op in code if op[0] == Op.BAR_ARRIVE}
+    turns = {site for site in sites if site.op == Op.BAR_SYNC and _meets_at(program, role, site) & passed_on}
     for one, other in earlier:
         found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)
-        heard = one.op == Op.WAIT_GROUP and other.op == Op.BAR_SYNC  # by those who write after they have met
+        heard = one.op == Op.WAIT_GROUP and other.op == Op.BAR_SYNC and other not in turns  # by those who write then
         yield 4 if heard else 7 if one.op not in SIGNALS and other.op not in TOUCHES_MEMORY else 6, found
         for wait in (site for site, after in nearest.items() if site.op in PARITY_WAITS and after == {one} != {other}):
             if one.op in SIGNALS and wait != other:

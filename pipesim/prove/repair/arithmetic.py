@@ -17,6 +17,7 @@ from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of, sites_of
 
 WARP = 32
+_MULTICASTS = frozenset({int(Op.TMA_LOAD), int(Op.COMMIT_MULTICAST)})
 FEWEST = 24  #: registers of a thread that setmaxnreg may ask for (PTX ISA)
 
 
@@ -30,7 +31,9 @@ def counts(program: Program, *, by_lanes: bool = False) -> Iterator[Repair]:
         for was, mine in parts.items():
             others = [count for count in parts if count != was and len(parts[count]) > len(mine)]
             several = _arrivals_on(program, min(mine), each=False)
-            for once in dict.fromkeys((_arrivals_on(program, min(mine)), several, *others)):
+            for once in dict.fromkeys(
+                (_arrivals_on(program, min(mine)), several, _for_each_wait(program, mine), *others)
+            ):
                 of_warps = once == WARP * was and _by_warps(program, set(mine))
                 if was >= 0 and 1 <= once <= MAX_COUNT and once != was and of_warps is by_lanes:
                     yield Repair(RepairKind.COUNT, "", group, once, was)
@@ -80,6 +83,19 @@ def _arrivals_on(program: Program, first: int, *, each: bool = True) -> int:
         mostly = Counter(filter(None, sums)).most_common(1)
         once += mostly[0][0] if mostly else 0
     return once
+
+
+def _for_each_wait(program: Program, barriers: list[int]) -> int:
+    """All arrivals on each of these barriers by how often one is waited for, 0 if that is not the same number."""
+    found: set[int] = set()
+    for barrier in barriers:
+        mine = [
+            [op for op in code if op[0] in ON_BARRIER and operand(op, "barrier") == barrier] for code in program.code
+        ]
+        waits = max(sum(op[0] in PARITY_WAITS for op in code) for code in mine)
+        each, rest = divmod(sum(_arrivals(op) for code in mine for op in code), max(waits, 1))
+        found.add(0 if rest else each)
+    return found.pop() if len(found) == 1 else 0
 
 
 def _arrivals(op: Operation) -> int:
@@ -152,7 +168,7 @@ def masks(program: Program) -> Iterator[Repair]:
     found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for agent, code in enumerate(program.code):
         for op in code:
-            if op[0] == Op.TMA_LOAD:
+            if op[0] in _MULTICASTS:
                 key = program.agents[agent].role, program.barriers[operand(op, "barrier")].name
                 found[key].add(operand(op, "cta_mask"))
     for (role, group), some in found.items():

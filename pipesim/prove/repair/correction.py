@@ -33,6 +33,7 @@ from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
 from pipesim.prove.repair.meeting_points import of_last_uses, of_reuse
 from pipesim.prove.repair.order import readers_of
+from pipesim.prove.repair.overlap import serialised
 from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.unread import leaves_more
 from pipesim.prove.repair.words import fits_words, words_of
@@ -41,6 +42,7 @@ MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding
 MOST_READ = 3_000  #: operations of the program that was asked for, to look for changes in it as well
 EVERY_RANK = 99
+_FURTHER = 3  #: ranks after that of a correction that serialises, in which one that does not is looked for
 _OF_A_RUN = 8  #: a run of CTAs that talk, with a proof of it, takes as long as the proofs of this number of programs
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
@@ -96,13 +98,13 @@ def corrections(
         return ()
     trials = _Trials(program, asked, unit, most, again, hang=refuted.deadlock is not None)
     found: list[tuple[int, Correction]] = []
-    held: tuple[int, Correction] | None = None  # serialises: what an instruction is on may be wrong instead
+    held: tuple[int, Correction] | None = None  # serialises: something else may be wrong instead
     for rank, repair in candidates(program, refuted, asked, of_words):
-        if rank > last:
+        if rank > (last if held is None or held[1].repair.serialises else min(last, held[0] + _FURTHER)):
             break
         if refuted.deadlock is not None and repair.meets and last < EVERY_RANK:
             continue  # what makes agents wait for each other ends no hang
-        if held is not None and repair.kind not in _IS_ON and (repair.kind, repair.was) != _LATER:
+        if held is not None and not _instead(held[1].repair, repair):
             continue
         if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
             continue
@@ -113,8 +115,12 @@ def corrections(
             continue
         line = place_of(program, repair) or place_of(asked, repair)
         added = beside(added_line(asked, large), line_of(asked))
-        proved = rank, Correction(repair, sentence(repair), line, only_line(asked, large, asked.line), added)
-        if repair.serialises and not found:
+        serial = serialised(asked, large) if large is not asked and not repair.serialises else ()
+        if serial and (found or held is not None):
+            continue
+        said = sentence(repair) + "".join(f", which serialises {one} and {other}" for one, other in serial[:1])
+        proved = rank, Correction(repair, said, line, only_line(asked, large, asked.line), added)
+        if (repair.serialises or serial) and not found:
             held = proved
             continue
         found.append(proved)
@@ -123,6 +129,13 @@ def corrections(
     if held is not None and not found:
         found.append(held)
     return tuple(correction for _, correction in found)
+
+
+def _instead(held: Repair, other: Repair) -> bool:
+    """Whether what a correction that serialises is about may be wrong otherwise: what an instruction is on, if it
+    leaves no transfers under way.
+    """
+    return not held.serialises or other.kind in _IS_ON or (other.kind, other.was) == _LATER
 
 
 class _Trials:

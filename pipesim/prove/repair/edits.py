@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
-from pipesim.model.ops import operand, ranks
+from pipesim.model.ops import Op, operand, ranks
 from pipesim.model.program import Program
 from pipesim.prove.repair import additions, iterations, joint_actions, left_over, numbers, order, partners, places
 from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
@@ -135,7 +135,7 @@ def _with_places(program: Program, repair: Repair) -> Program:
     known = dict.fromkeys(program.accesses)
     for code in program.code:
         for op in code:
-            if numbers.multicasts(program, op, repair):
+            if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair):
                 place = program.accesses[operand(op, "access")]
                 known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks(repair.value))
     return replace(program, accesses=tuple(known))

@@ -32,6 +32,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.additions import end_of_work, times_signalled
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
+from pipesim.prove.repair.missing_instructions import waits_for_each
 from pipesim.prove.repair.places import in_slot, tile_of
 from pipesim.prove.repair.sites import begin_of, members, operations_at, roles_of, sites_of, stages_of
 
@@ -66,6 +67,8 @@ def _left_out_sometimes(program: Program) -> Iterator[Ranked]:
                     if at.op in (MOVING | TOUCHES_MEMORY) - CLUSTER and (0 < missing <= often[at] or rarely):
                         rank = 3 if missing == 1 else 5 if rarely else 4
                         repair = Repair(K.EVERY_TIME, role, at.about, before, at=at, past=past)
+                        drains = at.op == Op.WAIT_GROUP and waits_for_each(program, role, int(at.about))
+                        rank = 6 if drains else rank
                         rank = max(rank, 5) if _is_carried(program, _by_turn(program, agent, repair)[2]) else rank
                         found[repair] = rank
             ways = {0: _neighbours(placed), 1: _neighbours(placed[::-1])}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.model.groups import MEETINGS, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
+from pipesim.model.groups import COMMITS, MEETINGS, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Scope
 from pipesim.model.tables import SourceInstruction
 
@@ -114,7 +114,7 @@ class FencePlace(Enum):
 
 
 #: Operations that signal other agents.
-SIGNALLING = frozenset(SIGNALS) | MEETINGS | {int(Op.CP_ASYNC_ARRIVE), int(Op.COMMIT)}
+SIGNALLING = frozenset(SIGNALS) | MEETINGS | COMMITS | {int(Op.CP_ASYNC_ARRIVE)}
 MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}  #: may be at another place than is meant
 #: Corrections of accesses to words, which a flat program does not have.
 OF_WORDS = frozenset({RepairKind.VALUE, RepairKind.AWAITED, RepairKind.GIVEN, RepairKind.WORD_MOVE,

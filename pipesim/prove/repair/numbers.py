@@ -60,7 +60,7 @@ def bytes_of_expects(program: Program, agent: int, group: str) -> dict[int, int]
 
 def multicasts(program: Program, op: Operation, repair: Repair) -> bool:
     """True for a multicast (``was`` 0: another copy) that is counted on barriers of the group."""
-    copies = op[0] == Op.TMA_LOAD and (operand(op, "cta_mask") > 0) is (repair.was > 0)
+    copies = op[0] in (Op.TMA_LOAD, Op.COMMIT_MULTICAST) and (operand(op, "cta_mask") > 0) is (repair.was > 0)
     return copies and program.barriers[operand(op, "barrier")].name == repair.group
 
 

@@ -51,11 +51,12 @@ def works(op: Operation) -> bool:
 
 def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     """Without every arrive on the group (0), without those that repeat the arrive before (1), or one alone of those on
-    one barrier between two waits of the agent: the last (2), or of those that expect bytes the first, for all (3).
+    one barrier between two waits of the agent: the last (2), or of those that expect bytes the first, for all (3); or
+    the last of those in a row on one barrier (4).
     """
     before, mine = listing(program, agent), set(stages_of(program, agent, repair.group).values())
     if repair.value > 1:
-        return _one_a_stage(before, mine, expect=repair.value == 3)
+        return _one_a_stage(before, mine, expect=repair.value == 3, in_a_row=repair.value == 4)
     found: set[int] = set()
     last: Operation | None = None
     for place, op in enumerate(before.code):
@@ -69,19 +70,20 @@ def drop_arrives(program: Program, agent: int, repair: Repair) -> Listing:
     return delete_operations(before, found)
 
 
-def _one_a_stage(before: Listing, mine: set[int], *, expect: bool) -> Listing:
+def _one_a_stage(before: Listing, mine: set[int], *, expect: bool, in_a_row: bool) -> Listing:
     """Of the signals on each of these barriers between two waits the last, or the first with the bytes of all."""
     kept: dict[int, int] = {}
     nbytes: Counter[int] = Counter()
     found: set[int] = set()
     for place, op in enumerate(before.code):
         if op[0] in PARITY_WAITS:
-            kept.clear()
+            kept = kept if in_a_row else {}
         elif expect and op[0] == Op.ARRIVE and operand(op, "expect") and operand(op, "barrier") in mine:
             first = kept.setdefault(operand(op, "barrier"), place)
             nbytes[first] += operand(op, "expect")
             found |= {place} - {first}
         elif not expect and gives_back(op) and operand(op, "barrier") in mine:
+            kept = kept if operand(op, "barrier") in kept or not in_a_row else {}
             found |= {kept.get(operand(op, "barrier"), place)} - {place}
             kept[operand(op, "barrier")] = place
     at_once = {place: with_expected_bytes(before.code[place], size) for place, size in nbytes.items()}

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import chain, combinations
 
-from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, READS_MEMORY, TOUCHES_MEMORY
 from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -17,7 +17,7 @@ from pipesim.prove.repair.arithmetic import arrivals_of, count_of
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, waited_before
-from pipesim.prove.repair.places import tile_of, uses_in_turn
+from pipesim.prove.repair.places import slots_of_items, tile_of, uses_in_turn
 from pipesim.prove.repair.sites import begin_of, executes_everywhere, members, operations_at, roles_of, sites_of
 
 K = RepairKind
@@ -157,6 +157,8 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
             if slots.get(tile, 1) > 1:
                 stuck = _is_stuck(program, role, site, "access")
+                if site.op in READS_MEMORY and _reads_elsewhere(program, role, site):
+                    yield 3, Repair(K.STAGES, role, tile, was=1, at=site)
                 yield 5 if stuck else 6, Repair(K.STAGES, role, tile, int(not stuck), at=site)
             if not tile or not _goes_round(program, role, site):
                 continue
@@ -221,6 +223,17 @@ def _is_stuck(program: Program, role: str, site: SourceInstruction, name: Operan
     elif name == "access":  # or parts of the same slot
         used = [[program.slot_of(access) for access in each] for each in used]
     return any(len(each) > 1 for each in used) and all(len(set(each)) < 2 for each in used)
+
+
+def _reads_elsewhere(program: Program, role: str, site: SourceInstruction) -> bool:
+    """True if an instruction reads items from other slots of a tile than the ones to which they are written."""
+    written = slots_of_items(program)
+    return any(
+        slot != program.slot_of(operand(op, "access"))
+        for op in chain.from_iterable(operations_at(program, role, site))
+        if (tile := tile_of(program, program.accesses[operand(op, "access")])) is not None
+        and (slot := written.get((tile, operand(op, "item")))) is not None
+    )
 
 
 def _of_other_ring(program: Program, role: str, site: SourceInstruction, sizes: Mapping[str, tuple[int, ...]]) -> int:

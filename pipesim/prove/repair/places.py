@@ -131,7 +131,7 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
     found: dict[int, Operation] = {}
     stage: dict[int, int] = {}  # by the number of stages
     first, turn = None, -1  # of all uses of a tile
-    written = _slots_of_items(program) if repair.kind is RepairKind.STAGES else {}
+    written = slots_of_items(program) if repair.kind is RepairKind.STAGES else {}
     sizes = Counter((barrier.name, barrier.cta) for barrier in program.barriers)
     for pc, site in enumerate(program.instructions[agent]):
         op = before.code[pc]
@@ -172,7 +172,7 @@ def _is_in(program: Program, op: Operation, name: str) -> bool:
     return tile is not None and tile.name == name
 
 
-def _slots_of_items(program: Program) -> dict[tuple[Tile, int], int]:
+def slots_of_items(program: Program) -> dict[tuple[Tile, int], int]:
     """The slot of a tile that an item is written to, where it is one."""
     found: dict[tuple[Tile, int], set[int]] = {}
     for code in program.code:

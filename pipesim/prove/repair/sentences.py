@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from pipesim.model.groups import (
+    COMMITS,
     ENGINE_ACCESSES,
     MAY_ACQUIRE,
     MEETINGS,
@@ -34,7 +35,7 @@ _FENCED = {
 }
 _VERBS = {
     Op.ARRIVE: "the arrive", Op.CP_ASYNC_ARRIVE: "the cp.async arrive", Op.WAIT: "the wait", Op.EXPECT_TX: "the expect",
-    Op.COMMIT: "the commit", Op.INIT: "the init", Op.INVAL: "the inval",
+    Op.COMMIT: "the commit", Op.COMMIT_MULTICAST: "the commit", Op.INIT: "the init", Op.INVAL: "the inval",
     Op.BAR_SYNC: "the bar_sync", Op.BAR_ARRIVE: "the bar_arrive", Op.FENCE: "the fence",
     Op.WAIT_GROUP: "the wait for groups", Op.READ: "the read", Op.WRITE: "the write", Op.TMA_LOAD: "the copy",
     Op.TRANSFER_READ: "the transfer", Op.TRANSFER_WRITE: "the transfer", Op.CLUSTER_ARRIVE: "the sync of the cluster",
@@ -120,8 +121,8 @@ def _fence(r: Repair) -> str:
 def _drop(r: Repair) -> str:
     if r.value == 3:
         return f"{r.role} expects the bytes of a stage together, with one arrive on {r.group}, not part by part"
-    if r.value == 2:
-        does = "commits to" if r.at.op == Op.COMMIT else "arrives on"
+    if r.value in (2, 4):
+        does = "commits to" if r.at.op in COMMITS else "arrives on"
         return f"{r.role} {does} {r.group} once for each stage, after its last use of it, not after each"
     return f"{r.role} omits {'its second arrive' if r.value else 'its arrive'} on {r.group}"
 
@@ -340,6 +341,8 @@ def _stages(r: Repair) -> str:
         one = "slot" if r.is_on_slot else "stage"
         if r.value and not r.is_on_slot:
             return f"{r.role}: {_with_line(r.at)} is for all stages in turn, not those of a ring of {r.value:,}"
+        if r.was == 1:
+            return f"{r.role}: {_with_line(r.at)} is for the slot to which what it reads was written"
         if r.value:
             return f"{r.role}: {_with_line(r.at)} is for the slot of the stage that it has waited for"
         return f"{r.role}: {_with_line(r.at)} is for one {one} after the other, not always for the same"

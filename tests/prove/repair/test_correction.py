@@ -18,7 +18,7 @@ from pipesim.prove.repair import correction
 from pipesim.prove.repair.applicable import repairs
 from pipesim.prove.repair.correction import Correction, corrections
 from pipesim.prove.repair.edits import apply_repair, place_of
-from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES
 from tests.support.mistakes.ring import right_ring
@@ -36,7 +36,7 @@ OF_KERNELS = {RepairKind.SLIP, RepairKind.NOT_PAST, RepairKind.TENSOR_WAIT}
 @pytest.mark.long
 def test_every_kind_of_correction_is_offered_for_some_mistake() -> None:
     found = {each.repair.kind for name in RING_MISTAKES | KERNEL_MISTAKES for each in offered_for(name)[1]}
-    assert set(RepairKind) - found == IN_READY_MADE | OF_KERNELS
+    assert set(RepairKind) - found == IN_READY_MADE | OF_KERNELS | OF_WORDS
 
 
 def test_nothing_is_offered_that_mends_the_small_program_only() -> None:

@@ -1,0 +1,185 @@
+"""Corrections of described pipelines of one cluster: what was meant comes first, and what serialises says so.
+
+Every wrong description is the text of a right one with one change.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipesim import targets
+from pipesim.answers.check import check
+from pipesim.model.finding import Verdict
+
+PING = """
+from pipesim import Engine, Fence, Order, Protocol, Scope
+def ping(tiles: int = 6, stages: int = 3):
+    p = Protocol("ping")
+    a, c = p.smem("a", stages, 8192), p.smem("c", 2, 4096)
+    full, empty = p.mbarriers("full", stages, count=1), p.mbarriers("empty", stages, count=4)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                slot, lap = i % stages, i // stages
+                empty[slot].wait(lap % 2 ^ 1)
+                full[slot].expect_bytes(8192)
+                w.tma_load(a[slot], full[slot], i)
+
+    @p.role("math", warps=8)
+    def math(w):
+        group = w.index // 4
+        for t in w.loop(tiles // 2, "turns"):
+            i = 2 * t + group
+            slot, lap = i % stages, i // stages
+            if group or t:
+                w.bar_sync(1 + group, 256)
+            full[slot].wait(lap % 2)
+            w.read(a[slot].part(w.index % 4 * 2048, 2048), i)
+            w.sync_warp()
+            with w.elect_one():
+                empty[slot].arrive()
+            if not (group and t + 1 == tiles // 2):
+                w.bar_arrive(2 - group, 256)
+            w.work(cycles=300)
+            if w.index % 4 == 0:
+                with w.elect_one():
+                    w.wait_group(Engine.BULK)
+            w.bar_sync(3 + group, 128)
+            w.write(c[group].part(w.index % 4 * 1024, 1024), i)
+            w.fence(Fence.PROXY_ASYNC)
+            w.bar_sync(3 + group, 128)
+            if w.index % 4 == 0:
+                with w.elect_one():
+                    w.async_read(Engine.BULK, c[group], i)
+                    w.commit(Engine.BULK)
+        if w.index % 4 == 0:
+            with w.elect_one():
+                w.wait_group(Engine.BULK)
+    return p
+"""
+PAIR = """
+from pipesim import Engine, Fence, Order, Protocol, Scope, Warp, mma_arrive, mma_arrive_multicast
+def pair(tiles: int = 3, stages: int = 3, ksteps: int = 4):
+    p = Protocol("pair", architecture=100, cluster=2)
+    a = p.smem("a", stages, 16384)
+    acc = p.tmem("acc", 2, 65536)
+    full, empty = p.mbarriers("full", stages, count=2), p.mbarriers("empty", stages, count=1)
+    acc_full, acc_empty = p.mbarriers("acc_full", 2, count=1), p.mbarriers("acc_empty", 2, count=8)
+
+    @p.role("load")
+    def load(w):
+        w.cluster_sync()
+        with w.elect_one():
+            for n in w.loop(tiles * ksteps, "steps"):
+                slot, lap = n % stages, n // stages
+                empty[slot].wait(lap % 2 ^ 1)
+                full[slot].arrive_and_expect_bytes(16384, 0)
+                w.tma_load(a[slot], full[slot].mapa(0), n)
+        w.cluster_sync()
+
+    @p.role("mma")
+    def mma(w):
+        w.cluster_sync()
+        if w.cta == 0:
+            with w.elect_one():
+                for t in w.loop(tiles, "tiles"):
+                    which, turn = t % 2, t // 2
+                    acc_empty[which].wait_acquire(turn % 2 ^ 1, Scope.CLUSTER)
+                    w.fence(Fence.TCGEN05_AFTER)
+                    for k in range(ksteps):
+                        n = t * ksteps + k
+                        slot, lap = n % stages, n // stages
+                        full[slot].wait_acquire(lap % 2, Scope.CLUSTER)
+                        w.mma(Engine.TCGEN05, reads=[(a[slot], n), (a[slot].mapa(1), n)],
+                              writes=[(acc[which], t), (acc[which].mapa(1), t)], cycles=128)
+                        mma_arrive_multicast(empty[slot], 3)
+                    mma_arrive_multicast(acc_full[which], 3)
+        w.cluster_sync()
+
+    @p.role("epilogue", warps=4)
+    def epilogue(w):
+        w.cluster_sync()
+        for t in w.loop(tiles, "tiles"):
+            which, lap = t % 2, t // 2
+            acc_full[which].wait(lap % 2)
+            w.fence(Fence.TCGEN05_AFTER)
+            w.read(acc[which].part(w.index * 16384, 16384), t)
+            w.work(cycles=200)
+            w.fence(Fence.TCGEN05_BEFORE)
+            w.sync_warp()
+            with w.elect_one():
+                acc_empty[which].mapa(0).arrive(order=Order.RELEASE, scope=Scope.CLUSTER)
+        w.cluster_sync()
+    return p
+"""
+#: A ring of slots with a barrier for each of them, or with one for all.
+RING = """
+from pipesim import Protocol
+
+def ring(slots: int = 4, tiles: int = 8, bars: int = 4):
+    p = Protocol("ring")
+    tile = p.smem("tile", slots, 4096)
+    full, empty = p.mbarriers("full", bars, count=1), p.mbarriers("empty", bars, count=1)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % bars].wait(i // bars % 2 ^ 1)
+                full[i % bars].expect_bytes(4096)
+                w.tma_load(tile[i % slots], full[i % bars], i)
+
+    @p.role("math")
+    def math(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                full[i % bars].wait(i // bars % 2)
+                w.read(tile[i % slots], i)
+                w.work(cycles=300)
+                empty[i % bars].arrive()
+
+    return p
+"""
+ROOM = "                empty[i % bars].wait(i // bars % 2 ^ 1)\n"
+AFTER = 20 * " "  #: after the products of a tile
+WAITS = "load waits for empty, with parity 1 in the first lap, before it uses a stage"
+MISTAKES = {
+    "does not wait for a free slot": (RING, "ring", ROOM, "", WAITS),
+    "does not wait with one barrier for all slots": (RING.replace("bars: int = 4", "bars: int = 1"), "ring", ROOM, "",
+                                                     WAITS + ", which serialises load and math"),
+    "writes while the store reads": (PING, "ping", "            w.bar_sync(3 + group, 128)\n            w.write",
+                                     "            w.write", "math executes bar_sync at named barriers 3 and 4"),
+    "counts both groups": (PING, "ping", "count=4)", "count=8)", "initialise empty with a count of 4 instead of 8"),
+    "stores the other buffer": (PING, "ping", "async_read(Engine.BULK, c[group]", "async_read(Engine.BULK, c[t % 2]",
+                                "math: the transfer from c"),
+    "frees the stage in one CTA": (PAIR, "pair", "mma_arrive_multicast(empty[slot], 3)",
+                                   "mma_arrive_multicast(empty[slot], 1)",
+                                   "mma multicasts on empty to the CTAs of mask 0b11 instead of 0b1"),
+    "hands the sum over after each product": (
+        PAIR, "pair", AFTER + "mma_arrive_multicast(acc_full", AFTER + "    mma_arrive_multicast(acc_full",
+        "mma commits to acc_full once for each stage, after its last use of it, not after each"),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_is_meant_comes_first(name: str, tmp_path: Path) -> None:
+    text, function, right, wrong, said = MISTAKES[name]
+    file = tmp_path / "described.py"
+    assert right in text
+    file.write_text(text.replace(right, wrong))
+    found = check(targets.find(f"{file}:{function}"), {})
+    assert found.verdict is Verdict.REFUTED
+    first = [shown.corrections[0].said for shown in found.refutations if shown.corrections]
+    assert {each.partition(" (")[0] for each in first} == {said}
+
+
+@pytest.mark.parametrize(("text", "name"), [(PING, "ping"), (PAIR, "pair"), (RING, "ring")])
+def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "described.py"
+    file.write_text(text)
+    assert check(targets.find(f"{file}:{name}"), {}, quick=True).verdict is Verdict.PROVED
