@@ -45,6 +45,7 @@ _SHORT = 400  #: operations of a program that is searched for other ways to fail
 #: Faults that a wait shows which returns with an earlier phase than is meant.
 _BY_A_WAIT: frozenset[FaultKind | Ending] = frozenset({FaultKind.STALE_WAIT, FaultKind.WRONG_ITEM})
 _REGISTERS = FaultKind.TOO_MANY_REGISTERS
+_MORE = 2  #: iterations of a size at which a correction has to be right as well
 _MOST_MOVES = 30_000  #: made to shorten a schedule
 
 
@@ -56,7 +57,7 @@ class SmallestFailure:
     """
 
     def __init__(self, target: Target, sizes: Mapping[str, int], program: Program, found: Check) -> None:
-        self.sizes = dict(sizes)
+        self.sizes = self._asked = dict(sizes)
         self.program = program
         self.found = found
         self._target = target
@@ -81,6 +82,21 @@ class SmallestFailure:
                 if smaller is not None and smaller[1].verdict is Verdict.UNKNOWN:
                     states = 1
             done += len(values)
+
+    def another_size(self) -> Program | None:
+        """The program of a few iterations more, but no more than were asked for, or of more where that is the smallest
+        size; None if there is none.
+        """
+        defaults = self._target.defaults
+        if self._target.program is not None or self.program.words_cta >= 0:
+            return None
+        mine = {name: self.sizes.get(name, defaults[name]) for name in self.program.loops if name in defaults}
+        asked = {name: self._asked.get(name, defaults[name]) for name in mine}
+        more = {n: v + _MORE if mine == asked else min(v + _MORE, asked[n]) for n, v in mine.items()}
+        try:
+            return self._target.build(self.sizes | more, twice=False) if more != asked else None
+        except PipesimError:
+            return None
 
     def _tries(self) -> dict[str, range]:
         """The parameters to lower, each with the values to try."""
@@ -115,19 +131,21 @@ def corrections_of(
     most: int = MOST_TRIED,
     again: Callable[[Repair], bool] | None = None,
     of_words: Collection[Ranked] = (),
+    other: Program | None = None,
 ) -> tuple[Correction, ...]:
     """Its likely corrections, where the finding has none of its own and a change of the program shows them; of a kernel
     changes of its file first.
 
     ``led_past``: the branches by which what is missing did not come. ``most``: operations that are tried, if it is not
-    a kernel. ``again``: whether CTAs that talk are proved with a change; ``of_words``: changes of their words.
+    a kernel. ``again``: whether CTAs that talk are proved with a change; ``of_words`` and ``other``: as of
+    :func:`corrections`.
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT, _REGISTERS}:
         return ()
     if asked.coverage.stopped or (again is None and asked.words_cta >= 0):
         return ()  # of which nothing can be proved; whose barriers are words
     if kernel is None:
-        return corrections(small, refuted, asked, unit, most, again, of_words=of_words)
+        return corrections(small, refuted, asked, unit, most, again, of_words=of_words, other=other)
     from pipesim.answers.kernel.corrections import corrections_of_kernel  # reads PTX, which few commands need
 
     return corrections_of_kernel(kernel, asked, refuted, unit, led_past)

@@ -101,6 +101,7 @@ class Failures:
         """Try changes of the program, which have to put all of it right."""
         kernel, program = self._asked.target.editable, self._asked.program
         again = self._proved_with if program.words_cta >= 0 and self._asked.target.program is None else None
+        other = self._small.another_size() if kernel is None else None
         words = self._asked.target.word_changes(self._asked.params) if again is not None else ()
         tried = False  # all that could correct any finding of a kernel; what does corrects all of it
         most = MOST_TRIED
@@ -112,7 +113,7 @@ class Failures:
             known = next(filter(None, self._corrections.values()), ()) if kernel is not None else ()
             if not known and not (tried and is_of_any_kind(refuted)):
                 small = self._small.program
-                known = corrections_of(small, refuted, program, unit, kernel, branches, most, again, words)
+                known = corrections_of(small, refuted, program, unit, kernel, branches, most, again, words, other)
                 most = most if known else MOST_TRIED // 4  # it rarely is another change that suffices for the next one
                 tried = tried or (kernel is not None and is_of_any_kind(refuted))
             self._corrections[n] = known

@@ -38,6 +38,7 @@ REGISTER_OPTIONAL = WRITES_REGISTER | _group(Op.WAIT_UNLESS)
 
 COMMITS = _with_operands("engine", "barrier")  #: signal when what was issued on an engine before has finished
 ON_BARRIER = _with_operands("barrier")  #: name an mbarrier; a commit may name none (-1)
+MULTICASTS = _with_operands("cta_mask")  #: may reach several CTAs of the cluster
 MBARRIER = ON_BARRIER - COMMITS - _group(Op.TMA_LOAD)  #: instructions on an mbarrier: mbarrier.*, cp.async's arrive
 LIFE = _group(Op.INIT, Op.INVAL)  #: begin and end the life of an mbarrier
 ARRIVALS = _with_operands("barrier", "count") - LIFE  #: arrive in the moment in which they are carried out

@@ -12,6 +12,7 @@ import pytest
 from pipesim import targets
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
+from tests.support.paths import ROOT
 
 PING = """
 from pipesim import Engine, Fence, Order, Protocol, Scope
@@ -183,3 +184,20 @@ def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "described.py"
     file.write_text(text)
     assert check(targets.find(f"{file}:{name}"), {}, quick=True).verdict is Verdict.PROVED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        (16, "correction arrives once on stage 0 of S1_cons before it begins"),
+        (1, "initialise S1_cons with a count of 128 instead of 256, which is right at this size alone"),
+    ],
+)
+def test_a_large_pipeline_is_corrected_as_at_a_few_iterations(blocks: int, said: str, tmp_path: Path) -> None:
+    file, right = tmp_path / "attention.py", "for wg in (0, 1):  # there is no O"
+    text = (ROOT / "pipesim" / "protocols" / "blackwell" / "attention_sm100.py").read_text()
+    assert right in text
+    file.write_text(text.replace(right, "for wg in (0,):  # there is no O"))
+    found = check(targets.find(f"{file}:attention_sm100"), {"kv_blocks": blocks})
+    assert [each.said for each in found.refutations[0].corrections] == [said]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from pipesim.model.barrier import MAX_COUNT
-from pipesim.model.groups import ENGINE_ACCESSES, ON_BARRIER, PARITY_WAITS, TAKES_REGISTERS
+from pipesim.model.groups import ENGINE_ACCESSES, MULTICASTS, ON_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
@@ -17,7 +17,6 @@ from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of, sites_of
 
 WARP = 32
-_MULTICASTS = frozenset({int(Op.TMA_LOAD), int(Op.COMMIT_MULTICAST)})
 FEWEST = 24  #: registers of a thread that setmaxnreg may ask for (PTX ISA)
 
 
@@ -168,7 +167,7 @@ def masks(program: Program) -> Iterator[Repair]:
     found: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for agent, code in enumerate(program.code):
         for op in code:
-            if op[0] in _MULTICASTS:
+            if op[0] in MULTICASTS:
                 key = program.agents[agent].role, program.barriers[operand(op, "barrier")].name
                 found[key].add(operand(op, "cta_mask"))
     for (role, group), some in found.items():

@@ -84,6 +84,7 @@ def corrections(
     again: Callable[[Repair], bool] | None = None,
     last: int = EVERY_RANK,
     of_words: Collection[Ranked] = (),
+    other: Program | None = None,
 ) -> tuple[Correction, ...]:
     """Single changes with which both the program that shows the fault and the one that was asked for are proved.
 
@@ -92,14 +93,15 @@ def corrections(
     change that is tried, with how many were, and 0: it is not known how many there will be. ``again``: whether what the
     program was read from is proved with a change of which the program does not show enough. ``last``: the rank of the
     least likely ones that are tried; ``of_words``:
-    those of what CTAs do to words.
+    those of what CTAs do to words. ``other``: the program of a size between the two, or beyond both where they are one.
     """
     if sum(map(len, asked.code)) > MOST_ASKED:
         return ()
-    trials = _Trials(program, asked, unit, most, again, hang=refuted.deadlock is not None)
+    beyond, other = (other, None) if asked is program else (None, other)
+    trials = _Trials(program, asked, unit, most, again, other, hang=refuted.deadlock is not None)
     found: list[tuple[int, Correction]] = []
-    held: tuple[int, Correction] | None = None  # serialises: something else may be wrong instead
-    for rank, repair in candidates(program, refuted, asked, of_words):
+    held: tuple[int, Correction] | None = None  # serialises, or fits one size: something else may be wrong instead
+    for rank, repair in candidates(program, refuted, asked, of_words, other):
         if rank > (last if held is None or held[1].repair.serialises else min(last, held[0] + _FURTHER)):
             break
         if refuted.deadlock is not None and repair.meets and last < EVERY_RANK:
@@ -116,11 +118,13 @@ def corrections(
         line = place_of(program, repair) or place_of(asked, repair)
         added = beside(added_line(asked, large), line_of(asked))
         serial = serialised(asked, large) if large is not asked and not repair.serialises else ()
-        if serial and (found or held is not None):
+        alone = beyond is not None and not trials.proves(apply_repair(beyond, repair))
+        if (serial or alone) and (found or held is not None):
             continue
-        said = sentence(repair) + "".join(f", which serialises {one} and {other}" for one, other in serial[:1])
+        said = sentence(repair) + "".join(f", which serialises {one} and {another}" for one, another in serial[:1])
+        said += ", which is right at this size alone" * alone
         proved = rank, Correction(repair, said, line, only_line(asked, large, asked.line), added)
-        if (repair.serialises or serial) and not found:
+        if (repair.serialises or serial or alone) and not found:
             held = proved
             continue
         found.append(proved)
@@ -150,12 +154,13 @@ class _Trials:
         unit: Callable[[int, int], None] | None,
         most: int,
         again: Callable[[Repair], bool] | None,
+        other: Program | None,
         *,
         hang: bool,
     ) -> None:
         self.left, self._hang = most, hang
         self._talk = asked.words_cta >= 0
-        self._program, self._asked, self._unit, self._again = program, asked, unit, again
+        self._program, self._asked, self._unit, self._again, self._other = program, asked, unit, again, other
         self._small: dict[object, bool] = {}  # by code: whether it is proved
         self._large: set[object] = set()  # changes that make one small program may make several large ones
 
@@ -169,10 +174,13 @@ class _Trials:
             self.left -= sum(map(len, self._asked.code)) * _OF_A_RUN
             return self._asked if self._again is not None and self._again(repair) else None
         small = apply_repair(self._program, repair)
-        if small is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
+        other = None if self._other is None else apply_repair(self._other, repair)
+        if small is other is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
             return None
         after_words = self._talk and self._hang  # what comes after the hang has no values of words yet
         if small is not None and not after_words and not self._holds(small):
+            return None
+        if other is not None and not self._holds(other):
             return None
         large = apply_repair(self._asked, repair)
         if large is None or large.code in self._large:
@@ -181,9 +189,12 @@ class _Trials:
         self.left -= sum(map(len, large.code)) * (_OF_A_RUN if self._talk else small is None)
         if self._talk:
             return large if self._again is not None and self._again(repair) else None
-        proved = holds(large) and check(large, max_states=1).verdict is Verdict.PROVED  # a check refutes at length
-        proved = proved or (self._again is not None and self._again(repair))
+        proved = self.proves(large) or (self._again is not None and self._again(repair))
         return large if proved and not leaves_more(self._asked, large) else None
+
+    def proves(self, program: Program | None) -> bool:
+        """Whether it is proved; a check refutes at length."""
+        return program is not None and holds(program) and check(program, max_states=1).verdict is Verdict.PROVED
 
     def _holds(self, small: Program) -> bool:
         if small.code not in self._small:
@@ -207,7 +218,11 @@ def only_line(before: Program, after: Program, line: Callable[[int, int], str]) 
 
 
 def candidates(
-    program: Program, refuted: Refutation, asked: Program, of_words: Collection[Ranked] = ()
+    program: Program,
+    refuted: Refutation,
+    asked: Program,
+    of_words: Collection[Ranked] = (),
+    other: Program | None = None,
 ) -> Iterator[Ranked]:
     """What may correct it: of a fault that only a fence corrects, fences; nothing that ends a wait that no operation
     serves by asking for another phase, and nothing of pipelines that overlap, whose barriers are the wrong ones.
@@ -252,8 +267,9 @@ def candidates(
         of_race = of_reuse if program.coverage.extracted else of_last_uses
         found = merge(of_race(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
-        few = sum(map(len, asked.code)) <= MOST_READ
-        more = repairs(asked, groups, roles) if few else sorted(of_iterations(asked), key=_rank)
+        larger = other or asked
+        few = sum(map(len, larger.code)) <= MOST_READ
+        more = repairs(larger, groups, roles) if few else sorted(of_iterations(larger), key=_rank)
         more = iter(()) if program.words_cta >= 0 else more
         found = iter(dict.fromkeys(merge(found, more, key=_rank)))
     return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)

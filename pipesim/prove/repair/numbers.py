@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from pipesim.model.edits import Listing, listing, replace_operations, with_expected_bytes
-from pipesim.model.groups import BY_PARITY, MAY_RELEASE, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
+from pipesim.model.groups import BY_PARITY, MAY_RELEASE, MULTICASTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
 from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -60,7 +60,7 @@ def bytes_of_expects(program: Program, agent: int, group: str) -> dict[int, int]
 
 def multicasts(program: Program, op: Operation, repair: Repair) -> bool:
     """True for a multicast (``was`` 0: another copy) that is counted on barriers of the group."""
-    copies = op[0] in (Op.TMA_LOAD, Op.COMMIT_MULTICAST) and (operand(op, "cta_mask") > 0) is (repair.was > 0)
+    copies = op[0] in MULTICASTS and (operand(op, "cta_mask") > 0) is (repair.was > 0)
     return copies and program.barriers[operand(op, "barrier")].name == repair.group
 
 

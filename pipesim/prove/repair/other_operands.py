@@ -157,9 +157,9 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
             if slots.get(tile, 1) > 1:
                 stuck = _is_stuck(program, role, site, "access")
-                if site.op in READS_MEMORY and _reads_elsewhere(program, role, site):
-                    yield 3, Repair(K.STAGES, role, tile, was=1, at=site)
                 yield 5 if stuck else 6, Repair(K.STAGES, role, tile, int(not stuck), at=site)
+                if site.op in READS_MEMORY and _reads_elsewhere(program, role, site):
+                    yield 6, Repair(K.STAGES, role, tile, was=1, at=site)
             if not tile or not _goes_round(program, role, site):
                 continue
             for group in dict.fromkeys((site.about, tile)):  # a copy's barrier, or its slot

@@ -17,7 +17,6 @@ from pipesim.prove.repair.places import tile_of
 from pipesim.prove.word_order import OccursBefore
 
 MOST_OPERATIONS = 20_000  #: of a program in which this is looked for
-_FEW = 3  #: uses from which on two could overlap
 _Roles = tuple[str, str]
 
 
@@ -62,7 +61,7 @@ def _taking_turns(program: Program) -> tuple[dict[_Roles, None], bool]:
     found: dict[_Roles, None] = {}
     for name, by_role in used.items():
         several = {role: of for role, of in by_role.items()
-                   if len(slots[name, role]) > 1 and min(map(len, of.values())) >= _FEW}  # fmt: skip
+                   if 1 < len(slots[name, role]) < min(map(len, of.values()))}  # fmt: skip
         for one, other in combinations(several, 2):
             handed = any(items[name, a, True] & items[name, b, False] for a, b in ((one, other), (other, one)))
             pairs = ((a, m, b, t) for a, m in several[one].items() for b, t in several[other].items())
