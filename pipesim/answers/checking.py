@@ -593,6 +593,7 @@ class SteppedCheck:
             any_tiles=self._others.any_tiles,
             together=tuple(talk.sizes),
             words=tuple(talk.words),
+            meet=talk.meet,
             on_global=tuple(f"{each}{sizes}" for each in scope.on_global),
             assuming=(*(each for each in scope.assuming if each.what not in judged), *talk.assumed),
             not_judged=(*filter(self._is_left_open, scope.not_judged), *talk.not_judged, *open_sizes),

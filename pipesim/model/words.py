@@ -34,7 +34,8 @@ class WordEvent:
     """One access to a word. ``before`` and ``after``: its values here.
 
     ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
-    more. ``position``: of the instruction in the kernel, or of the operation in a description.
+    more. ``position``: of the instruction in the kernel, or of the operation in a description. ``decided_by``: the
+    numbers in the registers of which a wait's end depends besides, None if not all are known.
     """
 
     number: int
@@ -47,6 +48,7 @@ class WordEvent:
     written: int  #: order and scope
     observed: bool = False
     passes: Passes | None = None
+    decided_by: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

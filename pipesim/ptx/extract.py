@@ -193,6 +193,11 @@ class Extraction:
         kernel = replace(self._with_words, launch=launch)
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
+    def for_all(self, cta: int) -> Emulation:
+        """What a CTA does where each of its additions to a word of global memory counts as often as there are CTAs."""
+        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True)
+        return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
+
     @cached_property
     def _with_words(self) -> Kernel:
         """The kernel with what is followed of words of global memory."""

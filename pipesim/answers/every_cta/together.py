@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from pipesim.answers.every_cta.symmetry import all_meet
 from pipesim.answers.global_memory.memories import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
@@ -29,7 +30,8 @@ class Together:
 
     ``words``: names of the words; ``loops``: sentences on loops that are followed, as of the kernel's assumptions;
     ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not;
-    ``assumed``: of the device.
+    ``assumed``: of the device. ``meet``: whether each wait of the whole grid ends, when all its CTAs have come so far;
+    ``shared``: whether they access the same data.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,7 @@ class Together:
         self.loops: set[str] = set()
         self.why_not = self.open_data = ""
         self.assumed: tuple[Assumed, ...] = ()
+        self.meet = self.shared = False
 
     @property
     def not_judged(self) -> tuple[NotJudged, ...]:
@@ -97,6 +100,7 @@ def _of_every_size(
                 {TURNS: digits(made.kernel.launch.turns)} if made.kernel.launch.turns else {}
             )
             yield settings, made
+            known.shared |= bool(found.tiles) or found.open_data >= 0
             known.words |= dict.fromkeys(word.name for word in found.words)
             known.loops |= set(_loops(kernel, found))
             if found.narrow:
@@ -112,8 +116,11 @@ def _of_every_size(
         yield from _residency(kernel, known, strictness)
     grid = prod(kernel.kernel.launch.grid)
     if known.loops and known.sizes and known.sizes[-1] < grid:
-        said = f"{grid:,} CTAs wait for each other, and order what they access, as {known.sizes[-1]} do"
-        known.assumed = (Assumed(Assumption.GLOBAL_LOOPS, said), *known.assumed)
+        known.meet = all_meet(kernel)
+        do = "order" if known.meet else "wait for each other, and order"
+        said = f"{grid:,} CTAs {do} what they access{'' if known.meet else ','} as {known.sizes[-1]} do"
+        if known.shared or not known.meet:
+            known.assumed = (Assumed(Assumption.GLOBAL_LOOPS, said), *known.assumed)
 
 
 def _residency(

@@ -125,7 +125,8 @@ class VerdictScope:
     kernel was checked, where other CTAs may leave it fewer tiles. ``contents``: the free arrays, with the values that
     each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to this many;
     -1: in all that were looked at, None: they are not free. ``together``: how many CTAs were looked at that talk by
-    these ``words`` of global memory. ``on_global``: what is said of global memory.
+    these ``words`` of global memory. ``on_global``: what is said of global memory. ``meet``: all CTAs
+    of the grid do the same to the words, so that each wait ends when all have come so far.
     """
 
     grid: int = 1
@@ -139,6 +140,7 @@ class VerdictScope:
     together: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     on_global: tuple[str, ...] = ()
+    meet: bool = False
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from math import prod
 from typing import Protocol
 
 from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
@@ -150,7 +151,8 @@ class Cluster:
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
         self.tiles = HandedOut(launch, self.inputs, fixed=bool(image.free_words))  # --any is about numbers of tiles
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
-        self.words = GlobalWords(image, launch.turns) if self.together else None
+        times = prod(launch.grid) if launch.for_all else 1
+        self.words = GlobalWords(image, launch.turns, times) if self.together else None
         self._loads: dict[int, Unknown] = {}
         self._answers: dict[tuple[int, int], tuple[Value, int]] = {}  #: of atomics, and how often
         self.flights: deque[Landing] = deque()

@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lane_fences import LaneFences
 from pipesim.ptx.emulate.lanes_apart import LaneAct
-from pipesim.ptx.emulate.values import PerLane, Value, are_known, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.emulate.values import PerLane, Value, are_known, integers, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register
 
@@ -65,10 +65,12 @@ class TalkingWarp(AccessingWarp, Protocol):
 
 
 class GlobalWords:
-    """The words of one run. ``turns``: the CTAs that come first to write words, in this order."""
+    """The words of one run. ``turns``: the CTAs that come first to write words, in this order. ``times``: how often an
+    addition counts.
+    """
 
-    def __init__(self, image: Image, turns: tuple[int, ...]) -> None:
-        self._image, self._turns = image, turns
+    def __init__(self, image: Image, turns: tuple[int, ...], times: int = 1) -> None:
+        self._image, self._turns, self._times = image, turns, times
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self.events: list[WordEvent] = []
@@ -127,7 +129,8 @@ class GlobalWords:
             if said is False:
                 return False
             for at in dict.fromkeys(lanes.values()):
-                self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=self._one(ends, widened))
+                passes, by = self._one(ends, widened), _decided_by(cluster, each, snapshot) if self._times > 1 else None
+                self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=passes, decided_by=by)
             warp.write_results(step, now)
             return True
 
@@ -193,6 +196,7 @@ class GlobalWords:
                 if after is None:
                     self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
                     after = before
+                after = self._of_all(each, before, after, size) if self._times > 1 and act is WordAct.ADD else after
                 if after == before and (ends is not None or each.has_any("cas", "add")):
                     said = None if ends is None else ends(before)
                     if said is False:
@@ -215,6 +219,13 @@ class GlobalWords:
         return True
 
     # how they do it
+
+    def _of_all(self, each: Instruction, before: int, after: int, size: int) -> int:
+        """What as many additions leave as there are CTAs."""
+        found = before + self._times * (after - before & (1 << 8 * size) - 1)
+        if found >> 8 * size:
+            self.doubts[each.position] = "the word goes beyond its greatest value"
+        return found
 
     def _lanes(self, warp: TalkingWarp, address: Value, *, each_lane: bool = False) -> dict[int, int]:
         """The address of each lane that executes, in global memory; none where one is not known or elsewhere.
@@ -300,6 +311,7 @@ class GlobalWords:
     def _event(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, before: int,
         after: int | None = None, *, observed: bool = False, passes: Callable[[int], bool | None] | None = None,
+        decided_by: tuple[int, ...] | None = None,
     ) -> None:  # fmt: skip
         here, alone, written = each.position, warp.mask != warp.live, _written(each)
         order = order_of(written)
@@ -314,9 +326,19 @@ class GlobalWords:
         number = len(self.events)
         self.events.append(
             WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
-                      observed, passes)
+                      observed, passes, decided_by)
         )  # fmt: skip
         record(cluster, warp, here, Op.WORK, number + 1)
+
+
+def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Value]) -> tuple[int, ...] | None:
+    """The numbers in the registers that the loop around a load reads besides its result, None if not all are known."""
+    code = cluster.code
+    loop = code.regions.innermost_loop_around(each.position)
+    uses = code.regions.uses
+    names = sorted({name for p in loop for name in uses.reads[p]} - set(uses.writes[each.position]))
+    values = [registers[code.register(name)] for name in names]
+    return tuple(int(each) for each in values if isinstance(each, int)) if integers(values) else None
 
 
 def _size(each: Instruction) -> int:

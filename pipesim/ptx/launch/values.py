@@ -256,7 +256,8 @@ class Launch:
     ``together``: how many CTAs are followed together, which talk by words of global memory; 0: one cluster.
     ``resident``: of these the first ones are there from the start, each other one when one has ended; 0: all.
     ``turns``: the order in which these execute atomics whose answer they use, as far as it is given, from 0 on.
-    ``in_sequence``: what it does to global memory is compared with other launches.
+    ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
+    which each addition to a word counts as often as there are CTAs.
     """
 
     entry: str
@@ -276,6 +277,7 @@ class Launch:
     resident: int = 0
     turns: tuple[int, ...] = ()
     in_sequence: bool = False
+    for_all: bool = False
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.
@@ -332,6 +334,8 @@ class Launch:
     def followed_together(self) -> tuple[Shape, ...]:
         """The places in the grid of the CTAs that are followed together, () where it is one cluster."""
         x, y, z = self.grid
+        if self.for_all:
+            return (self.first_cta,)
         if self.together in (0, x * y * z):
             return tuple((n % x, n // x % y, n // (x * y)) for n in range(self.together))
         axis = max(axis for axis in range(3) if self.grid[axis] == self.together)

@@ -252,11 +252,12 @@ def _policies(scope: VerdictScope) -> list[str]:
 
 
 def _together(scope: VerdictScope) -> list[str]:
-    """``with 2, 3 and 4 CTAs that talk by flags[0]``."""
+    """``with 2, 3 and 4 CTAs that talk by flags[0], at which all 132 CTAs meet``."""
     if not scope.together:
         return []
     many = listed(list(map(str, scope.together)))
-    return [f"with {many} CTA{'s' if scope.together != (1,) else ''} that talk by {_few(scope.words)}"]
+    meet = f", at which all {scope.grid:,} CTAs meet" if scope.meet else ""
+    return [f"with {many} CTA{'s' if scope.together != (1,) else ''} that talk by {_few(scope.words)}{meet}"]
 
 
 def _policy(name: str, values: Sequence[int]) -> str:
