@@ -47,6 +47,33 @@ def test_an_instruction_computes_what_its_text_says(
     assert lanes.registers[int(text.split(" R")[1].split(",", maxsplit=1)[0])] == result
 
 
+#: i / 3 of 64 bits as ptxas multiplies it by 0xAAAAAAAAAAAAAAAB: the word of i in UR4 and UR5, the result in UR6.
+DIVISION = [
+    ("UIMAD.WIDE.U32 UR6, UR5, -0x55555555, URZ", 0xAAAAAAAB050678A5, 0x0F8E003F),
+    ("UIMAD.WIDE.U32 UR10, UR4, -0x55555555, URZ", 0xAAAAAAAB040A78A5, 0x0F8E003F),
+    ("UIMAD.WIDE.U32 UR6, UP0, UR4, -0x55555556, UR6", 0xAAAAAAAA040678A5, 0x0F800006),
+    ("UIADD3.X UR9, URZ, URZ, URZ, UP0, !UPT", 0x0000003F3F097290, 0x087FE43F),
+    ("UIADD3 URZ, UP0, UR11, UR6, URZ", 0x000000060B3F7290, 0x0FF1E03F),
+    ("UMOV UR8, UR7", 0x0000000700087C82, 0x08000000),
+    ("UIMAD.WIDE.U32.X UR6, UR5, -0x55555556, UR8, UP0", 0xAAAAAAAA050678A5, 0x080E0408),
+]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 5, 6, 63, 1 << 32, (1 << 33) + 3, (1 << 63) + 1])
+def test_a_division_carries_from_word_to_word(number: int) -> None:
+    """Triton's stage of an iteration; without the carry 3 / 3 is 0, and the ring has a stage too many."""
+    lanes = LaneState(1, 0)
+    lanes.uniform[4], lanes.uniform[5] = number & 0xFFFFFFFF, number >> 32
+    for text, low, high in DIVISION:
+        step = step_of(Word(low, high), NOTHING)
+        assert step is not None, text
+        step(lanes, True)
+    low_word, high_word = lanes.uniform[6], lanes.uniform[7]
+    assert isinstance(low_word, int)
+    assert isinstance(high_word, int)
+    assert (high_word << 32 | low_word) >> 1 == number // 3
+
+
 def walk(warp: int, most: int = 20_000, parameters: Sequence[int] = (0,) * 4 + (64, 17)) -> Walk:
     """The way of a warp of the ring, with the number of tiles and the tile whose arrive is forgotten."""
     dump = open_dump(RING)

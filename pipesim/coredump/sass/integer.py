@@ -220,15 +220,20 @@ def _multiply(parts: _SassParts) -> Step:
 
 
 def _multiply_wide(parts: _SassParts) -> Step:
-    """IMAD.WIDE: two words; IMAD.HI: the upper one of them. The third operand has two words as well."""
-    (a, b, c), upper, signed = parts.plain, parts.upper(), bool(parts.word.high >> 9 & 1)
+    """IMAD.WIDE: two words; IMAD.HI: the upper one of them. The third operand has two words as well.
 
-    def product(x: int, y: int, low: int, above: int) -> int:
-        return (_signed(x) * _signed(y) if signed else x * y) + (above << 32 | low) & _LONG
+    .X takes a carry; the one that is given is known of numbers without a sign.
+    """
+    (a, b, c), upper, signed = parts.plain, parts.upper(), bool(parts.word.high >> 9 & 1)
+    carry, gives = parts.asked(23) if parts.word.high >> 10 & 1 else lambda _: 0, parts.field(17)
+
+    def sum_of(x: int, y: int, low: int, above: int, extra: int) -> int:
+        return (_signed(x) * _signed(y) if signed else x * y) + (above << 32 | low) + extra
 
     def step(lanes: LaneState, condition: Value) -> None:
-        made = lift(product, a(lanes), b(lanes), c(lanes), upper(lanes))
-        above = lift(lambda v: v >> 32, made)
+        made = lift(sum_of, a(lanes), b(lanes), c(lanes), upper(lanes), carry(lanes))
+        above = lift(lambda v: v >> 32 & WORD, made)
+        parts.say(lanes, gives, None if signed else lift(lambda v: v > _LONG, made), condition)
         if parts.word.opcode & 2:
             parts.put(lanes, above, condition)
         else:
