@@ -86,11 +86,13 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _warn_without_driver() -> None:
     """Say before the program starts that nothing can be dumped."""
     from hwkernels.device.presence import driver_present
+    from pipesim.hang.surroundings import missing_of_driver
 
     current().allow_reserving()
     found = driver_present()
-    if found.problem or not found.gpus:
-        remark(f"no dump can be made on this machine: {found.problem or 'the driver sees no GPU'} (pipesim doctor)")
+    problem = found.problem or (next(missing_of_driver(), ("", ""))[0] if found.gpus else "the driver sees no GPU")
+    if problem:
+        remark(f"no dump can be made on this machine: {problem} (pipesim doctor)")
 
 
 COMMAND = Command(

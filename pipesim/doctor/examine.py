@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -122,11 +123,11 @@ def cupti_part(load: Load = ctypes.CDLL, libraries: Sequence[str] | None = None)
     return MachinePart("CUPTI", "", problem, GPU_EXTRA, (Purpose.LAUNCHES,))
 
 
-def dumps_part() -> MachinePart:
+def dumps_part(driver: DriverPresent) -> MachinePart:
     """What the driver needs to write a core dump, beside itself."""
-    from pipesim.hang.surroundings import missing_of_system
+    from pipesim.hang.surroundings import missing_of_driver, missing_of_system
 
-    fact, correction = next(missing_of_system(), ("", ""))
+    fact, correction = next(chain(missing_of_system(), missing_of_driver() if driver.gpus else ()), ("", ""))
     return MachinePart("core dumps", "" if fact else "can be written and asked for", fact, correction, (Purpose.HANG,))
 
 
@@ -278,7 +279,7 @@ def report_of(parts: Iterable[MachinePart], asked: Sequence[Purpose]) -> DoctorR
 
 def cuda_parts(driver: DriverPresent) -> tuple[MachinePart, ...]:
     """What a GPU is used with."""
-    return nvrtc_part(), driver_part(driver), gpu_part(driver), hopper_part(driver), cupti_part(), dumps_part()
+    return nvrtc_part(), driver_part(driver), gpu_part(driver), hopper_part(driver), cupti_part(), dumps_part(driver)
 
 
 def package_parts(needed: Iterable[Requirement] | None, installed: Installed) -> tuple[MachinePart, ...]:

@@ -5,16 +5,18 @@ A driver that cannot make its pipe or write its file ends the program without a 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from pipesim.errors import UsageError
 
+_DEBUGGER = "libcudadebugger.so.1"  #: seen with driver 580: "unspecified launch failure" without it
 LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
 
 
@@ -54,6 +56,18 @@ def missing_of_system() -> Iterator[tuple[str, str]]:
     if own != str(os.getpid()):
         fact = "/proc is that of other processes, or not there: the program's processes cannot be found"
         yield fact, "mount it where this runs, as docker does: unshare --mount-proc"
+
+
+def missing_of_driver(load: Callable[[str], object] = ctypes.CDLL) -> Iterator[tuple[str, str]]:
+    """What a driver that is there lacks, and what corrects it."""
+    try:
+        load(_DEBUGGER)
+    except OSError:
+        fact = f"{_DEBUGGER} is not here, by which the driver writes a core dump: the program would end without one"
+        yield (
+            fact,
+            "install it with the driver; of a container: docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+        )
 
 
 def pipe_folder(keep: Path) -> tempfile.TemporaryDirectory[str]:

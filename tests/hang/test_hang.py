@@ -31,7 +31,7 @@ from pipesim.hang.dumps import (
     targets_of,
 )
 from pipesim.hang.processes import inner_number, is_alive, moved, tree_of
-from pipesim.hang.surroundings import pipe_folder, require_dump_folder
+from pipesim.hang.surroundings import missing_of_driver, pipe_folder, require_dump_folder
 from pipesim.process.program import ProgramEnd, run_program
 from pipesim.process.watch import Watch
 from pipesim.report.pages.autopsy import hang_lines
@@ -259,6 +259,16 @@ def test_what_a_container_lacks_is_said_before_the_program_starts(
         assert said in " ".join(ended.stderr.split())
     else:
         assert (ended.returncode, ended.stdout) == (0, "started\n")  # the pipes are beside the dumps then
+
+
+def test_a_driver_without_its_debugger() -> None:
+    def load(_: str) -> object:
+        raise OSError
+
+    ((fact, correction),) = missing_of_driver(load)
+    assert fact.startswith("libcudadebugger.so.1 is not here")
+    assert "NVIDIA_DRIVER_CAPABILITIES" in correction
+    assert not list(missing_of_driver(str))
 
 
 def test_a_file_system_without_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
