@@ -117,7 +117,8 @@ class Supplier:
     this kind that the agent had made on this group of barriers before. ``last_trip`` is the iteration of the outermost
     loop that the last one is in, -1 where it is in none, ``last_loop`` the parameter that this loop's iterations come
     from. ``waits_for`` names what blocks it, if anything. ``sure``: False if its next operation is after a branch with
-    a condition that is not known. ``last_barrier``: where its last one was, if that is another barrier of the group.
+    a condition that is not known. ``last_barrier``: where its last one was, if that is another barrier of the group, or
+    if it was counted on this one alone, as in a core dump.
     """
 
     agent: str

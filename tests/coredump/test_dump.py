@@ -36,12 +36,12 @@ def test_the_barrier_that_lacks_an_arrival_and_who_gave_one_less() -> None:
     (launch,) = autopsy(RING).launches
     (group,) = launch.groups
     words = {each.name: (each.pending, each.count, each.phase) for each in group.barriers}
-    assert words["mbarrier 0x1010"] == (1, 1, 0)
-    assert words["mbarrier 0x1028"] == (1, 4, 1)
+    assert words["0x1010 ring at 0x1000 [2 of 3]"] == (1, 1, 0)
+    assert words["0x1028 ring at 0x1018 [2 of 3]"] == (1, 4, 1)
     found = group.deadlock
     assert [(each.agent, each.barrier, each.parity, each.phase_now) for each in found.blocked] == [
-        *((f"warp/{n}", "mbarrier 0x1010", 0, 6) for n in range(4)),
-        ("warp/4", "mbarrier 0x1028", 1, 5),
+        *((f"warp/{n}", "ring at 0x1000 [2 of 3]", 0, 6) for n in range(4)),
+        ("warp/4", "ring at 0x1018 [2 of 3]", 1, 5),
     ]
     assert found.blocked[4].suppliers[0].agent == "warp/1"
     assert found.one_sided[0].tallies == ((6, ("warp/0", "warp/2", "warp/3")), (5, ("warp/1",)))

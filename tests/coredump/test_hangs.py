@@ -47,6 +47,13 @@ def group_of(name: str) -> tuple[dict[str, Any], DumpedCtas]:
     return expected, next(each for each in some if each.deadlock.blocked)
 
 
+def address_of(group: DumpedCtas, barrier: str) -> str:
+    """The address of a barrier that a report names, as its table of barriers has it."""
+    rows = (each.name.removeprefix("mbarrier ") for each in group.barriers)
+    own = barrier.removeprefix("mbarrier ")
+    return next(row.partition(" ")[0].partition("@")[0] for row in rows if row == own or row.endswith(f" {own}"))
+
+
 def warp_of(agent: str) -> int:
     return int(agent.partition("@")[0].rpartition("/")[2])
 
@@ -69,8 +76,12 @@ def test_who_waits_for_what(name: str) -> None:
         for warp in wait["warps"]:
             rank = str(wait["ctas"][0] % expected["cluster"][0]) if clustered else ""
             blocked = found[rank, warp]
-            assert blocked.barrier.startswith(begins)
-            if wait["for"] == "mbarrier":
+            if wait["for"] != "mbarrier":
+                assert blocked.barrier.startswith(begins)
+            else:
+                assert address_of(group, blocked.barrier) == wait["address"]
+                stage = re.fullmatch(r"ring at 0x\w+ \[(\d+) of \d+\](?:@\d)?", blocked.barrier)
+                assert blocked.barrier.startswith(begins) if stage is None else f"[{stage[1]}]" in wait["barrier"]
                 numbers = (blocked.parity, blocked.arrivals_missing, blocked.count, blocked.bytes_missing)
                 assert numbers == (wait["parity"], wait["pending"], wait["expected"], wait["missing_bytes"])
             wanted += 1

@@ -91,8 +91,9 @@ def main() -> int:
             for suffix, more in (("", ("-lineinfo",)), ("_bare", ())):
                 pool.submit(build, source.stem, more, source.stem + suffix)
                 jobs[source.stem + suffix] = [str(BUILT / (source.stem + suffix))], kernels
-    for name in re.findall(r'case "(\w+)"', (KERNELS / "triton_hangs.py").read_text()):
-        jobs[name] = [sys.executable, str(BUILT / "triton_hangs.py"), name], [name]
+    for script in KERNELS.glob("triton_*.py"):
+        for name in re.findall(r'case "(\w+)"', script.read_text()):
+            jobs[name] = [sys.executable, str(BUILT / script.name), name], [name]
     if options.cubins is not None:
         subprocess.run(["nvcc", "-o", "run_cubin", "run_cubin.cpp", "-lcuda"], cwd=BUILT, check=True)
         for cubin in options.cubins.resolve().glob("*.cubin"):

@@ -12,6 +12,7 @@ from pathlib import Path
 from pipesim.answers.autopsy.barrier_names import renamed, source_names, with_names
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of, unit_of
 from pipesim.answers.autopsy.global_words import STORES, Cta, WaitingCta, WordSearch
+from pipesim.answers.autopsy.rings import stages_of
 from pipesim.answers.autopsy.unit import Unit
 from pipesim.answers.views.autopsy import AutopsyReport, AwaitedWord, Detail, DumpedLaunch
 from pipesim.coredump.cubin import Cubin, MachineCode
@@ -80,15 +81,18 @@ class _Launch:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """What the source calls its barriers, if it can be read: ``full[1]`` by ``mbarrier 0x1008``."""
+        """What the source calls its barriers: ``full[1]`` by ``mbarrier 0x1008``; of others the stages of rings."""
         if self.cubin is None or self.code is None or not self.alike:
             return {}
         unit = self.alike[0][0]
         found = source_names(self.cubin, self.code, self.dump.sources, unit.walked)
+        texts, stages = {address: f"{name}[{n}]" for address, (name, n) in found.items()}, stages_of(unit.walked)
+        named = {stages[address].start for address in found.keys() & stages.keys()}
+        texts |= {address: str(each) for address, each in stages.items() if each.start not in named}
         ranks = range(unit.size) if unit.size > 1 else (-1,)
         return {
-            unit.barrier_name(rank, address): f"{name}[{n}]{f'@{rank}' if rank >= 0 else ''}"
-            for address, (name, n) in found.items()
+            unit.barrier_name(rank, address): f"{text}{f'@{rank}' if rank >= 0 else ''}"
+            for address, text in texts.items()
             for rank in ranks
         }
 

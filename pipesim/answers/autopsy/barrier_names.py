@@ -63,8 +63,9 @@ def with_names(launch: DumpedLaunch, names: Mapping[str, str]) -> DumpedLaunch:
     """The launch with these names of barriers, which have their address in tables alone."""
 
     def row(each: RebuiltBarrier) -> RebuiltBarrier:
-        name = names.get(each.name, "")
-        return replace(each, name=f"{each.name.removeprefix('mbarrier ').partition('@')[0]} {name}") if name else each
+        address, _, given = each.name.removeprefix("mbarrier ").partition(" ")
+        name = names.get(each.name) or names.get(given)
+        return replace(each, name=f"{address.partition('@')[0]} {name}") if name else each
 
     groups = (
         replace(g, deadlock=renamed(g.deadlock, names), barriers=tuple(map(row, g.barriers))) for g in launch.groups

@@ -118,7 +118,7 @@ class DumpedProgram:
 
 def with_prediction(launch: DumpedLaunch, found: PredictedHang) -> DumpedLaunch:
     """The launch with what its check says; barriers have one name in both, that of the source if the dump has it."""
-    better = {theirs: mine for mine, theirs in found.names.items() if not mine.startswith("mbarrier ")}
+    better = {theirs: mine for mine, theirs in found.names.items() if not mine.startswith(("mbarrier ", "ring at "))}
     names = {mine: theirs for mine, theirs in found.names.items() if theirs not in better}
     return replace(with_names(launch, names), predicted=renamed(found, better))
 

@@ -115,6 +115,7 @@ def suppliers_of(
             next_line=warp.place(ahead.index) if ahead is not None else "",
             last_line=warp.place(behind[-1].index) if behind else "",
             last_iteration=len(behind) - 1,
+            last_barrier=barrier if behind else "",
             waits_for=warp.blocked,
             sure=ahead is None or ahead.sure,
         )))  # fmt: skip

@@ -246,7 +246,8 @@ class Unit:
                     continue
                 warp, standing = here[0].standing.warp if here else None, [p.standing for p in here]
                 walk = walks.of(number, block, rank, warp, standing, noticed, blind=blind)
-                blocked, cta = self.waited_for(here[0]) if here else "", number_of(self.grid, block)
+                waits = bool(here) and not self._is_over(here[0])
+                blocked, cta = self.waited_for(here[0]) if waits else "", number_of(self.grid, block)
                 made.append(WalkedWarp(self._name(number, rank), rank, walk, blocked, place, cta))
         return tuple(made)
 

@@ -366,7 +366,8 @@ def _which(supplier: Supplier, blocked: BlockedAgent) -> str:
         return f"in iteration {trip} of {loop}" if loop else f"in iteration {trip}"
     nth = ordinal(supplier.last_iteration + 1)
     group, stage, _ = blocked.barrier.partition("[")
-    return f"the {nth} on {group}" if stage and not _unit(blocked) else f"the {nth}"
+    alone = supplier.last_barrier == blocked.barrier or _unit(blocked)
+    return f"the {nth} on {group}" if stage and not alone else f"the {nth}"
 
 
 def _names(agents: Sequence[str]) -> str:

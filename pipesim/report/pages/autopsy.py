@@ -155,7 +155,8 @@ def _launch_lines(launch: DumpedLaunch, width: int, *, several: bool) -> list[st
         sizes.append(f"cluster {_shape(launch.cluster)}")
     device = [f"device {launch.device}"] if several else []
     head = [*sizes, *device, launch.arch, launch.detail.value]
-    lines = wrap_parts(head, width, f"{kernel_name(launch.kernel) or 'an unknown kernel'}   ", "  ")
+    name = middle(kernel_name(launch.kernel) or "an unknown kernel", width // 2)
+    lines = wrap_parts(head, width, f"{name}   ", "  ")
     if not launch.groups:
         return [*lines, "", *wrap("no CTA of it is in the dump: all had ended, or none had begun", width, "  ")]
     gone = launch.ctas - launch.started
