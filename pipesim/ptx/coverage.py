@@ -281,10 +281,10 @@ def _without_boxes(words: _Words) -> Iterator[str]:
         what, place = image.place_of_map(key) if isinstance(key, int) else ("", "")
         options += [f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (use.rank - 1)])}"] if place else []
         known = copies.sizes.get(key, 0) if key not in copies.open else 0
-        fits = f": {known:,} bytes each if its phases have no other copies" if known and use.loads else ""
+        fits = f": {known:,} bytes each if alone in their phases" if known and use.loads else ""
         fits = ": no box fits all of their phases" if copies.none_fits and use.loads else fits
         at = some_places([words.place_of(position) for position in sorted({*use.loads, *use.stores})])
-        yield f"{what or 'a tensor map at an address that is not known'}, for the copies at {at}{fits}"
+        yield f"{what or 'a tensor map at an address that is not known'}, copied at {at}{fits}"
     if options:
         yield f"give {'them' if options[1:] else 'it'} with {' '.join(options)}; TYPE:SIZE,SIZE as bf16:64,128"
 

@@ -52,7 +52,7 @@ SENTENCES = [
         Deadlock((LAPPED,), ("mma",)),
         (
             "idle was lapped on full[0]: it asks for phase 0, but mma had completed phases 0 and 1 before it looked; "
-            "with parity 0 it now waits for phase 2; no other agent waits for idle: in its loop it arrives on "
+            "it now waits for phase 2; no other agent waits for idle: in its loop it arrives on "
             "nothing that they wait for"
         ),
     ),

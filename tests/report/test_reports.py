@@ -64,7 +64,7 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
     assert lines == [
         (
             "  z was lapped on full[0]: it asks for phase 0, but phases 0 and 1 were complete before it looked; "
-            "with parity 0 it now waits for phase 2 (k.py:1)"
+            "it now waits for phase 2 (k.py:1)"
         ),
         "    there is one arrival too many, or the arriving agent did not wait for it",
         "  y waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",

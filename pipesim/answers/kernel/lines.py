@@ -27,6 +27,8 @@ from pipesim.ptx.text.instruction import Immediate, Instruction, Register
 
 LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 
+_MOST_LINES = 4  #: that a sentence names
+
 
 @dataclass(frozen=True)
 class LineChange:
@@ -78,8 +80,9 @@ class KernelLines:
         return self._kernel.line(line)
 
     def places(self, lines: Collection[int]) -> str:
-        """``kernel.ptx, lines 101 and 108``."""
-        *others, last = sorted(lines)
+        """``kernel.ptx, lines 101 and 108``; of many the first ones."""
+        first, more = sorted(lines)[:_MOST_LINES], len(lines) - _MOST_LINES
+        *others, last = [*first, f"{more} more"] if more > 0 else first
         said = f"{', '.join(map(str, others))} and " if others else ""
         return f"{self._kernel.ptx.name}, line{'s' if others else ''} {said}{last}"
 

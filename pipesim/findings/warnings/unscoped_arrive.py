@@ -17,7 +17,7 @@ def _look(program: Program) -> tuple[Advisory, ...]:
         for pc, op in enumerate(code):
             if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
                 claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
-                claim += ", which PTX treats as CTA scope; the libraries do the same"
+                claim += ", so with CTA scope, as libraries do"
                 line = program.line(a, pc)
                 found.setdefault((me.role, line), Advisory(me.role, claim, line, "unscoped_arrive"))
     return tuple(found.values())

@@ -186,7 +186,7 @@ def _unread(program: Program, left: Leftover, alike: int, of: int) -> str:
         what += f" of which no agent reads {left.nbytes:,} of {size:,} bytes, from byte {left.first:,} on"
     else:
         what += " that no agent reads"
-    return what + (f", as in {alike:,} of the {of:,} deliveries of this line" if of > 1 else "")
+    return what + (f": {alike:,} of {of:,} deliveries" if of > 1 else "")
 
 
 def assumed_at_exit(program: Program, found: tuple[Leftover, ...]) -> tuple[Assumed, ...]:

@@ -244,7 +244,7 @@ def _missed_phase(blocked: BlockedAgent, names: str, agents: int) -> str:
     done = f"{names_of(blocked.lapped_by)} had completed {phases}" if blocked.lapped_by else f"{phases} were complete"
     return (
         f"{names} {was} lapped on {blocked.barrier}: {it} {ask} for {asked}, but {done} before {it} looked; "
-        f"with parity {blocked.parity} {it} now {wait} for phase {number(blocked.phase_wanted)}"
+        f"{it} now {wait} for phase {number(blocked.phase_wanted)}"
     )
 
 

@@ -244,7 +244,7 @@ def test_an_arrive_of_another_cta_without_a_scope_is_noted() -> None:
         program = assembled([wait(), *end], [arrive(scope=scope), arrive(scope=scope), *end], ctas=2)
         return [advisory.claim for advisory in looked_for(program)]
 
-    claim = "r1 arrives on b of another CTA without a scope, which PTX treats as CTA scope; the libraries do the same"
+    claim = "r1 arrives on b of another CTA without a scope, so with CTA scope, as libraries do"
     assert noted(Scope.DEFAULT) == [claim, claim], "once for each line"
     assert noted(Scope.CLUSTER) == noted(Scope.CTA) == []
     for name in ("cluster_multicast", "producer_consumer"):

@@ -162,8 +162,8 @@ def test_data_that_nobody_reads_is_told() -> None:
     assert leftovers(stays) == (), "what a kernel leaves in global memory is its result"
 
 
-UNREAD = "that no agent reads, as in {} of the 3 deliveries of this line"
-PART = "of which no agent reads 16 of 64 bytes, from byte 48 on, as in 1 of the 3 deliveries of this line"
+UNREAD = "that no agent reads: {} of 3 deliveries"
+PART = "of which no agent reads 16 of 64 bytes, from byte 48 on: 1 of 3 deliveries"
 #: By the bytes of the tile that are read at each of three steps: the items and what is told of them, all of one slot.
 READ_OF_EACH: dict[tuple[int, ...], list[tuple[int, str]]] = {
     (64, 64, 64): [],

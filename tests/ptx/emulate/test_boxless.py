@@ -301,8 +301,8 @@ def test_all_missing_boxes_are_named_at_once_and_given_together(
     assert main(["check", str(ptx), "--quick", "--json"]) == 3
     coverage = json.loads(capsys.readouterr().out)["report"]["heading"]["coverage"]
     a, b, give = coverage["unsized"]
-    assert a.startswith("parameter 0 (a), byte 0 of the parameters, for the copies at two.ptx:")
-    assert b.startswith("parameter 1, byte 128 of the parameters, for the copies at two.ptx:")
+    assert a.startswith("parameter 0 (a), byte 0 of the parameters, copied at two.ptx:")
+    assert b.startswith("parameter 1, byte 128 of the parameters, copied at two.ptx:")
     assert give == "give them with --box a=TYPE:SIZE,SIZE --box 128=TYPE:SIZE,SIZE; TYPE:SIZE,SIZE as bf16:64,128"
     boxes = ("--box", "a=u8:64,16", "--box", "128=f32:16,8")
     assert main(["check", str(ptx), "--quick", *boxes]) == 0
