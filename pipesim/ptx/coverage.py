@@ -281,7 +281,7 @@ def _without_boxes(words: _Words) -> Iterator[str]:
         what, place = image.place_of_map(key) if isinstance(key, int) else ("", "")
         options += [f"--box {place}={','.join(['TYPE:SIZE', *['SIZE'] * (use.rank - 1)])}"] if place else []
         known = copies.sizes.get(key, 0) if key not in copies.open else 0
-        fits = f": {known:,} bytes each if alone in their phases" if known and use.loads else ""
+        fits = f": {known:,} bytes each, alone in a phase" if known and use.loads else ""
         fits = ": no box fits all of their phases" if copies.none_fits and use.loads else fits
         at = some_places([words.place_of(position) for position in sorted({*use.loads, *use.stores})])
         yield f"{what or 'a tensor map at an address that is not known'}, copied at {at}{fits}"
