@@ -58,6 +58,7 @@ def find(text: str) -> Target:
     file = text.rpartition(":")[0] if not text.removesuffix(":").endswith(".py") else text.removesuffix(":")
     if text in BUILT_IN or not file.endswith(".py"):
         return targets.find(text)
+    targets.require_python_allowed(Path(file))
     quote_protocols_of(Path(file))
     process = _Process(text)
     try:
@@ -72,6 +73,7 @@ def functions(file: str) -> tuple[str, ...]:
 
     Raises as :func:`find` does of a file that cannot be imported.
     """
+    targets.require_python_allowed(Path(file))
     process = _Process(f"{file}{_EVERY}")
     try:
         return process.names()

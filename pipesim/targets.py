@@ -24,6 +24,7 @@ from pipesim.errors import (
     SeveralProtocolsError,
     TooManyOperationsError,
     UnknownProtocolError,
+    UsageError,
 )
 from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.global_words import GridProgram
@@ -32,6 +33,7 @@ from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.words import TURNS
+from pipesim.process.sandbox import is_confined
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 from pipesim.provenance import quote_protocols_of
@@ -482,6 +484,7 @@ def _module_of(path: Path) -> ModuleType:
             f"there is no file {path}",
             correction=f"did you mean {near[0]}?" if near else "give the path of a Python file",
         )
+    require_python_allowed(path)
     quote_protocols_of(path)
     name = f"pipesim_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path.absolute())))
@@ -505,6 +508,16 @@ def _module_of(path: Path) -> ModuleType:
         with suppress(ValueError):  # the file may have changed the list
             sys.path.remove(folder)
     return module
+
+
+def require_python_allowed(path: Path) -> None:
+    """UsageError in a process that reads files of strangers."""
+    if is_confined():
+        raise UsageError(
+            f"{path} is not run",
+            cause="a Python file is code, and --untrusted runs none",
+            correction="leave --untrusted out, or name the flat program of it that `run --save-program` writes",
+        )
 
 
 def _near_files(path: Path) -> list[Path]:

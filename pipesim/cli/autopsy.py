@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command, add_force, add_output, add_source_roots
 from pipesim.cli.output import progress, show_answer
+from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import ParameterError, PipesimError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write it as a page, with pictures of the hangs")
     add_source_roots(parser)
     add_force(parser)
+    add_untrusted(parser)
     add_output(parser)
 
 

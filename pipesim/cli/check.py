@@ -26,6 +26,7 @@ from pipesim.cli.arguments import (
 from pipesim.cli.completers import protocols
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, remark, write_report, write_text
+from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current, exit_code_of
@@ -90,6 +91,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
     add_strict(parser)
     _add_levels(parser)
+    add_untrusted(parser)
     add_output(parser)
     parser.add_argument(
         "--format", choices=("text", "json", "brief", "github", "junit", "sarif"),

@@ -19,6 +19,7 @@ from pipesim.cli.arguments import (
 )
 from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
+from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_params(parser, "a parameter of the protocol (default: the trace's); may be repeated")
     add_profile(parser, "latency profile (default: the one of the trace's device)")
     add_tolerance(parser, "; of two traces, B's period from A's")
+    add_untrusted(parser)
     add_output(parser)
 
 

@@ -22,6 +22,7 @@ from pipesim.cli.arguments import (
 from pipesim.cli.completers import protocols
 from pipesim.cli.export_pictures import SUFFIXES, draw
 from pipesim.cli.output import emit, progress, write_text
+from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import ParameterError, UsageError
 from pipesim.formats.pictures import PICTURES
 
@@ -64,6 +65,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open the result in a browser")
     add_strict(parser)
     add_force(parser)
+    add_untrusted(parser)
     add_output(parser)
 
 

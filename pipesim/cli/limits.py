@@ -21,6 +21,10 @@ def carry_out(options: argparse.Namespace) -> int:
 
     Raises what the command raises, and KeyboardInterrupt with its number for a signal.
     """
+    if getattr(options, "untrusted", False):
+        from pipesim.cli.untrusted import confine_command
+
+        confine_command(options)
     watch = Watch(options.max_memory or usual_bytes(), last_words=lambda reason: say(options, reason))
     with watch:
         try:

@@ -16,6 +16,7 @@ from pipesim.cli.arguments import (
     target_of,
 )
 from pipesim.cli.output import progress, show_answer
+from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import UsageError
 
 _MOST_DRAWN = 2  #: kinds of CTAs with other parts than the first
@@ -29,6 +30,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also write the diagram as an SVG picture")
     add_force(parser)
+    add_untrusted(parser)
     add_output(parser)
 
 

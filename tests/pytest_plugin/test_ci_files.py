@@ -22,7 +22,7 @@ ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS: Any = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 
 
-def run_step(folder: Path, inputs: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_step(folder: Path, inputs: dict[str, str], event: str = "push") -> subprocess.CompletedProcess[str]:
     """The last step of the action with these inputs, as a runner does it, in ``folder``."""
     step = ACTION["runs"]["steps"][-1]
     given = {name: str(each.get("default", "")) for name, each in ACTION["inputs"].items()} | inputs
@@ -31,7 +31,7 @@ def run_step(folder: Path, inputs: dict[str, str]) -> subprocess.CompletedProces
         for name, value in step["env"].items()
     }
     binary = str(Path(sys.executable).parent)
-    path = {"PATH": f"{binary}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    path = {"PATH": f"{binary}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "GITHUB_EVENT_NAME": event}
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         env={**os.environ, **env, **path}, cwd=folder, check=False, capture_output=True, text=True, encoding="utf-8",
@@ -76,6 +76,38 @@ def test_an_input_of_the_action_is_data(folder: Path) -> None:
     found = run_step(folder, {"targets": "$(touch made) `touch made` ; touch made", "options": "--quick"})
     assert found.returncode == 2
     assert not (folder / "made").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "untrusted", "runs"),
+    [("push", "auto", True), ("pull_request", "auto", True), ("pull_request_target", "auto", False),
+     ("push", "true", False), ("pull_request_target", "false", True)],
+)  # fmt: skip
+def test_where_the_action_runs_no_protocol(folder: Path, event: str, untrusted: str, runs: bool) -> None:
+    found = run_step(folder, {"targets": "kernels/*.py", "options": "--quick", "untrusted": untrusted}, event)
+    assert ("is not run" in found.stderr) == (not runs)
+    assert found.returncode == (1 if runs else 2)
+
+
+@pytest.mark.slow
+def test_a_name_is_no_option(tmp_path: Path) -> None:
+    """And the kernel of a pull request is checked with --untrusted, which says the same of it."""
+    for suffix in ("ptx", "json"):
+        text = (ROOT / f"docs/examples/row_max.{suffix}").read_text(encoding="utf-8")
+        (tmp_path / f"--sarif=x.{suffix}").write_text(text, encoding="utf-8")
+    said = [run_step(tmp_path, {"targets": "*.ptx", "options": "--quick"}, event) for event in ("push", "pull_request")]
+    assert [each.returncode for each in said] == [1, 1], said[0].stderr
+    assert said[0].stdout == said[1].stdout
+    assert "::error file=" in said[0].stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["--sarif=x.json", "--sarif=x.ptx"]
+
+
+def test_the_steps_of_others_are_pinned() -> None:
+    for text in ((ROOT / "action.yml").read_text(), (ROOT / ".github/workflows/ci.yml").read_text()):
+        used = re.findall(r"uses: (\S+)", text)
+        assert used
+        assert [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
 
 
 def test_no_script_of_the_action_has_an_input_in_it() -> None:

@@ -1,0 +1,51 @@
+"""``--untrusted``: a command about files of strangers, confined before it opens one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipesim.cli.output import remark
+from pipesim.errors import UsageError
+
+_OUTPUTS = ("sarif", "svg", "html", "output", "save_launch")  #: options that name what is written
+#: Options that do what an untrusted file must not cause, and what each does.
+_REFUSED = {
+    "open": "--open starts a browser",
+    "pid": "--pid starts a debugger",
+    "write": "--write edits a source file",
+    "update_baseline": "--update-baseline writes a file that is read again",
+}
+
+
+def add_untrusted(parser: argparse.ArgumentParser) -> None:
+    """``--untrusted``."""
+    parser.add_argument(
+        "--untrusted", action="store_true",
+        help="for files of strangers: no Python protocol, no reads beside the inputs, no network and no process; "
+        "by the kernel (Landlock, seccomp) where it can",
+    )  # fmt: skip
+
+
+def confine_command(options: argparse.Namespace) -> None:
+    """Confine this process to what the line names. UsageError for an option that goes beyond."""
+    from pipesim.process.sandbox import confine
+
+    for name, does in _REFUSED.items():
+        if getattr(options, name, None):
+            raise UsageError(f"--untrusted: {does}", correction="leave one of them out")
+    writes = [given.absolute().parent for name in _OUTPUTS if (given := getattr(options, name, None)) is not None]
+    if getattr(options, "to", "promela") != "promela" and options.output is None:
+        writes.append(Path.cwd())  # under a name of its own
+    for lack in confine((Path.cwd(), *_inputs(options)), writes):
+        remark(f"--untrusted: {lack}")
+
+
+def _inputs(options: argparse.Namespace) -> Iterator[Path]:
+    """The folders of the files that the line names, where their launch files and sources lie, and the source roots."""
+    for given in vars(options).values():
+        for each in given if isinstance(given, list) else [given]:
+            path = Path(each) if isinstance(each, str | Path) and "\0" not in str(each) else None
+            if path is not None and str(each) and path.exists():
+                yield from (path,) if path.is_dir() else (path.absolute().parent, path.resolve())
