@@ -51,8 +51,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
     add_chosen(
         parser,
-        named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function, "
-        "programs' .json, kernels' .ptx",
+        named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function (a Python file is "
+        "run), programs' .json, kernels' .ptx",
         every="check every built-in protocol",
     )
     add_params(parser, "a parameter of every protocol named; may be repeated")

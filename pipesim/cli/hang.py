@@ -45,7 +45,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.hang.compare import compare_dumps
     from pipesim.hang.dumps import HangWatch, dump_environment, dump_now
     from pipesim.hang.surroundings import pipe_folder, require_dump_folder
-    from pipesim.process.program import run_program
+    from pipesim.process.program import run_program, without_secrets
     from pipesim.report.pages.autopsy import hang_lines
 
     ending = None
@@ -69,7 +69,7 @@ def _carry_out(options: argparse.Namespace) -> int:
             ran = run_program(words, environment, to_stderr=options.json, look=watch.look, ask=watch.ask)
         current().start(None)
         status, ending = ran.status if watch.cause is None else None, ran.ending
-        report = HangReport(tuple(words), status, watch.cause, options.after, watch.dumps)
+        report = HangReport(without_secrets(words), status, watch.cause, options.after, watch.dumps)
     with progress("reading the core dumps"):
         report = replace(report, alike=compare_dumps(report.complete))
     code = show_answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,29 @@ from pipesim.process.watch import current
 
 _PATIENCE = 3  #: SIGINTs until a program is killed that does not end
 _LOOK_S = 0.1  #: between two looks at a program
+
+
+#: Options and variables whose value is one, words that are one by their form, and passwords of URLs.
+_SECRET_NAME = re.compile(r"(?i)[\w-]*(token|secret|passw(or)?d|passphrase|credentials?|api[-_]?key|access[-_]?key)")
+_SECRET = re.compile(
+    r"(hf_|gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|AKIA|eyJ)[\w.-]{12,}|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)"
+)
+MASK = "***"
+
+
+def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
+    """A command line as a file or a report has it: values that look like secrets are ``***``."""
+    found: list[str] = []
+    for word in command:
+        name, equals, value = word.partition("=")
+        before = found[-1] if found else ""
+        if before.startswith("-") and "=" not in before and _SECRET_NAME.fullmatch(before) and word[:1] != "-":
+            found.append(MASK)
+        elif equals and value and _SECRET_NAME.fullmatch(name):
+            found.append(f"{name}={MASK}")
+        else:
+            found.append(_SECRET.sub(MASK, word))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,18 @@ _held: set[Path] = set()  #: those that exist now
 
 
 @contextmanager
-def temporary_beside(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
+def temporary_beside(path: Path, mode: int = 0o666) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file in the folder of ``path``, open for writing, and its name; removed at the end if it is still there.
 
-    OSError if it cannot be made. It is also removed if a signal is raised at any moment: its name is noted before it
-    exists, and removed a second time if the first is interrupted.
+    ``mode``: who may read and write it, less what the umask takes away. OSError if it cannot be made. It is also
+    removed if a signal is raised at any moment: its name is noted before it exists, and removed a second time if the
+    first is interrupted.
     """
     name = path.with_name(f".{path.name[:48]}.{os.urandom(8).hex()}.tmp")
     _held.add(name)
     try:
         try:
-            with os.fdopen(_create(name), "wb") as file:
+            with os.fdopen(_create(name, mode), "wb") as file:
                 yield name, file
         finally:
             _remove(name)
@@ -37,9 +38,9 @@ def remove_all() -> None:
         _remove(name)
 
 
-def _create(name: Path) -> int:
+def _create(name: Path, mode: int) -> int:
     try:
-        return os.open(name, _FLAGS, 0o666)
+        return os.open(name, _FLAGS, mode)
     except FileExistsError:
         _held.discard(name)  # another's: it is neither written to nor removed
         raise

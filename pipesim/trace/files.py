@@ -45,8 +45,8 @@ _LAYOUT: dict[str, Any] = {
 }
 
 
-def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
-    """Write a trace, whole or not at all; missing folders are made.
+def write_trace(trace: Trace, path: str | Path, *, force: bool = False, private: bool = False) -> None:
+    """Write a trace, whole or not at all; missing folders are made. ``private``: only this user may read it.
 
     Raises OutputExistsError if the file is there and ``force`` is not given, TraceFormatError if the trace breaks a
     rule of the schema (nothing is written that would not read back), UsageError if the disk refuses.
@@ -54,7 +54,7 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
     path = Path(path)
     require_free(path, force=force)
     _check_writable(trace, str(path))
-    write_whole(path, _encode(trace, str(path)), force=force)
+    write_whole(path, _encode(trace, str(path)), force=force, private=private)
 
 
 def read_trace(path: str | Path) -> Trace:

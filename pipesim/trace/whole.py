@@ -13,16 +13,16 @@ from pipesim.process.temporary import temporary_beside
 _SYSTEM = re.compile(r"/dev/(fd/)?[^/]*|/(proc|sys)/.*")  #: devices, and links to what a process has open
 
 
-def write_whole(path: Path, data: bytes | Iterable[bytes], *, force: bool = False) -> None:
+def write_whole(path: Path, data: bytes | Iterable[bytes], *, force: bool = False, private: bool = False) -> None:
     """Write ``data`` to ``path``; missing folders are made, and nothing shows under the name until all of it is there.
 
-    ``data`` may come in parts, of which only one is in memory. Raises OutputExistsError if the file is there and
-    ``force`` is not given, UsageError if the disk refuses.
+    ``data`` may come in parts, of which only one is in memory. ``private``: only this user may read it. Raises
+    OutputExistsError if the file is there and ``force`` is not given, UsageError if the disk refuses.
     """
     require_free(path, force=force)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_beside(path) as (temporary, file):
+        with temporary_beside(path, 0o600 if private else 0o666) as (temporary, file):
             file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -50,10 +49,6 @@ print("program", answer(run))
 print("thread", answer(thread))
 print("memory", Path(f"/proc/{os.getpid()}/statm").read_text() != "")
 """
-
-
-def has_landlock() -> bool:
-    return sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 0, 1) >= 1
 
 
 def test_what_is_refused_and_what_is_not(tmp_path: Path) -> None:

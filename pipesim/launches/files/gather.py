@@ -24,6 +24,7 @@ from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, desc
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords
+from pipesim.process.program import without_secrets
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
 from pipesim.ptx.names.paths import kernel_name
@@ -58,7 +59,7 @@ def write_launches(report: LaunchesReport, texts: Mapping[str, str], folder: Pat
     for name in every:
         require_free(folder / name, force=force)
     for name, text in every.items():
-        write_whole(folder / name, text.encode("utf-8"), force=force)
+        write_whole(folder / name, text.encode("utf-8"), force=force, private=True)
 
 
 def index_json(report: LaunchesReport) -> str:
@@ -164,7 +165,7 @@ def gather(
     if records.steps:
         texts[SEQUENCE] = _sequence(records, kernels, rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
-    return LaunchesReport(folder, tuple(command), status, devices, rows, notes), texts
+    return LaunchesReport(folder, without_secrets(command), status, devices, rows, notes), texts
 
 
 def _sequence(records: SpoolRecords, kernels: Sequence[_Kernel], rows: Sequence[CaughtKernel]) -> str:

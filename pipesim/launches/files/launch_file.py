@@ -175,7 +175,7 @@ class CompiledLaunch:
         for path in paths:
             require_free(path, force=force)  # of both, before one is written
         for path, text in paths.items():
-            write_whole(path, text.encode(), force=force)
+            write_whole(path, text.encode(), force=force, private=True)
         first, second = paths
         return first, second
 

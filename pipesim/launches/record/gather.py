@@ -39,6 +39,7 @@ from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import InstrumentedRecord, LaunchRecord, RecordedRecord, SpoolRecords
 from pipesim.model.ending import Ending
 from pipesim.process.limits import LimitReachedError, limit_error
+from pipesim.process.program import without_secrets
 from pipesim.process.watch import current
 from pipesim.ptx.emulation import entry_of
 from pipesim.ptx.extract import extract
@@ -201,9 +202,9 @@ class RecordedFiles:
         for name in (*self.traces, *self.others):
             require_free(folder / name, force=force)
         for name, data in self.others.items():
-            write_whole(folder / name, data, force=force)
+            write_whole(folder / name, data, force=force, private=True)
         for name, trace in self.traces.items():
-            write_trace(trace, folder / name, force=force)
+            write_trace(trace, folder / name, force=force, private=True)
 
 
 @dataclass
@@ -239,7 +240,9 @@ def gather_recording(
     rows = [row for row in _rows(records, Codes(spool)) if wanted.wants(row.name)]
     kernels = tuple(_kernel(row, records, spool, names, files, compare=compare) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
-    report = RecordReport(folder, tuple(command), status, devices, kernels, tuple(records.notes), compared=compare)
+    report = RecordReport(
+        folder, without_secrets(command), status, devices, kernels, tuple(records.notes), compared=compare
+    )
     return report, files
 
 
@@ -376,7 +379,7 @@ def write_instrumented(
     for file in files:
         require_free(folder / file, force=force)
     for file, data in files.items():
-        write_whole(folder / file, data, force=force)
+        write_whole(folder / file, data, force=force, private=True)
     return *usage_change(before, after), tuple(files)
 
 
