@@ -26,6 +26,7 @@ from pipesim.prove.repair.sites import members
 from pipesim.prove.word_order import judged
 
 K = RepairKind
+_MOST_OPERATIONS = 8_000  #: of a program of which accesses to words are corrected
 _SHOWN = 4  #: values or words in a sentence
 _ADDED = {True: (WordAct.WAIT, semantics(Order.ACQUIRE, Scope.GPU)),
           False: (WordAct.STORE, semantics(Order.RELEASE, Scope.GPU))}  # fmt: skip
@@ -33,6 +34,8 @@ _ADDED = {True: (WordAct.WAIT, semantics(Order.ACQUIRE, Scope.GPU)),
 
 def of_words(made: GridProgram) -> Iterator[Ranked]:
     """The corrections of accesses to words, with their ranks."""
+    if made.instructions > _MOST_OPERATIONS:
+        return
     known = _Handovers(made)
     data = dict.fromkeys(site for place in known.uses for site in (known.site(place),))
     for tile in dict.fromkeys(past.about for past in data):
@@ -60,16 +63,16 @@ def of_words(made: GridProgram) -> Iterator[Ranked]:
             for array in dict.fromkeys(known.array_of[word] for _, word, _ in known.missing(past, wait=wait)):
                 alone = not any(known.array(p) == array and (a.act is WordAct.WAIT) is wait
                                 for p, a in known.words.items())  # fmt: skip
-                yield 3 if alone else 5, Repair(K.WORD_ADDED, roles, array, int(wait), at=past)
+                yield 3 if alone else 7, Repair(K.WORD_ADDED, roles, array, int(wait), at=past)
 
 
 def changed_grid(made: GridProgram, repair: Repair, ctas: int, resident: int) -> Program | None:
     """The program of a grid in which its roles do something else; None if they do not, or if that is not known."""
-    base, edited = _with_change(made, repair) or (made, apply_repair(made.editable(), repair))
-    if edited is None or base.edited(edited, made.turns, resident) is None:
-        return None
-    program = edited
     try:
+        base, edited = _with_change(made, repair) or (made, apply_repair(made.editable(), repair))
+        if edited is None or base.edited(edited, made.turns, resident) is None:
+            return None
+        program = edited
         return judged(lambda turns, most: base.edited(program, turns, most or resident) or base, made.turns, ctas)
     except PipesimError:
         return None
@@ -292,7 +295,7 @@ def _difference(known: _Handovers, meant: dict[Place, WordAccess]) -> str:
     mine = {place: now for place, now in meant.items() if place[0] == changed[0][0]}
 
     def several(accesses: Iterable[WordAccess]) -> str:
-        said = [f"{each.value:,}" if same else each.name for each in accesses]
+        said = [f"{each.value:,}" if same else each.name + f" ({each.value:,})" * (by != {0}) for each in accesses]
         said = said if same and len(set(said)) > 1 else list(dict.fromkeys(said))
         return ", ".join([*said[:_SHOWN], *["…"] * (len(said) > _SHOWN)])
 
@@ -346,7 +349,7 @@ def _meeting_again(made: GridProgram, known: _Handovers, repair: Repair) -> tupl
     most = 2 * len(known.at_line(repair.at, ""))
     made = replace(made, more=tuple(replace(w, value=w.value * n) for w in waits.values() for n in range(1, most + 1)))
     program = made.editable()
-    accesses = made.accesses
+    accesses = list(made.accesses)
     for agent in members(made.recorded, repair.role):
         before, block, last = listing(program, agent), list[int](), -1
         order: list[int] = []

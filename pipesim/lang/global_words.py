@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pipesim.errors import ProtocolError
 from pipesim.model.coverage import NotJudged, NotJudgedKind
@@ -124,14 +125,14 @@ class GridProgram:
         """With other accesses at these places."""
         return replace(self, memory=replace(self.memory, words={**self.memory.words, **accesses}))
 
-    @property
-    def accesses(self) -> list[WordAccess]:
-        """The different accesses to words: of each a barrier of :meth:`editable`."""
-        return list(dict.fromkeys((*self.memory.words.values(), *self.more)))
+    @cached_property
+    def accesses(self) -> Mapping[WordAccess, int]:
+        """The different accesses to words, each with its number: of each a barrier of :meth:`editable`."""
+        return {each: n for n, each in enumerate(dict.fromkeys((*self.memory.words.values(), *self.more)))}
 
     def operation(self, access: WordAccess) -> Operation:
         """What stands for an access in :meth:`editable`."""
-        return _on_barrier(access, len(self.recorded.barriers) + self.accesses.index(access))
+        return _on_barrier(access, len(self.recorded.barriers) + self.accesses[access])
 
     def editable(self) -> Program:
         """What the roles do, with an operation on a barrier for each access to a word: of each different access one."""
@@ -146,7 +147,7 @@ class GridProgram:
         """The run of what roles do in ``program``, an edit of :meth:`editable`; None if one of its operations on words
         does not access one.
         """
-        known, first = self.accesses, len(self.recorded.barriers)
+        known, first = list(self.accesses), len(self.recorded.barriers)
         words: dict[Place, WordAccess] = {}
         code = [list(each) for each in program.code]
         for agent, mine in enumerate(code):

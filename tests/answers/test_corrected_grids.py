@@ -125,6 +125,41 @@ def chain(ctas: int = 4, tiles: int = 2):
 
     return p
 """
+#: Each CTA loads through a ring of its own, and the last one adds what all have written.
+MIXED = """
+from pipesim import Order, Protocol
+
+def mixed(tiles: int = 4, stages: int = 2):
+    p = Protocol("mixed", grid=3)
+    tile, out, done = p.smem("tile", stages, 4096), p.gmem("out", 3, 1024), p.gmem("done", 3, 4)
+    full, empty = p.mbarriers("full", stages, count=1), p.mbarriers("empty", stages, count=1)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(tile[i % stages], full[i % stages], i)
+
+    @p.role("math")
+    def math(w):
+        for i in w.loop(tiles, "tiles"):
+            full[i % stages].wait(i // stages % 2)
+            w.read(tile[i % stages], i)
+            w.sync_warp()
+            with w.elect_one():
+                empty[i % stages].arrive()
+        w.gstore(out[w.cta], item=1)
+        w.sync_warp()
+        with w.elect_one():
+            w.gstore(done[w.cta], value=1, order=Order.RELEASE)
+        for other in range(3) if w.cta == 2 else ():
+            w.spin_until(done[other], equals=1, order=Order.ACQUIRE)
+            w.gload(out[other], item=1)
+
+    return p
+"""
 GRIDS = (ROOT / "docs" / "examples" / "grids.py").read_text()
 ROOM = "                w.spin_until(empty[slot], at_least=lap, order=Order.ACQUIRE)\n"
 WRITES = "                w.gstore(tile[slot], item=i)\n"
@@ -173,6 +208,8 @@ MISTAKES = {
     "does not wait for the next CTA": (CHAIN, "chain", NEXT, "", "epilogue waits for flag before the read of part"),
     "writes the same in each lap": (CHAIN, "chain", "flag[w.cta], value=t + 1", "flag[w.cta], value=1",
                                     "epilogue writes the values 1, 2 of flag in turn, not 1, in CTA 1"),
+    "overwrites its own ring": (MIXED, "mixed", "                empty[i % stages].wait(i // stages % 2 ^ 1)\n", "",
+                                "load waits for empty, with parity 1 in the first lap, before it uses a stage"),
     "counts one too many": (SPLIT, "split", "count=2", "count=3",
                             "initialise used with a count of 2 instead of 3"),
 }  # fmt: skip
@@ -202,7 +239,9 @@ def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("text", "name"), [(SPLIT, "split"), (HAND, "hand"), (TOTAL, "total"), (CHAIN, "chain")])
+@pytest.mark.parametrize(
+    ("text", "name"), [(SPLIT, "split"), (HAND, "hand"), (TOTAL, "total"), (CHAIN, "chain"), (MIXED, "mixed")]
+)
 def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "grid.py"
     file.write_text(text)

@@ -99,6 +99,7 @@ def corrections(
         return ()
     beyond, other = (other, None) if asked is program else (None, other)
     trials = _Trials(program, asked, unit, most, again, other, hang=refuted.deadlock is not None)
+    trials.of_whole = asked.words_cta >= 0 and (refuted.fault is None or refuted.fault.kind.traps)
     found: list[tuple[int, Correction]] = []
     held: tuple[int, Correction] | None = None  # serialises, or fits one size: something else may be wrong instead
     for rank, repair in candidates(program, refuted, asked, of_words, other):
@@ -159,6 +160,7 @@ class _Trials:
         hang: bool,
     ) -> None:
         self.left, self._hang = most, hang
+        self.of_whole = False  # CTAs talk, and what comes after the hang or the trap has no values of words yet
         self._talk = asked.words_cta >= 0
         self._program, self._asked, self._unit, self._again, self._other = program, asked, unit, again, other
         self._small: dict[object, bool] = {}  # by code: whether it is proved
@@ -177,8 +179,7 @@ class _Trials:
         other = None if self._other is None else apply_repair(self._other, repair)
         if small is other is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
             return None
-        after_words = self._talk and self._hang  # what comes after the hang has no values of words yet
-        if small is not None and not after_words and not self._holds(small):
+        if small is not None and not self.of_whole and not self._holds(small):
             return None
         if other is not None and not self._holds(other):
             return None
