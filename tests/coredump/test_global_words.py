@@ -40,6 +40,11 @@ WORDS = {
         ("param_2 + 32", "0", {"3": [4]}, [(WOULD, (3,), "a value in global memory (param_2 + 24)")]),
     ],
     "two_kernels": [("param_1", "0", {"not 0": [0, 1]}, [(WOULD, (0,), "ring at 0xc00 [1 of 2]")])],
+    "graph": [("param_1", "0", {"not 0": [0, 1]}, [])],  # by a kernel behind `ring` in the graph, which is not begun
+    "triton_in_graph": [
+        ("param_1", "2", {str(n): [n] for n in range(3, 8)},
+         [(SKIPPED, (2,), ""), (WOULD, (3, 4, 5, 6), "a value in global memory (param_1)")]),
+    ],
     "split_k": [("param_1 + 12", "0", {"1": [7], "2": [11]}, [(SKIPPED, (3,), "")])],
     "grid_laps": [("param_1", "18", {"at least 20": [0, 1]}, [(MAY, (2, 3), "")])],
     "last_block": [

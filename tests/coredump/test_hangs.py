@@ -26,7 +26,7 @@ WAITS = {
 #: What they wait for is a word of global memory (test_global_words.py).
 NOT_IN_THE_CODE = (
     "flag_not_set", "lock_kept", "triton_lock_kept", "two_locks", "grid_barrier", "wrong_flag", "split_k", "grid_laps",
-    "last_block", "dependent",
+    "last_block", "dependent", "triton_in_graph",
 )  # fmt: skip
 #: It arrives on its own barrier instead: its code has no arrive on the one that waits.
 NEVER_ARRIVES = ("remote_arrive_missing",)

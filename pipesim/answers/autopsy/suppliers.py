@@ -157,7 +157,8 @@ def with_cause(
     per_warp = [[arrivals_of(e) for e in w.walk.behind if wanted(e, w.rank)] for w in warps]
     rounds = {len(each) for each in per_warp if each}
     given = sum(each[-1] for each in per_warp if each)
-    if len(rounds) == 1 and found.arrivals_missing and 0 < given < word.expected:
+    late = any(not n and any(wanted(e, w.rank) for e in w.walk.ahead) for n, w in zip(per_warp, warps, strict=True))
+    if len(rounds) == 1 and found.arrivals_missing and 0 < given < word.expected and not late:
         return replace(found, given=given)
     return found
 

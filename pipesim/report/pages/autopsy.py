@@ -67,7 +67,8 @@ def _word_lines(word: AwaitedWord, report: AutopsyReport, width: int) -> list[st
         lines += wrap(_writer_words(writer, kernels), width, "    ", "      ")
     if not word.writers:
         none = "no store or atomic operation of the kernels in the dump" if word.whole else "none that was found"
-        lines += wrap(f"{none} ends this wait", width, "    ", "      ")
+        more = "; a kernel that has not begun is not in it" if word.whole else ""
+        lines += wrap(f"{none} ends this wait{more}", width, "    ", "      ")
     if word.cycle:
         names = [_ctas(launch, (cta,), kernels) for launch, cta in (*word.cycle, word.cycle[0])]
         lines += wrap(f"circular wait: {' → '.join(names)}", width, "    ", "      ")
