@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipesim import errors, targets
 from pipesim.errors import PipesimError, ProtocolError
+from pipesim.inputs import quote_protocols_of
 from pipesim.lang.author import in_words, raised_at
 from pipesim.model.coverage import Assumed, Assumption, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.ops import Space
@@ -33,7 +34,6 @@ from pipesim.model.tables import Access, Agent, Barrier, SourceInstruction, Tile
 from pipesim.process.parent import end_forks, end_with
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
 from pipesim.protocols.catalog import BUILT_IN
-from pipesim.provenance import quote_protocols_of
 from pipesim.targets import Target
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from pipesim.errors import (
     UnknownProtocolError,
     UsageError,
 )
+from pipesim.inputs import confined, quote_protocols_of
 from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.global_words import GridProgram
 from pipesim.lang.protocol import Protocol
@@ -33,10 +34,8 @@ from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.words import TURNS
-from pipesim.process.sandbox import is_confined
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
-from pipesim.provenance import quote_protocols_of
 
 if TYPE_CHECKING:
     from pipesim.prove.repair.kinds import Ranked, Repair
@@ -512,7 +511,7 @@ def _module_of(path: Path) -> ModuleType:
 
 def require_python_allowed(path: Path) -> None:
     """UsageError in a process that reads files of strangers."""
-    if is_confined():
+    if confined:
         raise UsageError(
             f"{path} is not run",
             cause="a Python file is code, and --untrusted runs none",

@@ -134,11 +134,20 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source_roots(parser: argparse.ArgumentParser) -> None:
-    """``--source-root``, which holds for the whole command (:mod:`pipesim.provenance`)."""
+    """``--source-root``, which holds for the whole command (:mod:`pipesim.inputs`)."""
     parser.add_argument(
         "--source-root", dest="source_roots", action="append", default=[], type=Path, metavar="DIR",
         help="read source lines below DIR as well, not only below the file's folder and the current one; "
         "may be repeated",
+    )  # fmt: skip
+
+
+def add_untrusted(parser: argparse.ArgumentParser) -> None:
+    """``--untrusted``."""
+    parser.add_argument(
+        "--untrusted", action="store_true",
+        help="for files of strangers: no Python protocol, no reads beside the inputs, no network and no process; "
+        "by the kernel (Landlock, seccomp) where it can",
     )  # fmt: skip
 
 

@@ -9,9 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_source_roots
+from pipesim.cli.arguments import (
+    Command,
+    add_force,
+    add_output,
+    add_source_roots,
+    add_untrusted,
+)
 from pipesim.cli.output import progress, show_answer
-from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import ParameterError, PipesimError
 
 if TYPE_CHECKING:

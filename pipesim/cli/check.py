@@ -17,6 +17,7 @@ from pipesim.cli.arguments import (
     add_output,
     add_params,
     add_strict,
+    add_untrusted,
     build_target,
     complete,
     named_protocols,
@@ -26,11 +27,10 @@ from pipesim.cli.arguments import (
 from pipesim.cli.completers import protocols
 from pipesim.cli.limits import start
 from pipesim.cli.output import complain, emit, progress, remark, write_report, write_text
-from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import LimitError, ParameterError, PipesimError, SeveralProtocolsError
+from pipesim.inputs import source_roots
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current, exit_code_of
-from pipesim.provenance import source_roots
 from pipesim.trace.whole import write_whole
 
 if TYPE_CHECKING:

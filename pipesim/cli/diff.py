@@ -13,13 +13,13 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_tolerance,
+    add_untrusted,
     complete,
     params_of,
     target_of,
 )
 from pipesim.cli.completers import protocols
 from pipesim.cli.output import progress, show_answer
-from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pipesim.cli.arguments import (
     add_params,
     add_profile,
     add_strict,
+    add_untrusted,
     build_target,
     complete,
     names_of,
@@ -22,7 +23,6 @@ from pipesim.cli.arguments import (
 from pipesim.cli.completers import protocols
 from pipesim.cli.export_pictures import SUFFIXES, draw
 from pipesim.cli.output import emit, progress, write_text
-from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import ParameterError, UsageError
 from pipesim.formats.pictures import PICTURES
 

@@ -11,9 +11,9 @@ import sys
 
 from pipesim.cli.arguments import WHOLE_TIME
 from pipesim.cli.output import refuse, remark
+from pipesim.inputs import source_roots
 from pipesim.process.limits import Limit, LimitReachedError, limit_error, usual_bytes
 from pipesim.process.watch import Reason, SignalError, Watch, current, signal_of
-from pipesim.provenance import source_roots
 
 
 def carry_out(options: argparse.Namespace) -> int:

@@ -11,12 +11,12 @@ from pipesim.cli.arguments import (
     add_launch,
     add_output,
     add_protocol,
+    add_untrusted,
     params_of,
     require_output,
     target_of,
 )
 from pipesim.cli.output import progress, show_answer
-from pipesim.cli.untrusted import add_untrusted
 from pipesim.errors import UsageError
 
 _MOST_DRAWN = 2  #: kinds of CTAs with other parts than the first

@@ -19,15 +19,6 @@ _REFUSED = {
 }
 
 
-def add_untrusted(parser: argparse.ArgumentParser) -> None:
-    """``--untrusted``."""
-    parser.add_argument(
-        "--untrusted", action="store_true",
-        help="for files of strangers: no Python protocol, no reads beside the inputs, no network and no process; "
-        "by the kernel (Landlock, seccomp) where it can",
-    )  # fmt: skip
-
-
 def confine_command(options: argparse.Namespace) -> None:
     """Confine this process to what the line names. UsageError for an option that goes beyond."""
     from pipesim.process.sandbox import confine

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pipesim.inputs import confined
+
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446  #: system calls of Landlock, the same on all processors
 _VERSION = 1  #: flag of the first: which version there is
 _BENEATH = 1  #: the type of a rule
@@ -40,20 +42,13 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000  #: the second with an error number
 _LOAD, _EQUAL, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  #: of classic BPF
 _NUMBER_AT, _ARCH_AT, _FIRST_AT = 0, 4, 16  #: in seccomp_data
 
-_confined: list[bool] = []
-
-
-def is_confined() -> bool:
-    """Whether :func:`confine` was called in this process."""
-    return bool(_confined)
-
 
 def confine(reads: Iterable[Path], writes: Iterable[Path]) -> tuple[str, ...]:
     """Confine this process for the rest of its life; what the kernel cannot do of it, in words.
 
     ``reads``, ``writes``: files, and folders with all that is below them. To be called before there are threads.
     """
-    _confined.append(True)
+    confined.append(True)
     if sys.platform != "linux":
         return ("this system has neither Landlock nor seccomp: nothing but pipesim's own rules confines it",)
     calls = ctypes.CDLL(None, use_errno=True)

@@ -16,8 +16,7 @@ from types import MappingProxyType
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import PtxError
-from pipesim.inputs import InputKind
-from pipesim.provenance import is_quotable, is_quoting
+from pipesim.inputs import InputKind, is_quotable, is_quoting
 
 _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not shown")
 
@@ -72,7 +71,7 @@ def enter_sources(ptx: Path, files: Iterable[str], sizes: Mapping[str, int] = Ma
     """Make the table of a PTX file and of the source ``files`` that it names the current one, and return it.
 
     A file is looked for under its own name, below the folder of the PTX, and beside it, and entered if it may be
-    quoted (:mod:`pipesim.provenance`). A last name that two different
+    quoted (:mod:`pipesim.inputs`). A last name that two different
     files have is not entered: the wrong text would be worse than none; nor is one that no longer has the size of it in
     ``sizes``.
     """

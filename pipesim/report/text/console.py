@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from pipesim.provenance import is_quotable, python_folders
+from pipesim.inputs import is_quotable, python_folders
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import inert, printable
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from pipesim.provenance import is_quotable, python_folders
+from pipesim.inputs import is_quotable, python_folders
 from pipesim.ptx.source_files import current_sources
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import place

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import UsageError
-from pipesim.inputs import InputKind
+from pipesim.inputs import InputKind, is_quotable, python_folders
 from pipesim.model.ops import Engine, Fence, Op, operand
 from pipesim.prove.repair.added_line import AddedLine
 from pipesim.prove.repair.correction import ChangedToken, Correction
 from pipesim.prove.repair.kinds import RepairKind
-from pipesim.provenance import is_quotable, python_folders
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import place
 
