@@ -100,6 +100,13 @@ class Target:
         words = (*self.launch_words, "--set", setting)
         return replace(self, program=kernel.program, kernel=kernel, editable=editable, launch_words=words)
 
+    @property
+    def followed(self) -> Target:
+        """The kernel as far as it is followed, without laps left out."""
+        assert self.kernel is not None
+        kernel = self.kernel.followed
+        return replace(self, program=kernel.program, kernel=kernel)
+
     def with_settings(self, settings: Mapping[str, int], kernel: Extraction) -> Target:
         """The same kernel with several of them, as it was read so."""
         found = self

@@ -3,6 +3,8 @@
 ``python tools/judge_sizes.py N [FIRST_SEED] [--jobs J]``: N random kernels, whose loops mostly grow with ``n``. A value
 that was not looked at is read, in a CTA of its own, and compared with the class and the laps more that the claim says,
 operation by operation. ``--nearby N``: what a check without ``--any`` says of values nearby, in the same way.
+``--laps N``: random kernels with loops in loops, read without laps that are like others and in full: the operations of
+each CTA for which the run holds, and the verdict.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from multiprocessing import Pool
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
 from pipesim.answers.every_cta.conditions import covered
@@ -26,18 +30,24 @@ from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.answers.every_size.claims import EverySize, WordClaim
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.nearby import values_nearby
+from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue
+from pipesim.prove.any_size.laps import Outline
+from pipesim.prove.check import check
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.emulation import Kernel, emulate, emulate_without_laps, prepare
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
+from tests.support.nested_loops import random_nested_kernel, with_all_laps
 from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel
 from tests.support.tile_kernels import random_kernel_of_tiles
 
 Judge = Callable[[Target, random.Random], tuple[str, int, list[str]]]
 _LARGEST, _READ = 400, 60  #: of the values that are read, and how many
+_ALL = 1 << 26  #: instructions and operations, of a run in full
 
 
 def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
@@ -108,6 +118,34 @@ def _alone(kernel: Kernel) -> Hashable:
     return shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program)
 
 
+def judge_laps(seed: int) -> bool:
+    """Read a random kernel without laps that are like others, and each CTA that does the same in full."""
+    text, launch = random_nested_kernel(seed)
+    kernel = prepare(read_module(text, "random.ptx"), launch)
+    run = emulate_without_laps(kernel, launch, EmulationLimits())
+    program, wrong, cases = emit(kernel, run).program, list[str](), 0
+    if not run.left_out or run.cut:
+        print(f"seed {seed}: {'cut' if run.cut else 'no lap is left out'}", flush=True)
+        return True
+    whole = with_all_laps(program)
+    for cta in (0, seed % 3):
+        place = {launch.place_name(axis): np.array([cta if axis == 0 else 0]) for axis in range(3)}
+        if not covered(run.cluster.inputs, place)[0]:
+            continue
+        there = launch.with_setting("cta", cta)
+        full = emulate(replace(kernel, launch=there, leaves_laps_out=False), EmulationLimits(_ALL, _ALL))
+        theirs, cases = emit(kernel, full).program, cases + 1
+        if whole != Outline(theirs).code or run.instructions + run.left_out != full.instructions:
+            wrong.append(f"cta={cta}")
+        said = full.cut or (check(program).verdict, check(theirs).verdict)
+        if cta == 0 and said == (Verdict.PROVED, Verdict.REFUTED):
+            wrong.append("the verdict")
+        elif cta == 0 and said == (Verdict.UNKNOWN, Verdict.PROVED):
+            print(f"seed {seed}: not shown", flush=True)
+    print(f"seed {seed}: {len(program.laps)} places, {cases} CTAs; {f'WRONG for {wrong}' if wrong else ''}", flush=True)
+    return not wrong
+
+
 def _judge(judge: Judge, seed: int) -> bool:
     kinds = (
         (random_sized_kernel,) if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
@@ -129,11 +167,13 @@ def main() -> int:
     parser.add_argument("count", type=int, nargs="?", default=0)
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("--nearby", type=int, default=0, metavar="N")
+    parser.add_argument("--laps", type=int, default=0, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     options = parser.parse_args()
     judge, count = (nearby, options.nearby) if options.nearby else (by_size, options.count)
+    one, count = (judge_laps, options.laps) if options.laps else (partial(_judge, judge), count)
     with Pool(options.jobs) as pool:
-        return 0 if all([*pool.imap(partial(_judge, judge), range(options.first, options.first + count))]) else 1
+        return 0 if all([*pool.imap(one, range(options.first, options.first + count))]) else 1
 
 
 if __name__ == "__main__":

@@ -93,7 +93,6 @@ class SteppedCheck:
         self._leftovers: tuple[Leftover, ...] = ()
         self._ranges: list[ProvedRange] = []
         self._nearby: tuple[NearbyValues, ...] = ()
-        self._in_every_cta = False  # the ranges are those of every CTA, the others were not looked at
         self._together: ProvedTogether | None = None
         self._due: list[CheckStep] = []  # steps that have not begun
         self._now: CheckStep | None = None
@@ -114,12 +113,13 @@ class SteppedCheck:
             require_trip_counts([each.name for each in asked.any_words], asked.target, asked.params, asked.program)
         every = EverySize(asked.target, asked.any_words if asked.target.kernel is not None else ())
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
-            found = self._beyond_the_limit()
+            by_laps = self._by_laps()
+            found = None if by_laps is not None else self._beyond_the_limit()
             if found is None:
-                found = self._in_every_order(self._proof(asked.program))
+                found = self._in_every_order(by_laps or self._proof(self._asked.program))
                 if asked.target.kernel is not None and self._cut is None:
                     found = self._in_other_launches(found)
-        whole = self._cut is None and not self._in_every_cta  # the kernel itself was followed to its end
+        whole = self._cut is None and by_laps is None  # it was followed to its end
         if asked.target.kernel is not None and whole:
             found = self._with_sizes_nearby(asked.target.kernel.kernel, found)
         if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
@@ -131,6 +131,23 @@ class SteppedCheck:
         if asked.quick:
             self._leave_out(CutBy.NOT_ASKED)
         return self._build_report(())
+
+    def _by_laps(self) -> Check | None:
+        """The verdict on a kernel of which laps are left out, if it is proved; else the check is about as much of it as
+        is followed.
+        """
+        asked = self._asked
+        if not asked.program.laps:
+            return None
+        found = self._proof(asked.program)
+        if found.verdict is Verdict.PROVED or self._cut is not None:
+            self._asked = replace(asked, program=asked.program.with_laps)
+            return found
+        target = asked.target.followed
+        self._asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
+        self._others = OtherLaunches(target)
+        self._findings = FindingsOfCtas(self._others)
+        return None
 
     def _with_sizes_nearby(self, kernel: Kernel, first: Check) -> Check:
         """The verdict where CTAs may meet in global memory. If it is the one before that, also for values nearby."""
@@ -180,10 +197,7 @@ class SteppedCheck:
             return unknown(program, _ENDED[reached.limit])
 
     def _beyond_the_limit(self) -> Check | None:
-        """The verdict on a kernel that runs longer than is followed: by what it does at smaller values of a word.
-
-        None if it does not, or these do not say it.
-        """
+        """The verdict on a kernel that runs longer than is followed, if it is refuted at a smaller value of a word."""
         asked = self._asked
         if asked.target.kernel is None or not asked.target.kernel.limited or asked.any_words:
             return None
@@ -192,14 +206,6 @@ class SteppedCheck:
             found = self._at_every_size(unknown(asked.program, How.CUT), every)
             if found.verdict is Verdict.REFUTED:
                 return found
-            if all(each.is_every for each in self._ranges) and self._ranges and self._cut is None:
-                target = every.like(value)
-                self._asked, made = replace(asked, target=target, program=target.build(grid=asked.ctas)), self._assumed
-                proved = self._proof(self._asked.program)
-                self.take(proved)
-                self._in_every_cta = True
-                self._assumed = tuple(dict.fromkeys((*made, *self._assumed)))
-                return proved
             self._asked, self._ranges, self._assumed = asked, [], ()
         return None
 
@@ -258,7 +264,12 @@ class SteppedCheck:
             for target in others:
                 program = target.build(grid=asked.ctas)
                 proved = worst.verdict is Verdict.PROVED
-                found = prove(program, asked.max_states if proved else max(FEW_STATES, asked.max_states - states))
+                most = asked.max_states if proved else max(FEW_STATES, asked.max_states - states)
+                found = prove(program, most)
+                if program.laps and found.verdict is not Verdict.PROVED:
+                    target = target.followed
+                    program = target.build(grid=asked.ctas)
+                    found = prove(program, most)
                 states += found.states
                 others.judge(found.verdict)
                 there = replace(asked, target=target, program=program)
@@ -572,7 +583,7 @@ class SteppedCheck:
     def _scope(self) -> VerdictScope:
         proved = self._found is not None and self._found.verdict is Verdict.PROVED
         one_size = proved and not (self._ranges and all(each.is_every for each in self._ranges))
-        every = proved and (self._others.complete or self._in_every_cta)
+        every = proved and self._others.complete
         policies = self._others.checked_with
         scope = scope_of(self._asked.program, self._assumed, policies, one_size=one_size, every_cta=every)
         program = self._asked.program

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pipesim.model.coverage import Assumption, Strictness
@@ -63,6 +63,11 @@ class Program(ProgramData):
     def agent_ctas(self) -> int:
         """CTAs of a cluster, or those that are followed together, without the one of words of global memory."""
         return self.ctas if self.words_cta < 0 else self.words_cta
+
+    @property
+    def with_laps(self) -> Program:
+        """The program as the whole kernel, where that is shown of the laps that it leaves out."""
+        return replace(self, laps=(), coverage=replace(self.coverage, stopped=()))
 
     def is_word(self, barrier: int) -> bool:
         """Whether it is a word of global memory; one that agents of one CTA alone use is in that CTA: ``flags[0]``."""

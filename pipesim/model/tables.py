@@ -155,6 +155,18 @@ class Tile:
     slots: int
 
 
+class LeftOutLaps(NamedTuple):
+    """Laps of a loop that a program goes through from ``begin`` to ``end``, agent by agent, of ``lap`` operations each.
+
+    The kernel goes through ``more`` of them, which the program leaves out.
+    """
+
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    lap: tuple[int, ...]
+    more: int
+
+
 @dataclass(frozen=True)
 class ProgramData:
     """Operations of every agent, and the tables their operands index; :class:`~pipesim.model.program.Program` if valid.
@@ -194,6 +206,8 @@ class ProgramData:
     work: tuple[Work, ...] = ()  #: what agents do between their barrier operations, by the line of an operation
     #: Barriers that several pipelines have, in words: for an author to read, and not part of its JSON form.
     overlaps: tuple[str, ...] = field(default=(), compare=False)
+    #: What it leaves out of long loops; not part of its JSON form, which is then that of a beginning.
+    laps: tuple[LeftOutLaps, ...] = field(default=(), compare=False)
     #: Which optional rules it is checked for: the caller says so, and its JSON form does not.
     strictness: Strictness = field(default=BY_ITSELF, compare=False)
 

@@ -13,6 +13,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, Verdict
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
+from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certain import certain_part, is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases
@@ -84,6 +85,10 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
     beginnings shows is refuted: the kernel has a schedule that begins so, and what was not read comes later. An agent
     at the place where reading stopped has not ended, and whoever waits then may wait for it.
     """
+    if program.laps:
+        found = check(program.with_laps, max_states, one_memory=one_memory)
+        proved = found.verdict is Verdict.PROVED and found.how is How.CERTIFICATE and does_the_same(program)
+        return found if proved else unknown(program, How.CUT)
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.UNSIZED if program.coverage.unsized else How.CUT)
     if any(each.kind is NotJudgedKind.WORDS for each in program.coverage.not_judged):

@@ -32,6 +32,8 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
     followed = emulation.cluster.launch_events is not None
     dependent = launch_events(kernel, emulation.cluster, words.place_of) if followed else ()
     stopped, blocked = _where_it_ends(words, emulation.unsolved)
+    if emulation.left_out:
+        stopped = (*stopped, f"{emulation.left_out:,} warp instructions of laps like others are left out")
     notes, at = emulation.cluster.notes, words.place_of
     return Coverage(
         stopped=stopped,
@@ -51,7 +53,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         undefined=_few(_undefined_behaviour(words)),
         partial=tuple(at(p) for p in sorted(notes.partial)),
         forbidden=tuple(_forbidden(words, ended=not stopped and not blocked)),
-        extracted=(f"{emulation.instructions:,} warp instructions", *_operation_counts(emulation.cluster)),
+        extracted=(_instructions(emulation), *_operation_counts(emulation.cluster)),
         not_judged=tuple(_not_judged(words, of_launches=bool(dependent))),
         ctas=_followed(kernel.launch),
         dependent=dependent,
@@ -324,6 +326,12 @@ def _ways(words: _Words) -> frozenset[int]:
     decisive = {graph.block_of[p] for p in code.kept}
     ran = {graph.block_of[p] for p in words.cluster.recorder.ran if p < code.end}
     return frozenset(ran | (set(range(len(graph.blocks))) - decisive))
+
+
+def _instructions(emulation: Emulation) -> str:
+    left_out = emulation.left_out
+    said = f"{emulation.instructions + left_out:,} warp instructions"
+    return f"{said}, {left_out:,} of them in laps like others" if left_out else said
 
 
 def _operation_counts(cluster: Cluster) -> list[str]:

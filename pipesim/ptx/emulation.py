@@ -18,6 +18,7 @@ from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.lane_fences import ON_MBARRIER
+from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status, touching_engines, touching_others
@@ -49,6 +50,7 @@ class Kernel:
     function: Function  #: the kernel with the bodies of the functions that it calls
     code: Code
     too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
+    leaves_laps_out: bool = True  #: where it runs longer than is followed
 
     def with_setting(self, name: str, value: int) -> Kernel:
         """The kernel in a launch with another policy, another CTA, or another value of a word of its parameters."""
@@ -64,6 +66,7 @@ class Emulation:
     cluster: Cluster
     instructions: int  #: of all warps, in all runs
     unsolved: str
+    left_out: int = 0  #: instructions of laps that are like others
 
     @property
     def cut(self) -> bool:
@@ -208,26 +211,60 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
+class _WholeRun(Exception):  # noqa: N818  # a result: the run need not be continued
+    """The run without laps that are like others is whole, where not all of it is followed."""
+
+
 def _emulate(
+    kernel: Kernel, launch: Launch, limits: EmulationLimits, first: FirstParities | None = None, *, past_hangs: bool
+) -> Emulation:
+    """Run the cluster; laps are left out where it runs longer than is followed, if that makes it whole."""
+
+    def is_long() -> None:
+        found = emulate_without_laps(kernel, launch, limits)
+        if found.left_out and found.instructions + found.left_out > limits.instructions and not found.cut:
+            raise _WholeRun(found)
+
+    given = kernel.code.on_global or launch.together or launch.left or first or past_hangs
+    tell = is_long if kernel.leaves_laps_out and not given else None
+    try:
+        return _followed(kernel, launch, limits, first, past_hangs=past_hangs, is_long=tell)
+    except _WholeRun as whole:
+        (found,) = whole.args
+        assert isinstance(found, Emulation)
+        return found
+
+
+def emulate_without_laps(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:
+    """Run the cluster without laps that are like others."""
+    return _followed(kernel, launch, limits, laps_left_out=True)
+
+
+def _followed(
     kernel: Kernel,
     launch: Launch,
     limits: EmulationLimits,
     first: FirstParities | None = None,
     *,
     past_hangs: bool = False,
+    laps_left_out: bool = False,
+    is_long: Callable[[], None] | None = None,
 ) -> Emulation:
-    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out."""
+    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out.
+
+    ``is_long``: called where the run is long.
+    """
     image, constants = Image(launch, kernel.entry), Constants(kernel.module)
-    nearby = not (image.free_words or kernel.code.on_global or launch.together or limits.one_cta)
+    nearby = not (image.free_words or kernel.code.on_global or launch.together or limits.one_cta or laps_left_out)
     inputs = FreeInputs(fixed=limits.one_cta, nearby=nearby)
     misaligned = _misaligned(kernel, image, inputs)
     apart: dict[tuple[int, int], tuple[int, ...]] = {}
-    spent = 0
+    spent, left_out = 0, list[int]()
 
     def run(
         boxless: BoxlessCopies | None = None, reused: Collection[Place] = (), refused: Collection[int] = ()
     ) -> Cluster:
-        nonlocal spent
+        nonlocal spent, is_long
         made = Cluster(kernel.code, launch, image, constants, apart, inputs)
         made.boxless = boxless or BoxlessCopies()
         made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
@@ -235,7 +272,10 @@ def _emulate(
         made.fences_apart = frozenset(fences_apart)
         made.begin = begin
         watch_laps(made)
+        made.watcher = LapsLeftOut(made) if laps_left_out else made.watcher
+        made.is_long, is_long = None if image.free_words else is_long, None
         spent += made.run(replace(limits, instructions=limits.instructions - spent))
+        left_out.append(made.watcher.end() if isinstance(made.watcher, LapsLeftOut) else 0)
         return made
 
     void: frozenset[int] = frozenset()
@@ -278,7 +318,7 @@ def _emulate(
     if past_hangs and _waits(cluster):
         further = True
         cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
-    return Emulation(cluster, spent, unsolved)
+    return Emulation(cluster, spent, unsolved, sum(left_out) if left_out[-1] else 0)
 
 
 def _touching_others(cluster: Cluster) -> frozenset[int]:

@@ -12,10 +12,11 @@ from pipesim.findings.kind import Owner
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.model.tables import LeftOutLaps
 from pipesim.model.words import WordsOfRun
 from pipesim.ptx.coverage import coverage_of
 from pipesim.ptx.emit.names import names_by_line, program_of, short_file, source_of
-from pipesim.ptx.emit.record import Place, Stream
+from pipesim.ptx.emit.record import Place, RepeatedPart, Stream
 from pipesim.ptx.emit.word_barriers import with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
@@ -138,7 +139,7 @@ class Extraction:
     streams: list[Stream] = field(repr=False, compare=False)
     inputs: FreeInputs = field(repr=False, compare=False)  #: what of the launch is free, and where the run holds
     fewer_tiles: tuple[FewerTiles, ...] = ()
-    limited: bool = False  #: whether a limit of the emulation was reached
+    limited: bool = False  #: whether a limit of the emulation was reached, or laps were left out so that it was not
     repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
     launch_control: int | None = None
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
@@ -177,6 +178,12 @@ class Extraction:
         launch = replace(self.kernel.launch, cta=cta, contents=contents)
         policies = replace(launch.policies, launch_control=self.launch_control)
         return self._of(replace(launch, policies=policies))
+
+    @property
+    def followed(self) -> Extraction:
+        """The same without laps left out, as far as it is followed."""
+        kernel = replace(self.kernel, leaves_laps_out=False)
+        return emit(kernel, emulate(kernel))
 
     def with_fewer(self, tiles: FewerTiles) -> Extraction:
         """The same kernel where other CTAs leave fewer tiles."""
@@ -243,6 +250,12 @@ def _stored(function: Function, streams: list[Stream]) -> tuple[int, ...]:
     return tuple(sorted(by_copy[False] - by_copy[True]))
 
 
+def _left_out(part: RepeatedPart) -> LeftOutLaps:
+    moments = [tuple(mark.at for mark in marks) for marks in part.moments]
+    lap = tuple(b - a for a, b in zip(moments[-2], moments[-1], strict=True))
+    return LeftOutLaps(moments[0], moments[-1], lap, part.more)
+
+
 def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     """What the warps did, as a flat program with its coverage."""
     cluster, function, module = emulation.cluster, kernel.function, kernel.module
@@ -268,6 +281,8 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     unsure = tuple((a, pc, why) for a, stream in enumerate(recorder.streams) for pc, why in stream.unsure.items())
     if stored or unsure:
         program = replace(program, stored=stored, unsure=unsure)
+    if emulation.left_out:
+        program = replace(program, laps=tuple(map(_left_out, recorder.repeated)))
     body = len(function.body)
     places, kept = tuple(recorder.barriers), len(kernel.code.kept)
     by_line = names_by_line(recorder, cluster.initialised, function, module, {})
@@ -275,7 +290,7 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     fewer, inputs = fewer_tiles(kernel, cluster), cluster.inputs
     repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
     given = cluster.launch.policies.launch_control
-    streams, limited = recorder.streams, cluster.limited
+    streams, limited = recorder.streams, cluster.limited or emulation.left_out > 0
     return Extraction(
         program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given, words,
         frozenset(cluster.notes.equal_stores),

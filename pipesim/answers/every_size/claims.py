@@ -80,11 +80,6 @@ class EverySize:
         """What is proved of each word, the others being as they are, if all that iterating gave was proved."""
         return tuple(word.proved() for word in self.words)
 
-    def like(self, value: int) -> Target:
-        """The kernel at the only word's value, or at a smaller one with fewer laps."""
-        (word,) = self.words
-        return self.target({word.classes.name: word.classes.known[word.near(value)].value})
-
     @property
     def together(self) -> ProvedTogether | None:
         """What is proved of several words together."""
@@ -180,14 +175,6 @@ class WordClaim:
         known = self.classes.known[: found.checked + 1]
         pairs = zip(known[found.first :], known[found.first + found.lap :], strict=False)
         return len({(b.value - a.value, b.last - a.last) for a, b in pairs}) == 1
-
-    def near(self, value: int) -> int:
-        """The number of a class that was looked at and that does what the kernel does at a value, but for laps."""
-        known, every = self.classes.known, [each for each in self.found.values() if isinstance(each, EveryValue)]
-        if self.classes.holding(value) < len(known) or not every:
-            return min(self.classes.holding(value), len(known) - 1)
-        first, lap = known[max(each.first for each in every)].value, self._lap(every)
-        return self.classes.holding(first + (value - first) % lap)
 
     def _lap(self, every: Sequence[EveryValue]) -> int:
         known = self.classes.known

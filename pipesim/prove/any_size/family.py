@@ -166,7 +166,7 @@ class Family:
 
     def _try_laps(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
         """What comes of the laps of one run, one after the other."""
-        for lap, values in islice(_repeated_laps(outline.program, worth), _MOST_LAPS):
+        for lap, values in islice(repeated_laps(outline.program, worth), _MOST_LAPS):
             yield self._once(top, lap, values)
         if not worth:
             yield self._several_times(top, outline)
@@ -260,7 +260,7 @@ class Family:
             if short is None or long is None:
                 return False
             grown = tuple((b - a) // many for a, b in zip(short.lengths, long.lengths, strict=True))
-            laps = place_laps(short, long, [lap for lap, _ in _repeated_laps(short.program, {grown: values})])
+            laps = place_laps(short, long, [lap for lap, _ in repeated_laps(short.program, {grown: values})])
             if laps is None:
                 return False
             self._laps[value] = laps
@@ -312,14 +312,19 @@ class Family:
         return EveryValue(self._parameter, least, first, values, last)
 
 
-def _repeated_laps(program: Program, worth: dict[tuple[int, ...], int]) -> Iterator[tuple[Lap, int]]:
-    """Laps of the canonical run that are worth this many values, and lead back to where they began."""
+def repeated_laps(
+    program: Program, worth: dict[tuple[int, ...], int], most: int = _MOST_PAIRS
+) -> Iterator[tuple[Lap, int]]:
+    """Laps of the canonical run that are worth this many values, and lead back to where they began.
+
+    ``most``: pairs of moments that are compared.
+    """
     begins = _begins(program, worth)
     memory = memory_order(program)
     run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
     seen: dict[tuple[int, ...], CanonicalSnapshot] = {}
     compared = 0
-    while not run.over and compared < _MOST_PAIRS:
+    while not run.over and compared < most:
         run.round()
         end = run.state.pcs
         if end in begins and end not in seen:

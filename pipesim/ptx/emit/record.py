@@ -61,6 +61,13 @@ class StreamMark:
     at: int
 
 
+class RepeatedPart(NamedTuple):
+    """Laps that were gone through, as the moments of all agents between them, and how many ``more`` are left out."""
+
+    moments: tuple[tuple[StreamMark, ...], ...]
+    more: int
+
+
 @dataclass
 class Stream:
     """What one agent did: its operations, and for each the position of its instruction.
@@ -137,6 +144,7 @@ class StreamRecorder:
     barriers: dict[Place, int] = field(default_factory=dict)
     accesses: dict[Access, int] = field(default_factory=dict)
     named: dict[tuple[int, int], int] = field(default_factory=dict)
+    repeated: list[RepeatedPart] = field(default_factory=list)
     answers: int = 0
     live: set[Place] = field(default_factory=set)  #: mbarriers between their init and their inval
     overwritten: dict[Place, int] = field(default_factory=dict)  #: live ones: the position of what writes over them

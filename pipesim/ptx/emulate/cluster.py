@@ -41,6 +41,7 @@ from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 TURN = 2_000  #: instructions of one warp before the next has its turn
+_LONG = 6  #: a run is long that has had one in so many of the instructions that are followed
 _MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
 
 
@@ -160,6 +161,7 @@ class Cluster:
         self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
         self.watcher: RoundWatcher | None = None
+        self.is_long: Callable[[], None] | None = None  #: called once where the run is long
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
@@ -213,6 +215,9 @@ class Cluster:
             total += moved
             if self.watcher is not None:
                 self.watcher.look()
+            if self.is_long is not None and total > limits.instructions // _LONG:
+                tell, self.is_long = self.is_long, None
+                tell()
             if total > limits.instructions:
                 self._stop_all(f"the limit of {limits.instructions:,} warp instructions was reached")
                 return total

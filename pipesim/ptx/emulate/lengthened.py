@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.warp import EmulatedWarp
 
 _TOKENS = 1 << 62  #: states of barriers are numbers from here on, which mean a barrier and its phase
-_LEFT = Unknown(Leaf("a value that a lap of a loop leaves", 0))
+LEFT = Unknown(Leaf("a value that a lap of a loop leaves", 0))
 _SAME = constant(0)
 Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane; None: it cannot be said
 
@@ -107,7 +107,7 @@ class LengthenedLoop:
         if any(each.voted or each.votes for each in self._cluster.named.values()):
             self._fails = True  # votes at a barrier are values that are not compared
             return
-        stands = _stands(self._cluster)
+        stands = stands_of(self._cluster)
         if self._inside is not None:
             self._lap.append(stands)
             if stands == self._inside.stands:
@@ -119,7 +119,7 @@ class LengthenedLoop:
             self._lap.rotate(-1)
             return
         self._lap.clear()
-        values = [holder[key] for holder, key in _slots(self._cluster)]
+        values = [holder[key] for holder, key in slots_of(self._cluster)]
         moments = self._moments.setdefault(stands, [])
         if moments and len(moments[-1].values) != len(values):
             moments.clear()
@@ -129,7 +129,7 @@ class LengthenedLoop:
             seen = first, second, now = tuple(moments[at] for at in (-1 - 2 * times, -1 - times, -1))
             if self._uses_up(*seen) and first.known == second.known == now.known:
                 values = [[self._decided(value) for value in each.values] for each in seen]
-                added = _added_twice(*values)
+                added = added_twice(*values)
                 if added is not None:
                     pairs = zip(added, first.values, values[0], strict=True)
                     added = [more if same(value, decided) else None for more, value, decided in pairs]
@@ -204,23 +204,23 @@ class LengthenedLoop:
         replaced = {self._m: sum_of_both}
         laps = Form(-LAPS_SEEN, ((t, 1),))
         pairs = zip(now.values, added, strict=True)
-        made = [_with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
-        for (holder, key), value in zip(_slots(self._cluster), made, strict=True):
+        made = [with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
+        for (holder, key), value in zip(slots_of(self._cluster), made, strict=True):
             holder[key] = value
         self._inputs.lengthen(sum_of_both, {t, u})
         self._inside, self._stood = _Lap(stands, made, now.known, t, u, times), 0
 
     def _leave(self, lap: _Lap) -> None:
         """Where the lap is over, its values are those at its beginning, with one lap more before, one less after it."""
-        slots = list(_slots(self._cluster))
+        slots = list(slots_of(self._cluster))
         alike = len(slots) == len(lap.values) and lap.known == self._known()
         pairs = zip(slots, lap.values, strict=True) if alike else ()
-        others = [(holder, key) for (holder, key), value in pairs if not _is_next(value, holder[key], lap.t, lap.u)]
+        others = [(holder, key) for (holder, key), value in pairs if not is_next(value, holder[key], lap.t, lap.u)]
         if not alike or others:
             self._fails = self._stood >= lap.times and (not alike or lap.lefts >= _MOST_LEFTS)
             if self._stood >= lap.times and not self._fails:
                 for holder, key in others:
-                    holder[key] = _LEFT
+                    holder[key] = LEFT
                 values = [holder[key] for holder, key in slots]
                 self._inside, self._stood = lap._replace(values=values, lefts=lap.lefts + 1), 0
             return
@@ -239,7 +239,7 @@ _MOST_TIMES = 16  #: that the cluster is where it was before in one lap, as in a
 Slot = tuple[Any, Any]  #: what holds a value, and its key there
 
 
-def _slots(cluster: Cluster) -> Iterator[Slot]:
+def slots_of(cluster: Cluster) -> Iterator[Slot]:
     """Where the values are that the warps compute with, in an order that the same moment of two laps shares."""
     for warp in cluster.warps:
         for register in range(len(warp.R)):
@@ -253,7 +253,7 @@ def _slots(cluster: Cluster) -> Iterator[Slot]:
                 yield words, key
 
 
-def _stands(cluster: Cluster) -> object:
+def stands_of(cluster: Cluster) -> object:
     """Where the cluster is: everything that decides what happens next, beside values, and as phases continue."""
     barriers = tuple((place, s.expected, s.pending, s.tx, s.done & 1, s.life) for place, s in cluster.barriers.items())
     named = tuple((key, each.arrived, each.all_of_cta) for key, each in cluster.named.items())
@@ -285,7 +285,7 @@ def _stands_at(warp: EmulatedWarp) -> object:
     return warp.status, warp.pc, warp.mask, frames, groups, rest
 
 
-def _added_twice(first: list[Value], second: list[Value], third: list[Value]) -> list[Change] | None:
+def added_twice(first: list[Value], second: list[Value], third: list[Value]) -> list[Change] | None:
     """What was added to each value between two moments, if as much was between the two before them."""
     found = []
     for a, b, c in zip(first, second, third, strict=True):
@@ -315,25 +315,25 @@ def _lanes(value: Value) -> list[Value]:
     return value.each if isinstance(value, PerLane) else [value] * WARP
 
 
-def _with_laps(value: Value, more: Change, replaced: dict[Atom, Form], t: Form, inputs: FreeInputs) -> Value:
+def with_laps(value: Value, more: Change, replaced: dict[Atom, Form], t: Form, inputs: FreeInputs) -> Value:
     """A value at the beginning of a lap, before which ``t`` others were gone through that each added ``more``."""
     if more is None:
-        return _LEFT
+        return LEFT
     if isinstance(more, tuple):
         lanes = zip(_lanes(value), more, strict=True)
-        return lanes_of([_with_laps(each, added, replaced, t, inputs) for each, added in lanes])
+        return lanes_of([with_laps(each, added, replaced, t, inputs) for each, added in lanes])
     if not isinstance(value, int):
-        return _replaced(value, replaced, inputs) if not more.constant else _LEFT
+        return _replaced(value, replaced, inputs) if not more.constant else LEFT
     changed = _substitute(form_of(value), replaced)
     if changed is None:
-        return _LEFT
+        return LEFT
     return inputs.integer(int.__int__(value), changed.plus(t, more.constant))
 
 
 def _replaced(value: Value, replaced: dict[Atom, Form], inputs: FreeInputs) -> Value:
     if value.__class__ is Varying:
         changed = _substitute(value.form, replaced)
-        return _LEFT if changed is None else inputs.integer(int.__int__(value), changed)
+        return LEFT if changed is None else inputs.integer(int.__int__(value), changed)
     if isinstance(value, PerLane) and Varying in map(type, value.each):
         return lanes_of([_replaced(each, replaced, inputs) for each in value.each])
     return value
@@ -353,13 +353,13 @@ def _has(form: Form, wanted: Callable[[Atom], bool]) -> bool:
     return any(wanted(atom) or any(_has(each, wanted) for each in atom.arguments) for atom, _ in form.terms)
 
 
-def _is_next(value: Value, now: Value, t: Atom, u: Atom) -> bool:
+def is_next(value: Value, now: Value, t: Atom, u: Atom) -> bool:
     """Whether a value is what it was at the beginning of the lap, with one lap more before it and one less after it."""
-    if value is _LEFT:
+    if value is LEFT:
         return True
     if isinstance(value, PerLane):
         return isinstance(now, PerLane | int) and all(
-            _is_next(a, b, t, u) for a, b in zip(value.each, _lanes(now), strict=True)
+            is_next(a, b, t, u) for a, b in zip(value.each, _lanes(now), strict=True)
         )
     if value.__class__ is not Varying:
         return same(value, now) if not isinstance(value, int) else isinstance(now, int) and identity(now) == value

@@ -82,6 +82,10 @@ class Form:
         """Whether it depends on an element of a free array."""
         return any(atom.in_memory for atom, _ in self.terms)
 
+    def has(self, wanted: Atom) -> bool:
+        """Whether it depends on a free input."""
+        return any(atom is wanted or any(each.has(wanted) for each in atom.arguments) for atom, _ in self.terms)
+
     def plus(self, other: Form, factor: int = 1) -> Form:
         """The sum with a multiple of another one."""
         if not other.terms:
@@ -253,6 +257,22 @@ class Forms:
             self.tested(of, (low + 1) * size)
             return Form(of.constant - low * size, of.terms)
         return self.apply("remainder", operator.mod, (near, constant(size)), 0, size - 1)
+
+    def settled(self, of: Form, atom: Atom, value: int) -> Form:
+        """An expression in which a free input has this value."""
+        found = constant(of.constant)
+        for each, factor in of.terms:
+            part = constant(value) if each is atom else Form(0, ((each, 1),))
+            if each.function is not None and part.has(atom):
+                arguments = tuple(self.settled(a, atom, value) for a in each.arguments)
+                if any(a.terms for a in arguments):
+                    part = self.apply(
+                        each.name, each.function, arguments, each.low, each.high, elementwise=each.elementwise
+                    )
+                else:
+                    part = constant(int(each.function(*(a.constant for a in arguments))))
+            found = found.plus(part, factor)
+        return found
 
     def compare(self, of: Form) -> None:
         """An expression was compared."""

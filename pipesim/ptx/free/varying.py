@@ -153,7 +153,7 @@ class FreeInputs:
                 return
             self.require_range(form, int(holds), int(holds))
         elif holds:
-            self._exclude(form, 0)
+            self.exclude(form, 0)
         else:
             self.require_range(form, 0, 0)
 
@@ -163,7 +163,7 @@ class FreeInputs:
         elif holds:
             self.require_range(of, 0, 0)
         else:
-            self._exclude(of, 0)
+            self.exclude(of, 0)
 
     def require_range(self, form: Form, low: int, high: int) -> None:
         """The run continues in the same way where this lies in a range."""
@@ -189,7 +189,8 @@ class FreeInputs:
     def _condition(self, terms: Terms) -> Condition:
         return self.conditions.setdefault(terms, Condition(self.position))
 
-    def _exclude(self, form: Form, value: int) -> None:
+    def exclude(self, form: Form, value: int) -> None:
+        """The run continues in the same way where this is another value."""
         if form.at_now is not form:
             self.forms.tested(form, value)
             form = self.forms.tested(form, value + 1)
@@ -200,6 +201,71 @@ class FreeInputs:
             return
         never = (value - at) // factor
         self._condition(terms).never.add(-never if _is_reversed(form) else never)
+
+    # a free input that is 0 in this run, as a number of laps
+
+    def most_of(self, atom: Atom) -> int:
+        """Up to which value all conditions hold, if the other free inputs are as in this run; 0 if it is not known."""
+        most = atom.high
+        for terms, (low, high, never) in self._conditions_on(atom):
+            factor, rest = dict(terms).get(atom, 0), tuple(each for each in terms if each[0] is not atom)
+            now = self._now(Form(0, rest))
+            if now is None or Form(0, rest).has(atom):
+                return 0
+            most = min(most, (high - now) // factor if factor > 0 else (now - low) // -factor)
+            for value in never:
+                laps, left = divmod(value - now, factor)
+                most = laps - 1 if not left and 0 <= laps <= most else most
+        return most
+
+    def settle(self, atom: Atom, most: int) -> None:
+        """What was noted of it becomes conditions on the others, with which it holds for all its values to ``most``.
+
+        ``most``: as many as :meth:`most_of` says, or 0.
+        """
+        here = self.position
+        for terms, (low, high, never) in self._conditions_on(atom):
+            self.position = self.conditions.pop(terms).position
+            factor = dict(terms).get(atom, 0)
+            rest = self.forms.settled(Form(0, terms), atom, 0)
+            if rest.terms:
+                ends = sorted((0, factor * most))
+                self.require_range(rest, low - ends[0], high - ends[1])
+                if never and most > _MOST_EXCLUDED:
+                    self.require(rest, self._now(rest) or 0)
+                for value in never if most <= _MOST_EXCLUDED else ():
+                    for laps in range(most + 1):
+                        self.exclude(rest, value - factor * laps)
+        self.position = here
+
+    def settled(self, value: Varying, atom: Atom, now: int) -> int | None:
+        """A value in which a free input is this number; None where it is not known."""
+        form = self.forms.settled(value.form, atom, now)
+        plain = self._now(form)
+        return None if plain is None else self.integer(plain, form)
+
+    def _conditions_on(self, atom: Atom) -> list[tuple[Terms, tuple[int, int, frozenset[int]]]]:
+        return [
+            (terms, (each.low, each.high, frozenset(each.never)))
+            for terms, each in self.conditions.items()
+            if Form(0, terms).has(atom)
+        ]
+
+    def _now(self, form: Form) -> int | None:
+        """Its value in this run; None if it depends on elements of arrays."""
+        if form.in_memory:
+            return None
+        found = form.constant
+        for atom, factor in form.terms:
+            if atom.function is None:
+                found += factor * self.now[atom.name]
+            else:
+                arguments = [self._now(each) for each in atom.arguments]
+                found += factor * int(atom.function(*arguments))
+        return found
+
+
+_MOST_EXCLUDED = 64  #: values of a sum, as those of a number of laps
 
 
 def _chosen(zero: Any, a: Any, b: Any) -> Any:

@@ -1,0 +1,114 @@
+"""Kernels that run longer than is followed, without laps that are like others: against reading all laps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.answers.views.check import CheckReport
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.model.tables import LeftOutLaps
+from pipesim.prove.any_size.left_out import does_the_same
+from pipesim.prove.check import How
+from pipesim.prove.check import check as prove
+from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.emulation import emulate_without_laps, prepare
+from pipesim.ptx.extract import emit
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.read import read_module
+from pipesim.report.pages.check import check_lines
+from pipesim.targets import find
+from tests.support.lanes import slow_but
+from tests.support.nested_loops import nested_kernel
+from tools.judge_sizes import judge_laps
+
+
+def program_of(kernel: tuple[str, Launch]) -> Program:
+    """What is followed of it."""
+    text, launch = kernel
+    made = prepare(read_module(text, "nested.ptx"), launch)
+    return emit(made, emulate_without_laps(made, launch, EmulationLimits())).program
+
+
+def checked(folder: Path, kernel: tuple[str, Launch]) -> CheckReport:
+    file = folder / "nested.ptx"
+    file.write_text(kernel[0])
+    file.with_suffix(".json").write_text(launch_json(kernel[1]))
+    return check(find(str(file)), {}, quick=True)
+
+
+@pytest.mark.parametrize("seed", slow_but((3, 6), range(120)))
+def test_the_laps_that_are_left_out_are_those_of_the_kernel(seed: int) -> None:
+    """Of random kernels: rings whose depth divides no count, parities carried from tile to tile, tails, two rings."""
+    assert judge_laps(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tiles", "steps"), [(4_096, 1_024), (4, 100_000), (100_000, 3), (1_000_000, 7_002)])
+def test_two_long_loops_cost_what_some_laps_do(tmp_path: Path, tiles: int, steps: int) -> None:
+    """The text says how many instructions there are: 17 or 18 for each step, of each warp."""
+    report = checked(tmp_path, nested_kernel(tiles, steps))
+    (read, *_) = report.heading.coverage.extracted
+    assert (report.verdict, read.endswith("in laps like others")) == (Verdict.PROVED, True)
+    assert 34 < int(read.split()[0].replace(",", "")) / (tiles * steps) < 60
+    assert any("one run represents every schedule" in line for line in check_lines(report, 80))
+
+
+@pytest.mark.slow
+def test_a_tile_that_is_not_as_the_others_is_read() -> None:
+    """In tile 300 of 400 the second warp gives no stage back: it is not among the laps that are left out."""
+    right, wrong = nested_kernel(400, 20), nested_kernel(400, 20, " setp.eq.u32 %p6, %r12, 300;\n @%p6 bra useda;\n")
+    text, launch = wrong
+    made = prepare(read_module(text, "nested.ptx"), launch)
+    run = emulate_without_laps(made, launch, EmulationLimits())
+    assert prove(program_of(right)).verdict is Verdict.PROVED
+    assert any(warp.status is Status.BLOCKED for warp in run.cluster.warps)
+    assert 300 * 20 * 34 < run.instructions + run.left_out < 301 * 20 * 60
+    assert prove(emit(made, run).program).verdict is Verdict.UNKNOWN
+
+
+LAPS = program_of(nested_kernel(64, 96))
+
+
+def test_a_program_does_the_same_as_one_with_all_laps() -> None:
+    inner, outer = min(LAPS.laps, key=sum_of), max(LAPS.laps, key=sum_of)
+    assert any(inner.begin[0] >= outer.begin[0] and inner.end[0] <= outer.end[0] for inner in LAPS.laps)
+    assert sum_of(outer) > 2 * sum_of(inner)
+    assert does_the_same(LAPS)
+    assert prove(LAPS).verdict is Verdict.PROVED
+
+
+def sum_of(part: LeftOutLaps) -> int:
+    return sum(part.end) - sum(part.begin)
+
+
+def _moved(part: LeftOutLaps, by: int) -> LeftOutLaps:
+    begin, end = (tuple(each + by for each in side) for side in part[:2])
+    return part._replace(begin=begin, end=end)
+
+
+@pytest.mark.parametrize("change", ["other place", "other lap", "one lap", "other number inside", "overlap"])
+def test_what_is_no_lap_is_not_taken_for_one(change: str) -> None:
+    outer = max(LAPS.laps, key=sum_of)
+    inside = next(
+        each
+        for each in LAPS.laps
+        if outer.begin[0] <= each.begin[0] and each.end[0] <= outer.end[0] and each is not outer
+    )
+    others = tuple(each for each in LAPS.laps if each is not inside)
+    wrong = {
+        "other place": (*others, _moved(inside, 40)),
+        "other lap": (*others, inside._replace(lap=tuple(each + 1 for each in inside.lap))),
+        "one lap": (*others, inside._replace(begin=tuple(e - s for e, s in zip(inside.end, inside.lap, strict=True)))),
+        "other number inside": (*others, inside._replace(more=inside.more + 1)),
+        "overlap": (*LAPS.laps, _moved(inside, inside.lap[0])),
+    }[change]
+    program = replace(LAPS, laps=wrong)
+    assert not does_the_same(program)
+    assert (prove(program).verdict, prove(program).how) == (Verdict.UNKNOWN, How.CUT)
