@@ -33,7 +33,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "core",
         type=Path,
         nargs="?",
-        help="a core dump of a GPU, as it is or packed by gzip or xz, or the text that cuda-gdb printed of the hang",
+        help="a core dump of a GPU, as it is or packed by gzip or xz, or the folder with the one that `pipesim hang` "
+        "left, or the text that cuda-gdb printed of the hang",
     )
     parser.add_argument(
         "--pid", type=int, metavar="N", help="of this process instead, by cuda-gdb, which lets it run on afterwards"
@@ -77,7 +78,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if (options.core is None) == (options.pid is None):
         raise ParameterError("a core dump or --pid N is needed, and not both", correction="give one of them")
     with ExitStack() as stack:
-        core = options.core or Path(stack.enter_context(TemporaryDirectory())) / "core"
+        core = _core_in(options.core or Path(stack.enter_context(TemporaryDirectory())) / "core")
         if options.pid is not None:
             with progress(f"cuda-gdb attaches to process {options.pid}"):
                 dump_by_debugger(options.pid, core)
@@ -95,6 +96,15 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.html is not None:
         write_whole(options.html, _page(report), force=options.force)
     return show_answer(options, document_of(report), lambda width: autopsy_lines(report, width))
+
+
+def _core_in(path: Path) -> Path:
+    """The core dump in a folder, as `pipesim hang` leaves it, if there is one; another path as it is."""
+    found = sorted(path.glob("core.*")) if path.is_dir() else [path]
+    if len(found) != 1:
+        correction = f"name one of them: {found[0]}" if found else "give a core dump"
+        raise ParameterError(f"{path} is a folder with {len(found)} core dumps", correction=correction)
+    return found[0]
 
 
 def _page(report: AutopsyReport) -> Iterator[bytes]:

@@ -115,3 +115,15 @@ def test_where_a_warp_runs_no_hang_is_claimed() -> None:
     assert [(each.warps, each.does) for each in group.others] == [(("warp/0",), "nothing: it runs")]
     assert (report.findings, report.conclusion) == ((), Conclusion.UNKNOWN)
     assert "not known to hang: a warp runs" in " ".join(" ".join(autopsy_lines(report, 80)).split())
+
+
+def test_the_folder_of_one_dump_is_that_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "core.host.7").write_bytes(DATA)
+    assert main(["autopsy", str(tmp_path)]) == main(["autopsy", str(tmp_path / "core.host.7")])
+    first, second = capsys.readouterr().out.split("✗ hangs: ring\n")[:2]
+    assert first == second
+    (tmp_path / "core.host.8").write_bytes(DATA)
+    main(["autopsy", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert "is a folder with 2 core dumps" in said
+    assert "core.host.7" in said
