@@ -27,8 +27,8 @@ from tests.support.offered import offered_for
 
 K = RepairKind
 FULL, EMPTY = "full", "empty"
-#: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py).
-IN_READY_MADE = {RepairKind.PEERS}
+#: Offered for a twin of a ready-made protocol (tests/protocols/test_corrected_twins.py, test_nearest_slip.py).
+IN_READY_MADE = {RepairKind.PEERS, RepairKind.REGISTERS}
 #: Offered for kernels only (tests/answers/test_led_past.py, test_kernel_corrections.py).
 OF_KERNELS = {RepairKind.SLIP, RepairKind.NOT_PAST, RepairKind.TENSOR_WAIT}
 
