@@ -63,7 +63,7 @@ class LaneStream:
     count: int = 0
     hash: int = HASH_START
     last: int = -1  #: the latest clock that was read
-    pending: int = 0  #: records of the present site that were read, where it is the last of a run
+    pending: int = 0  #: records of the present site that were read
 
     @property
     def ended(self) -> bool:
@@ -140,6 +140,7 @@ class Walk:
                 return StepRecord(before[0], -1)
             after = self._record(stream, site)
             if after is None:
+                self.cut = True  # it was stopped there
                 return StepRecord(first, -1, passed=False)
             parity = int(bool(before[1] & Flag.PARITY)) if site.by_parity else -1
             said = self.kernel.parities[self.agent].get(number, parity)
@@ -165,11 +166,12 @@ class Walk:
         self.cut |= gave_up
         event = self.kernel.words[self.agent].get(number)
         if event is not None and not gave_up:
-            said = _said(event, site) & NOTHING
-            if event.act is not WordAct.WAIT and value != said:
-                raise self._wrong(stream, site, f"the word has {value:,}, not {said:,},", "CTAs came in another order")
-            full = (event.before if site.word is not WordAccess.WRITE else said) & ~NOTHING
-            value |= full if event.act is not WordAct.WAIT or value == event.before & NOTHING else 0
+            said = _said(event, site)
+            shown = event.act is not WordAct.WAIT and (event.observed or site.word is WordAccess.WRITE)
+            if shown and value != said & NOTHING:
+                raise self._wrong(
+                    stream, site, f"the word has {value:,}, not {said & NOTHING:,},", "CTAs came in another order"
+                )
         return StepRecord(times[0][0], after, not gave_up, -1, gave_up, value, high << 32 | low)
 
     def _record(self, stream: LaneStream, site: RecordedSite, *, has_time: bool = True) -> tuple[int, int] | None:
@@ -194,12 +196,11 @@ class Walk:
             self._forward(stream, site, clock)
         run, index = self.kernel.run_of[site.number]
         stream.at += 8
-        last = index == len(run.sites) - 1
-        if last and run.lap and self._ends_run(stream, site):
+        if self._ends_site(stream, site) and run.lap and index == len(run.sites) - 1:
             stream.at &= ~stream.size
         return clock, flags
 
-    def _ends_run(self, stream: LaneStream, site: RecordedSite) -> bool:
+    def _ends_site(self, stream: LaneStream, site: RecordedSite) -> bool:
         """Whether the record just read was the last of its site."""
         stream.pending = (stream.pending + 1) % site.records
         return stream.pending == 0

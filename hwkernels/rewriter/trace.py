@@ -77,7 +77,9 @@ def _table(kernel: RewrittenPtx, program: Program) -> SiteTable:
     """The sites of the events that were recorded: those of operations whose instruction is a recorded site."""
     words = _word_records(kernel)
     said = words.items() if words is not None else ()
-    of_words = frozenset((program.agents[at].role, kind, word) for (at, _), (kinds, word) in said for kind in kinds)
+    of_words = frozenset(
+        (program.agents[at].role, kind, word) for (at, _), (word, events) in said for kind, _ in events
+    )
     whole = site_table(program, optional_sites(program) | of_words, None, words)
     seen: set[SiteKey] = set()
     for agent, stream in enumerate(kernel.streams):
@@ -103,6 +105,8 @@ def _lines(kernel: RewrittenPtx, streams: list[LaneStream], device: Device) -> l
     khz = device.sm_khz or _KHZ
     for rank in range(kernel.layout.ranks):
         mine = [s for key, s in zip(kernel.layout.streams, streams, strict=True) if key.rank == rank]
+        if not mine and kernel.words:  # a CTA of a grid that does nothing of interest: another one's, of no event
+            mine = streams
         if not mine:
             raise TraceFormatError(f"no warp of rank {rank} records", cause="the chosen roles have none there")
         if any(int(s.frame["begin_timer"]) == NOTHING << 32 | NOTHING for s in mine):
@@ -243,7 +247,7 @@ def _words(walks: list[Walk]) -> dict[str, int]:
 def streams_sm(kernel: RewrittenPtx, streams: list[LaneStream]) -> list[int]:
     """The SM of each rank."""
     pairs = list(zip(kernel.layout.streams, streams, strict=True))
-    return [next(int(s.frame["sm"]) for k, s in pairs if k.rank == rank) for rank in range(kernel.layout.ranks)]
+    return [next((int(s.frame["sm"]) for k, s in pairs if k.rank == rank), 0) for rank in range(kernel.layout.ranks)]
 
 
 def _meta(

@@ -69,7 +69,7 @@ def _writes(kernel: RewrittenPtx, key: StreamKey, stream: LaneStream) -> Iterato
             value, low, high = words[-PAYLOAD:]
             since = (words[0] - clock & NOTHING) * 1_000 // _MHZ
             body = kernel.kernel.entry.body
-            counts = site.word is WordAccess.CHANGE and body[site.position].has("add")
+            counts = site.word is WordAccess.CHANGE and body[site.position].has_any("add", "inc")
             yield _Write(key.rank, high << 32 | low, value, began + since, counts)
         at += 8 * site.records
         if index == len(run.sites) - 1 and run.lap:

@@ -73,6 +73,7 @@ class EventKind(IntEnum):
     GROUP_COMMIT = 13  #: a group of an engine's transfers is closed; value 0
     GROUP_ENTER = 14  #: an agent begins to wait for an engine's groups; value = groups that may be unfinished
     GROUP_RETURN = 15  #: that wait returned; value as of GROUP_ENTER
+    # of a word of global memory a value is the low 32 bits
     SPIN_ENTER = 16  #: an agent begins to read a word of global memory until it has some value; value 0
     SPIN_RETURN = 17  #: that ended; value = what it read
     WORD_WRITE = 18  #: a store to such a word, or a reduction of it; value = what is stored, or added

@@ -67,8 +67,8 @@ RECORDED = frozenset(_KINDS) | frozenset(_OPTIONAL_KINDS)
 _NO_CYCLES = (Op.WORK, 0)  #: what a kernel's PTX says about instructions there
 NO_SITES: frozenset[SiteKey] = frozenset()
 ANY_VALUE = -2  #: of a record of which nothing says what it must be
-#: By agent and operation that represents an access to a word of global memory: the kinds of its events, and the word.
-WordRecords = Mapping[tuple[int, int], tuple[tuple[EventKind, ...], str]]
+#: By agent and operation that represents an access to a word of global memory: the word, and events with their values.
+WordRecords = Mapping[tuple[int, int], tuple[str, tuple[tuple[EventKind, int], ...]]]
 
 
 class Record(NamedTuple):
@@ -222,12 +222,12 @@ class SiteBook:
             )
         return found
 
-    def word_records(self, kinds: tuple[EventKind, ...], word: str) -> tuple[Record, ...]:
+    def word_records(self, word: str, events: tuple[tuple[EventKind, int], ...]) -> tuple[Record, ...]:
         """What the events of an access to a word of global memory must say."""
-        sites = [(self._role, kind, word) for kind in kinds]
+        sites = [((self._role, kind, word), value) for kind, value in events]
         return tuple(
-            Record(self._index.setdefault(site, len(self._index)), -1, -1, ANY_VALUE)
-            for site in sites
+            Record(self._index.setdefault(site, len(self._index)), -1, -1, value)
+            for site, value in sites
             if site in self._also
         )
 

@@ -38,14 +38,15 @@ def early_read(
     """The first such wait of a CTA, or of CTAs that are seen as one; None if there is none.
 
     Of a word that is only added to, no more can be read than what all additions make that were begun by then; of one
-    that is only stored to, what it held at first or what was stored. Where both are mixed nothing is asked.
+    that is only stored to, what it held at first or what was stored. Where both are mixed nothing is asked, nor of a
+    word that holds more than 32 bits.
     """
     rows = {(each.agent, pc): mine for each in aligned for pc, mine in zip(each.ran, each.rows, strict=True) if mine}
     found: list[tuple[int, EarlyRead]] = []
     for word in words:
         acts = {write.act for write in word.writes}
         adds = acts == {WordAct.ADD} and all(write.added > 0 for write in word.writes)
-        if not adds and WordAct.ADD in acts:
+        if (not adds and WordAct.ADD in acts) or max(word.first, *(w.after for w in word.writes), 0) >> 32:
             continue
         begun = sorted(
             (int(events.cycle[mine[0]]) if (mine := rows.get((w.agent, w.last))) else NEVER, w.added, w.after)
