@@ -83,8 +83,9 @@ class Families:
                 why = None if lap else Stop.RULED_OUT
                 return ProvedRange(parameter, least, checked, first, lap, why=why, far=far, others=kept)
             case SomeValues(parameter, least, checked, fails, why):
-                wrong = fails >= 0 and refuted_at(self._target, {**self._params, parameter: fails}) is not None
-                return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=wrong)
+                wrong = refuted_at(self._target, {**self._params, parameter: fails}) if fails >= 0 else None
+                kind = wrong[1].refutations[0].kind if wrong is not None else None
+                return ProvedRange(parameter, least, checked, fails=fails, why=why, refuted=kind)
             case _:
                 assert_never(shown)
 

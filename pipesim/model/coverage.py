@@ -139,6 +139,7 @@ class NotJudgedKind(Enum):
     """What no verdict is about. The value is what a report calls several of it, :attr:`one` what it calls one."""
 
     DESCRIPTION = "what the description leaves out, such as global memory"  #: of a protocol that was described by hand
+    UNDECLARED = "what the description leaves out, such as global memory that it does not declare"  #: of one with some
     GLOBAL_STORES = "stores to global memory"
     GLOBAL_LOADS = "loads of global memory"
     GLOBAL_ATOMICS = "atomics on global memory"
@@ -155,23 +156,19 @@ class NotJudgedKind(Enum):
     @property
     def one(self) -> str:
         """``store to global memory``."""
-        return _ONE_NOT_JUDGED[self]
+        return _ONE_NOT_JUDGED.get(self, self.value)
 
 
 #: What a kernel does to global memory, where it is not judged.
 ON_GLOBAL = (NotJudgedKind.GLOBAL_STORES, NotJudgedKind.GLOBAL_LOADS, NotJudgedKind.GLOBAL_ATOMICS)
 
 _ONE_NOT_JUDGED = {
-    NotJudgedKind.DESCRIPTION: NotJudgedKind.DESCRIPTION.value,
     NotJudgedKind.GLOBAL_STORES: "store to global memory",
     NotJudgedKind.GLOBAL_LOADS: "load of global memory",
     NotJudgedKind.GLOBAL_ATOMICS: "atomic on global memory",
     NotJudgedKind.TENSOR_MAPS: "instruction that changes tensor maps, or orders what changes them",
     NotJudgedKind.DEPENDENT_LAUNCH: "instruction of programmatic dependent launch",
-    NotJudgedKind.WORDS: NotJudgedKind.WORDS.value,
     NotJudgedKind.WORD_ORDERS: "other order of atomics whose answers decide what CTAs do",
-    NotJudgedKind.SHARED_DATA: NotJudgedKind.SHARED_DATA.value,
-    NotJudgedKind.OTHER_SIZES: NotJudgedKind.OTHER_SIZES.value,
     NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
     NotJudgedKind.INFERRED_BYTES: "byte count inferred",
     NotJudgedKind.NEVER_WRAPPED: "barrier that completes too few phases to use a stage again",

@@ -16,6 +16,7 @@ from pipesim.model.groups import (
     BRINGS_BYTES,
     BY_PARITY,
     COMMITS,
+    COUNT,
     EXPECTS,
     LIFE,
     LOOP_MARKS,
@@ -40,26 +41,29 @@ _SUPPLIES = (SUPPLIES_HERE - LIFE) | COMMITS
 def never_wrapped(code: Sequence[Sequence[Operation]], repeats: Repeats) -> tuple[int, ...]:
     """The mbarriers that are used in loops, and that every agent waits for with one parity only, or one state token.
 
-    Also those that are initialised and not used at all, where others are used in loops: a longer loop may reach them.
+    Not those whose arrivals complete several phases, of which no agent waits for all. Also those that are initialised
+    and not used at all, where others are used in loops: a longer loop may reach them.
     """
     asked: set[tuple[int, int, int]] = set()  # barrier, agent, parity or position
     looped: set[int] = set()
     used: set[int] = set()
-    made: set[int] = set()
+    made: dict[int, int] = {}  # with their counts
+    arrived: Counter[int] = Counter()
     for agent, mine in enumerate(code):
         for pc, op in enumerate(mine):
             if op[0] == Op.INIT:
-                made.add(op[BARRIER])
+                made[op[BARRIER]] = op[COUNT]
             elif op[0] in BLOCKING_WAITS or op[0] in _SUPPLIES:
                 bar = operand(op, "barrier")
                 used.add(bar)
                 if bar not in looped and repeats(agent, pc):
                     looped.add(bar)
+            arrived[op[BARRIER] if op[0] in ARRIVALS else -1] += op[COUNT] if op[0] in ARRIVALS else 0
             if op[0] in BLOCKING_WAITS:
                 asked.add((op[BARRIER], agent, op[PARITY] if op[0] in BY_PARITY else pc))
     waits = Counter((bar, agent) for bar, agent, _ in asked)
-    again = {bar for (bar, _), n in waits.items() if n > 1}
-    return tuple(sorted((looped & {bar for bar, _ in waits} - again) | (made - used if looped else set())))
+    again = {bar for (bar, _), n in waits.items() if n > 1} | {b for b, n in made.items() if arrived[b] >= 2 * n}
+    return tuple(sorted((looped & {bar for bar, _ in waits} - again) | (made.keys() - used if looped else set())))
 
 
 def never_wrapped_in(program: ProgramData) -> list[tuple[str, int]]:

@@ -12,9 +12,11 @@ from pipesim.answers.views.check import CheckReport, ProvedTogether
 from pipesim.errors import ParameterError
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import TileArray
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine
 from pipesim.prove.any_size.family import EveryValue, Stop
+from pipesim.report.pages.check import check_lines
 from pipesim.report.sentences.check import check_sentence, sizes_words
 from pipesim.targets import find, target_of
 from tests.support.paths import ROOT
@@ -90,7 +92,7 @@ def of(function: object, **params: int) -> CheckReport:
 @pytest.mark.parametrize("period", [48, 90, 250])
 def test_a_mistake_with_a_long_period_is_met_far_beyond_the_lap(period: int) -> None:
     (shown,) = of(every_so_often, period=period).ranges
-    assert (shown.lap, shown.why, shown.refuted) == (0, Stop.CHANGES, True)
+    assert (shown.lap, shown.why, shown.refuted) == (0, Stop.CHANGES, Ending.DEADLOCK)
     assert shown.fails > period
     assert "at these parameters" in check_sentence(of(every_so_often, period=period))
 
@@ -101,7 +103,7 @@ def test_a_mistake_with_a_long_period_is_met_far_beyond_the_lap(period: int) -> 
 def test_a_mistake_of_sizes_with_one_residue_is_met(modulus: int, residue: int) -> None:
     """Where a number of tiles is no multiple of something, its rest is handled apart."""
     (shown,) = of(every_so_often, period=0, modulus=modulus, residue=residue).ranges
-    assert (shown.lap, shown.why, shown.refuted) == (0, Stop.CHANGES, True)
+    assert (shown.lap, shown.why, shown.refuted) == (0, Stop.CHANGES, Ending.DEADLOCK)
     assert shown.fails % modulus == residue
 
 
@@ -114,6 +116,63 @@ def test_without_the_mistake_the_far_values_are_named() -> None:
         "that the roles keep repeating the pattern seen in the checked sizes (--strict-pattern, 1)"
         in check_sentence(report)
     )
+
+
+def peels_the_first(tiles: int = 2) -> Protocol:
+    """The first tile is taken before the loop, whether there is one or not."""
+    p = Protocol("peels_the_first")
+    tile, full, _ = ring(p, 4)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                full[i % 4].expect_bytes(128)
+                w.tma_load(tile[i % 4], full[i % 4], i)
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        full[0].wait(0)
+        for i in w.loop(max(tiles - 1, 0), "tiles"):
+            full[(i + 1) % 4].wait(0)
+
+    return p
+
+
+def test_the_least_value_that_fails_is_said_and_how() -> None:
+    said = " ".join(" ".join(check_lines(of(peels_the_first), 200)).split())
+    assert "sizes tiles: as given, not any number: it fails at 0 (deadlock)" in said
+
+
+def in_turns(tiles: int = 4) -> Protocol:
+    """Each group waits for every second phase only, so always with the same parity."""
+    p = Protocol("in_turns")
+    tile, (full,), (empty,) = ring(p, 1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for i in w.loop(tiles):
+                empty.wait(i & 1 ^ 1)
+                full.expect_bytes(128)
+                w.tma_load(tile[0], full, i)
+
+    def math(w: Warp, first: int) -> None:
+        with w.elect_one():
+            for i in range(first, tiles, 2):
+                full.wait(i & 1)
+                w.read(tile[0], i)
+                empty.arrive()
+
+    p.role("math0")(lambda w: math(w, 0))
+    p.role("math1")(lambda w: math(w, 1))
+    return p
+
+
+@pytest.mark.parametrize(("tiles", "once"), [(1, ("empty", "full")), (2, ()), (4, ())])
+def test_a_barrier_with_several_phases_is_used_again(tiles: int, once: tuple[str, ...]) -> None:
+    scope = check(target_of(in_turns), {"tiles": tiles}, most_ranges=0).scope
+    assert [name for each in scope.not_judged for name in each.names] == list(once)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pipesim.findings.kind import Basis
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.coverage import Assumption
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.words import Part
@@ -182,6 +183,6 @@ def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     report = checked(find("conv_epilogue"), {"tiles": 1})
     assert report.verdict is Verdict.PROVED
     tiles = next(each for each in report.ranges if each.parameter == "tiles")
-    assert (tiles.least, tiles.checked, tiles.fails, tiles.refuted) == (0, 1, 2, True)
+    assert (tiles.least, tiles.checked, tiles.fails, tiles.refuted) == (0, 1, 2, Ending.DEADLOCK)
     said = " ".join(" ".join(check_lines(report, 200)).split())
-    assert "tiles: 0 to 1 checked individually, no further value: at 2 it fails" in said
+    assert "tiles: 0 to 1 checked individually, no further value: it fails at 2 (deadlock)" in said

@@ -22,6 +22,7 @@ from pipesim.answers.views.trace import PeriodCheck
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.errors import EvidenceError, NoTraceError, ParameterError
 from pipesim.formats.documents import exit_code
+from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.prove.any_size.family import Stop
 from pipesim.prove.check import How
@@ -77,7 +78,7 @@ class TestCheck:
         report = check(find(PC), {"stages": 2})
         assert (report.verdict, report.how, report.conclusion) == (Verdict.PROVED, How.CERTIFICATE, Conclusion.AGREES)
         (tiles,) = [each for each in report.ranges if each.parameter == "tiles"]
-        assert (tiles.lap > 0, tiles.why, tiles.refuted) == (True, None, False)
+        assert (tiles.lap > 0, tiles.why, tiles.refuted) == (True, None, None)
         assert check(find(PC), {"stages": 2}, most_ranges=0).ranges == ()
 
     def test_refuted_with_a_counterexample_that_can_be_replayed(self) -> None:
@@ -96,7 +97,7 @@ class TestCheck:
     def test_why_not_every_value_is_an_enum(self) -> None:
         report = check(find("conv_epilogue"), {"tiles": 1}, most_ranges=1)
         (first,) = report.ranges
-        assert (first.fails, first.refuted, first.lap) == (2, True, 0)
+        assert (first.fails, first.refuted, first.lap) == (2, Ending.DEADLOCK, 0)
         assert isinstance(first.why, Stop)
 
     def test_a_limit_is_unknown(self) -> None:

@@ -193,7 +193,7 @@ def test_answers_of_atomics_decide_what_ctas_do(
     """Every order of the atomics is another program."""
     found = check(targets.target_of(right), {}, quick=True)
     assert found.verdict is Verdict.PROVED
-    assert found.scope.not_judged == (NotJudged(NotJudgedKind.DESCRIPTION),)
+    assert found.scope.not_judged == (NotJudged(NotJudgedKind.UNDECLARED),)
     assert said_of(check(targets.target_of(wrong), {}, quick=True), kind, words, Path(__file__).read_text())
 
 

@@ -153,7 +153,7 @@ def test_a_long_program_whose_fences_are_the_writers_assumes_nothing() -> None:
 def test_a_family_is_judged_by_the_strict_rule() -> None:
     wrong = judged(MEMORY["read_not_fenced"], PROXIES, stages=2, tiles=2)
     (found,) = wrong.ranges
-    assert (wrong.verdict, found.lap, found.fails, found.refuted) == (Verdict.PROVED, 0, 3, True)
+    assert (wrong.verdict, found.lap, found.fails, found.refuted) == (Verdict.PROVED, 0, 3, FaultKind.READ_NOT_FENCED)
     assert check_sentence(wrong).startswith("proved: no schedule of")
 
     def fenced(tiles: int = 2) -> Protocol:

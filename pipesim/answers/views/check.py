@@ -145,9 +145,9 @@ class ProvedRange:
     ``least`` to ``checked`` each by a run of its own (-1: none). ``lap``: beyond ``first`` this many more iterations
     are one more lap, so that every value from ``least`` on is proved; 0 if it is not known to be so, and then ``why``.
     At the values ``far`` the programs were compared with the laps. ``others``: the values of the other trip counts, at
-    which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: that a schedule of that
-    one fails. ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this far apart; 0 of a
-    trip count. That its lap is always the same is shown by what the kernel computes.
+    which this holds. ``fails``: the value met that is not proved, -1 if none was; ``refuted``: how a schedule of that
+    one fails, None if none is known. ``step``: of a word of a kernel's parameters, whose values up to ``most`` are this
+    far apart; 0 of a trip count. That its lap is always the same is shown by what the kernel computes.
     """
 
     parameter: str
@@ -157,7 +157,7 @@ class ProvedRange:
     lap: int = 0
     fails: int = -1
     why: Stop | None = None
-    refuted: bool = False
+    refuted: FaultKind | Ending | None = None
     far: tuple[int, ...] = ()
     others: Mapping[str, int] = field(default_factory=dict)
     step: int = 0

@@ -10,6 +10,7 @@ from typing import Protocol
 from pipesim.conform.result import TraceVerdict
 from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
+from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
 from pipesim.model.waits import never_wrapped_in
@@ -180,7 +181,8 @@ def scope_of(
     described: tuple[NotJudged, ...] = ()
     if not coverage.extracted:
         once = _never_wrapped(program) if one_size else ()
-        described = (NotJudged(NotJudgedKind.DESCRIPTION), *once)
+        declares = program.words_cta >= 0 or any(each.space == Space.GLOBAL for each in program.tiles)
+        described = (NotJudged(NotJudgedKind.UNDECLARED if declares else NotJudgedKind.DESCRIPTION), *once)
     findings = program.strictness & RULES  # what breaks these is a finding, and not assumed
     made = dict.fromkeys(each for each in (*coverage.assumed, *assuming) if each.kind not in findings)
     return VerdictScope(

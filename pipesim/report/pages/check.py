@@ -162,8 +162,7 @@ def _range(each: ProvedRange) -> str:
     if each.is_every and not each.lap:
         return f"{values_of_word(each)}: every value is one of those that do the same as one that was checked"
     if not each.lap:
-        where = f"at {number(each.fails)} " if each.fails >= 0 else ""
-        return f"{each.parameter}: {run}, no further value: {where}{why_not_every(each)}"
+        return f"{each.parameter}: {run}, no further value: {why_not_every(each)}"
     if each.step:
         beyond = f"from {number(each.first)} on what happens repeats every {number(each.lap)}"
         end = "" if each.is_every else f", no further value: {why_not_every(each)}"

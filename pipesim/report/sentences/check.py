@@ -161,10 +161,11 @@ def step_left_out(cut: LeftOut | CutStep) -> str:
 
 
 def why_not_every(found: ProvedRange) -> str:
-    """Why a trip count is not proved for every value; "" if it is."""
-    if found.refuted:
-        return "it fails"
-    return found.why.value if found.why is not None else ""
+    """Why a trip count is not proved for every value, and at which it is not; "" if it is."""
+    if found.refuted is not None:
+        return f"it fails at {number(found.fails)} ({found.refuted.name.lower().replace('_', ' ')})"
+    at = f"at {number(found.fails)} " if found.fails >= 0 else ""
+    return f"{at}{found.why.value}" if found.why is not None else ""
 
 
 def walk_sentence(report: WalkReport) -> str:
