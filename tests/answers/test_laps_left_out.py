@@ -76,6 +76,13 @@ def test_a_tile_that_is_not_as_the_others_is_read() -> None:
 LAPS = program_of(nested_kernel(64, 96))
 
 
+def test_steps_may_be_counted_down() -> None:
+    """They are left out until the count is too small for another lap: a register has no sign."""
+    program = program_of(nested_kernel(1, 10_000, down=True))
+    assert [1_600 < each.more < 1_667 for each in program.laps] == [True]
+    assert prove(program).verdict is Verdict.PROVED
+
+
 def test_a_program_does_the_same_as_one_with_all_laps() -> None:
     inner, outer = min(LAPS.laps, key=sum_of), max(LAPS.laps, key=sum_of)
     assert any(inner.begin[0] >= outer.begin[0] and inner.end[0] <= outer.end[0] for inner in LAPS.laps)

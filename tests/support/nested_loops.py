@@ -36,12 +36,13 @@ tiles_loop:
  @%p2 bra done;
 {uneven}
  mov.u32 %r13, 0;
+ mov.u32 %r14, %r11;
 steps_loop:
  setp.ge.u32 %p3, %r13, %r11;
  @%p3 bra steps_done;
 {inside}
  add.u32 %r13, %r13, 1;
- bra steps_loop;
+{again}
 steps_done:
 {epilogue}
  add.u32 %r12, %r12, 1;
@@ -68,6 +69,9 @@ take{name}:
 used{name}:
 {turn}
 """
+#: The next step: counted up to their number, or down from it.
+_UP = " bra steps_loop;"
+_DOWN = " add.s32 %r14, %r14, -1;\n setp.ne.b32 %p8, %r14, 0;\n @%p8 bra steps_loop;"
 #: Stage and parity are carried, or computed of a count.
 _CARRIED = """ add.u32 {stage}, {stage}, 1;
  setp.eq.u32 %p5, {stage}, {depth};
@@ -141,7 +145,7 @@ def random_nested_kernel(seed: int) -> tuple[str, Launch]:
         inside += f" mov.u32 %r45, {word};\n @!%p0 st.shared.u32 [%r4+3072], %r45;\n"
     body = _BEGIN.format(
         inits="".join(each[0] for each in (*inner, *outer)), zeros="".join(each[1] for each in (*inner, *outer)),
-        trips=trips, uneven=uneven, inside=inside, epilogue=epilogue,
+        trips=trips, uneven=uneven, inside=inside, epilogue=epilogue, again=rng.choice((_UP, _DOWN)),
     )  # fmt: skip
     tiles, steps = (rng.randrange(most) for most in rng.choice(((70, 5), (8, 90), (160, 3), (24, 24))))
     return _kernel(body, warps, tiles, steps)
@@ -175,14 +179,21 @@ def with_all_laps(program: Program) -> list[list[Operation]]:
     return code
 
 
-def nested_kernel(tiles: int, steps: int, more: str = "") -> tuple[str, Launch]:
+def nested_kernel(tiles: int, steps: int, more: str = "", *, down: bool = False) -> tuple[str, Launch]:
     """A ring of three stages that each tile goes through in many steps, with one of two stages for tiles.
 
-    ``more``: instructions of the second warp before it gives a stage of the first ring back.
+    ``more``: instructions of the second warp before it gives a stage of the first ring back. ``down``: steps are
+    counted down.
     """
     inner = _ring_of(_CARRIED, "a", 0, 50, 2, 3, more)
     outer = _ring_of(_COUNTED, "c", 192, 56, 2, 2)
     body = _BEGIN.format(
-        inits=inner[0] + outer[0], zeros=inner[1] + outer[1], trips="", uneven="", inside=inner[2], epilogue=outer[2]
+        inits=inner[0] + outer[0],
+        zeros=inner[1] + outer[1],
+        trips="",
+        uneven="",
+        inside=inner[2],
+        epilogue=outer[2],
+        again=_DOWN if down else _UP,
     )
     return _kernel(body, 2, tiles, steps)

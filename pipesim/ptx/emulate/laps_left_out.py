@@ -242,7 +242,9 @@ def _most_held(values: list[Value], added: list[Change]) -> int:
     for value, more in zip(values, added, strict=True):
         if isinstance(more, Form) and more.constant and isinstance(value, int):
             now, step = int.__int__(value), more.constant
-            room = now if step < 0 else ((1 << 32 if now < 1 << 32 else 1 << 64) - now) // 4
+            room = (
+                now + step * (_LAPS + _MOST_LEFTS) if step < 0 else ((1 << 32 if now < 1 << 32 else 1 << 64) - now) // 4
+            )
             found = min(found, room // abs(step))
     return found
 
