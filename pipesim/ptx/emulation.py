@@ -221,7 +221,7 @@ def _emulate(
     """Run the cluster; laps are left out where it runs longer than is followed, if that makes it whole."""
 
     def is_long() -> None:
-        found = emulate_without_laps(kernel, launch, limits)
+        found = emulate_without_laps(kernel, launch, replace(limits, instructions=limits.instructions // 2))
         if found.left_out and found.instructions + found.left_out > limits.instructions and not found.cut:
             raise _WholeRun(found)
 

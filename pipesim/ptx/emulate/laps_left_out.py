@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emit.record import RepeatedPart, StreamMark
-from pipesim.ptx.emulate.lengthened import LEFT, Change, added_twice, is_next, slots_of, stands_of, with_laps
+from pipesim.ptx.emulate.lengthened import LEFT, Change, added_twice, is_next, slots_of, stands_of, values_of, with_laps
 from pipesim.ptx.emulate.values import WARP, PerLane, Value, lanes_of
 from pipesim.ptx.free.forms import Atom, Form
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
@@ -94,7 +94,7 @@ class LapsLeftOut:
         ran, stands = self._ran, stands_of(cluster)
         late = (n for n, each in enumerate(self._open) if ran > each.begun + each.length)
         self._close(next(late, len(self._open)))
-        values = [holder[key] for holder, key in slots_of(cluster)]
+        values = values_of(cluster)
         now = _RunMoment(values, self._known(), ran)
         for scope in (self._moments, *(lap.moments for lap in self._open)):
             moments = scope.setdefault(stands, [])
@@ -190,19 +190,23 @@ class LapsLeftOut:
         inputs = self._inputs
         inputs.settle(t, laps)
         self._forget_bytes(t)
-        for holder, key in slots_of(self._cluster):
-            holder[key] = self._settled(holder[key], t, laps)
+        slots = zip(slots_of(self._cluster), values_of(self._cluster), strict=True)
+        for holder, key, value in [(*slot, value) for slot, value in slots if value.__class__ is not int]:
+            holder[key] = self._settled(value, t, laps)
         for warp in self._cluster.warps:
             for stored in warp.pending.values.values():
                 stored.update({at: self._settled(value, t, laps) for at, value in stored.items()})
         for lap in self._open:  # whose values are those that their loops are to lead to again
-            lap.values = [self._settled(value, t, laps) for value in lap.values]
+            lap.values = self._all_settled(lap.values, t, laps)
         for moments in (
             each for scope in (self._moments, *(lap.moments for lap in self._open)) for each in scope.values()
         ):
             for at, each in enumerate(moments):
                 if each.ran > begun:
-                    moments[at] = each._replace(values=[self._settled(value, t, 0) for value in each.values])
+                    moments[at] = each._replace(values=self._all_settled(each.values, t, 0))
+
+    def _all_settled(self, values: list[Value], t: Atom, laps: int) -> list[Value]:
+        return [each if each.__class__ is int else self._settled(each, t, laps) for each in values]
 
     def _settled(self, value: Value, t: Atom, laps: int) -> Value:
         if value.__class__ is Varying and value.form.has(t):

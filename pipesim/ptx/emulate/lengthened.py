@@ -119,7 +119,7 @@ class LengthenedLoop:
             self._lap.rotate(-1)
             return
         self._lap.clear()
-        values = [holder[key] for holder, key in slots_of(self._cluster)]
+        values = values_of(self._cluster)
         moments = self._moments.setdefault(stands, [])
         if moments and len(moments[-1].values) != len(values):
             moments.clear()
@@ -244,13 +244,25 @@ def slots_of(cluster: Cluster) -> Iterator[Slot]:
     for warp in cluster.warps:
         for register in range(len(warp.R)):
             yield warp.R, register
-        for frame in warp.frames:
-            for held in (frame.saved, *(done for _, done in frame.done)):
-                for name in sorted(held):
-                    yield held, name
-        for words in (warp.local.words, warp.local.small):
-            for key in sorted(words):
-                yield words, key
+        for held in _beside_registers(warp):
+            for key in sorted(held):
+                yield held, key
+
+
+def values_of(cluster: Cluster) -> list[Value]:
+    """What is there, in that order."""
+    found: list[Value] = []
+    for warp in cluster.warps:
+        found += warp.R
+        for held in _beside_registers(warp):
+            found += [held[key] for key in sorted(held)]
+    return found
+
+
+def _beside_registers(warp: EmulatedWarp) -> Iterator[dict[Any, Value]]:
+    for frame in warp.frames:
+        yield from (frame.saved, *(done for _, done in frame.done))
+    yield from (warp.local.words, warp.local.small)
 
 
 def stands_of(cluster: Cluster) -> object:
@@ -287,8 +299,11 @@ def _stands_at(warp: EmulatedWarp) -> object:
 
 def added_twice(first: list[Value], second: list[Value], third: list[Value]) -> list[Change] | None:
     """What was added to each value between two moments, if as much was between the two before them."""
-    found = []
+    found: list[Change] = []
     for a, b, c in zip(first, second, third, strict=True):
+        if a is b is c:
+            found.append(_SAME)
+            continue
         added = _change(b, c)
         if added != _change(a, b):
             return None
