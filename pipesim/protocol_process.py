@@ -33,6 +33,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, SourceInstruction, Tile, Work
 from pipesim.process.parent import end_forks, end_with
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
+from pipesim.protocol_files import makers_of, require_python_allowed
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
 
@@ -58,7 +59,7 @@ def find(text: str) -> Target:
     file = text.rpartition(":")[0] if not text.removesuffix(":").endswith(".py") else text.removesuffix(":")
     if text in BUILT_IN or not file.endswith(".py"):
         return targets.find(text)
-    targets.require_python_allowed(Path(file))
+    require_python_allowed(Path(file))
     quote_protocols_of(Path(file))
     process = _Process(text)
     try:
@@ -73,7 +74,7 @@ def functions(file: str) -> tuple[str, ...]:
 
     Raises as :func:`find` does of a file that cannot be imported.
     """
-    targets.require_python_allowed(Path(file))
+    require_python_allowed(Path(file))
     process = _Process(f"{file}{_EVERY}")
     try:
         return process.names()
@@ -265,7 +266,7 @@ def _serve(text: str, inbox: int, outbox: int) -> None:
     def describe_file() -> Message:
         nonlocal target
         if text.endswith(_EVERY):
-            return _TARGET, {}, *map(_exact, targets.functions_of(Path(text.removesuffix(_EVERY))))
+            return _TARGET, {}, *map(_exact, makers_of(Path(text.removesuffix(_EVERY))))
         target = targets.find(text)
         words = (target.name, target.summary, target.description, target.spelling)
         return _TARGET, {_exact(name): int(value) for name, value in target.defaults.items()}, *map(_exact, words)

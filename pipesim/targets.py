@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import inspect
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from reprlib import repr as brief
-from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 from pipesim.bounds import MAX_GRID, MAX_PARAMETER
 from pipesim.errors import (
     ParameterError,
     ProtocolError,
-    SeveralProtocolsError,
     TooManyOperationsError,
     UnknownProtocolError,
-    UsageError,
 )
-from pipesim.inputs import confined, quote_protocols_of
 from pipesim.lang.author import NOT_OURS, first_line, hint, in_words, raised_at
 from pipesim.lang.global_words import GridProgram
 from pipesim.lang.protocol import Protocol
@@ -34,6 +27,7 @@ from pipesim.model.coverage import LENIENT, Strictness
 from pipesim.model.program import Program
 from pipesim.model.program_json import PROGRAM, loads
 from pipesim.model.words import TURNS
+from pipesim.protocol_files import function_of, makers_of, only_maker
 from pipesim.protocols.catalog import BUILT_IN, ProtocolFunction
 from pipesim.protocols.limits import require_fits
 
@@ -47,7 +41,6 @@ Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and w
 
 #: Suffixes of what a kernel is written in, and of its machine code.
 _COMPILED = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".mojo", ".cubin", ".fatbin", ".o", ".so")
-_MOST_PROPOSED = 4  #: functions of a file that an error proposes
 _PROGRAM_FILE = replace(PROGRAM, name="program", error=UnknownProtocolError)
 
 
@@ -278,14 +271,16 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
             correction="leave --launch, --set and --box out, or name a .ptx file",
         )
     if text in BUILT_IN:
-        return replace(_target(text, built_in(text)), spelling=text)
+        return _spelled(text, built_in(text))
     path, _, function = text.rpartition(":")
     if path.endswith(".py") and function:
-        return replace(_target(text, _from_file(Path(path), function)), spelling=text)
+        return _spelled(text, function_of(Path(path), function))
     if text.endswith(".json"):
         return replace(_from_program(Path(text)), spelling=text)
     if text.removesuffix(":").endswith(".py"):
-        return _only_one(text.removesuffix(":"))
+        file = text.removesuffix(":")
+        name, found = only_maker(file)
+        return _spelled(f"{file}:{name}", found)
     if Path(text).suffix in _COMPILED:
         raise _not_compiled(text)
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
@@ -310,66 +305,12 @@ def _not_compiled(text: str) -> UnknownProtocolError:
     )
 
 
-def functions_of(path: Path) -> list[str]:
-    """The functions of a Python file that make a protocol, in its order; the file is run.
-
-    UnknownProtocolError if there is no such file, ProtocolError if it cannot be imported.
-    """
-    return _makers(_module_of(path))
-
-
 def protocols_of(path: Path) -> list[Target]:
     """The targets of a Python file, one for each function that makes a protocol; the file is run once.
 
-    Raises as :func:`functions_of`, and ProtocolError for a function whose parameters have no whole numbers as defaults.
+    Raises as :func:`makers_of`, and ProtocolError for a function whose parameters have no whole numbers as defaults.
     """
-    module = _module_of(path)
-    return [
-        replace(_target(f"{path}:{name}", vars(module)[name]), spelling=f"{path}:{name}") for name in _makers(module)
-    ]
-
-
-def _only_one(file: str) -> Target:
-    """The one protocol of a file. UnknownProtocolError if it has none, or several, which are then named."""
-    module = _module_of(Path(file))
-    found = _makers(module)
-    if not found:
-        raise UnknownProtocolError(
-            f"{file} has no function that makes a protocol",
-            cause=_others(module),
-            correction="write one that ends with `return p`, each of its parameters with a whole number as its default",
-        )
-    if len(found) > 1:
-        raise SeveralProtocolsError(
-            f"{file} has several functions that make a protocol",
-            cause=f"it has {', '.join(found)}",
-            correction=" or ".join(f"{file}:{name}" for name in found[:_MOST_PROPOSED]),
-        )
-    spelling = f"{file}:{found[0]}"
-    return replace(_target(spelling, vars(module)[found[0]]), spelling=spelling)
-
-
-def _makers(module: ModuleType) -> list[str]:
-    """The functions of a file that may make a protocol: those that say so, else all that can be called without more."""
-    annotated, plain = [], []
-    for name in _public(module):
-        function = vars(module)[name]
-        returns = inspect.get_annotations(function).get("return", inspect.Signature.empty)
-        if returns is Protocol or (isinstance(returns, str) and returns in ("Protocol", "pipesim.Protocol")):
-            annotated.append(name)
-        elif returns is inspect.Signature.empty and all(
-            type(parameter.default) is int for parameter in inspect.signature(function).parameters.values()
-        ):
-            plain.append(name)
-    return annotated or plain
-
-
-def _others(module: ModuleType) -> str:
-    """What a file without a protocol has instead."""
-    public = _public(module)
-    if not public:
-        return "it has no functions"
-    return f"{', '.join(public)}: of another type, or with a parameter whose default is not a whole number"
+    return [_spelled(f"{path}:{name}", function) for name, function in makers_of(path).items()]
 
 
 def target_of(protocol: ProtocolFunction | Program) -> Target:
@@ -402,6 +343,11 @@ def _spelling(name: str, function: ProtocolFunction) -> str:
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{name}"
 
 
+def _spelled(name: str, function: ProtocolFunction) -> Target:
+    """A target that a command line calls what its name is."""
+    return replace(_target(name, function), spelling=name)
+
+
 def _target(name: str, function: ProtocolFunction) -> Target:
     suspends = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
     if suspends:
@@ -432,11 +378,7 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 
 
 def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
-    from pipesim.ptx.kernel import (
-        EditableKernel,  # a quarter of the package, which few commands need
-        ptx_text,
-        read_kernel,
-    )
+    from pipesim.ptx.kernel import EditableKernel, ptx_text, read_kernel  # a quarter of the package, for few commands
     from pipesim.ptx.launch.settings import setting_words
     from pipesim.ptx.source_files import current_sources
 
@@ -444,124 +386,10 @@ def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
     editable = EditableKernel(path, Path(launch) if launch else None, tuple(sets), ptx_text(path))
     name = found.program.name
     words = (*(("--launch", launch) if launch else ()), *(word for each in sets for word in setting_words(each)))
-    return Target(
-        name,
-        None,
-        found.program,
-        {},
-        f"kernel {name} of {path}",
-        str(path),
-        kernel=found,
-        sources=current_sources(),
-        editable=editable,
-        launch_words=words,
-    )
+    made = Target(name, None, found.program, {}, f"kernel {name} of {path}", str(path), kernel=found)
+    return replace(made, sources=current_sources(), editable=editable, launch_words=words)
 
 
 def _from_program(path: Path) -> Target:
     program = loads(_PROGRAM_FILE.read_text(path), str(path))
     return Target(str(path), None, program, dict(program.params), f"flat program {program.name}")
-
-
-def _from_file(path: Path, function: str) -> ProtocolFunction:
-    """The function of this name in a Python file."""
-    module = _module_of(path)
-    found = vars(module).get(function)  # what the file has, not what a __getattr__ of it makes up
-    if not callable(found):
-        raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
-    made: ProtocolFunction = found  # what it returns is checked when it is called
-    return made
-
-
-class _FromSource(SourceFileLoader):
-    """Reads the source each time: bytecode is known by second and size, and a file may change twice in a second."""
-
-    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  # the base class's
-        """The compiled source, and no file beside it."""
-        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
-        return code
-
-
-def _module_of(path: Path) -> ModuleType:
-    """A Python file, which is run; it may import from its folder, as ``python FILE``."""
-    if not path.is_file():
-        near = _near_files(path)
-        raise UnknownProtocolError(
-            f"there is no file {path}",
-            correction=f"did you mean {near[0]}?" if near else "give the path of a Python file",
-        )
-    require_python_allowed(path)
-    quote_protocols_of(path)
-    name = f"pipesim_user_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path.absolute())))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickling in the user's file need to find it
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    try:
-        spec.loader.exec_module(module)
-    except NOT_OURS:
-        raise
-    except BaseException as error:
-        raise ProtocolError(
-            f"{path} cannot be imported: {in_words(error)}",
-            place=_line_of(error, path),
-            correction=_correction_for(error, path),
-        ) from error
-    finally:
-        with suppress(ValueError):  # the file may have changed the list
-            sys.path.remove(folder)
-    return module
-
-
-def require_python_allowed(path: Path) -> None:
-    """UsageError in a process that reads files of strangers."""
-    if confined:
-        raise UsageError(
-            f"{path} is not run",
-            cause="a Python file is code, and --untrusted runs none",
-            correction="leave --untrusted out, or name the flat program of it that `run --save-program` writes",
-        )
-
-
-def _near_files(path: Path) -> list[Path]:
-    """The Python file beside it whose name is nearest, if one is near."""
-    beside = {other.name: other for other in path.parent.glob("*.py")} if path.parent.is_dir() else {}
-    return [beside[name] for name in difflib.get_close_matches(path.name, sorted(beside), n=1)]
-
-
-def _functions(module: ModuleType, wanted: str) -> str:
-    """What the module has instead of the function that was wanted."""
-    public = _public(module)
-    near = difflib.get_close_matches(wanted, public, n=1, cutoff=0.4)
-    return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
-
-
-def _public(module: ModuleType) -> list[str]:
-    """The functions that a file defines, in its order."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
-    ]
-
-
-def _correction_for(error: BaseException, path: Path) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"install {error.name} where pipesim is installed, put it beside {path}, or leave the import out"
-    return f"fix the file until `python {path}` runs"
-
-
-def _line_of(error: BaseException, path: Path) -> str:
-    """``file:line`` that raised while ``path`` was imported: the last one in it, else the file itself."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno or 1}"
-    trace = error.__traceback__
-    place = str(path)
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path.resolve():
-            place = f"{path.resolve()}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
