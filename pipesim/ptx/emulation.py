@@ -107,7 +107,7 @@ def on_global_memory(kernel: Kernel) -> Kernel:
     part = slice_of(kernel.function, graph, uses, global_memory=True, words=words)
     code = _code(kernel.function, graph, uses, part)
     code.loaded_at_once, code.read_early = kernel.code.loaded_at_once, kernel.code.read_early
-    return replace(kernel, code=code)
+    return replace(kernel, code=code, leaves_laps_out=False)
 
 
 def emulate(
