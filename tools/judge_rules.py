@@ -36,7 +36,7 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space
 from pipesim.model.program import Program
 from pipesim.model.tables import OPEN_WORD
 from pipesim.model.warp_shape import RegisterPools
-from pipesim.prove import certain
+from pipesim.prove import refutation
 from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import holds
 from pipesim.prove.any_size.skip_laps import phases_by_laps
@@ -581,8 +581,8 @@ def _unsure_rules() -> Iterator[Rule]:
             "check.certain_part",
             lambda program: program,
         ),
-        ("two values that are not known need not go together", "certain.OPEN_WORD", OPEN_WORD + 1),
-        ("a copy of inferred bytes may be smaller", "certain._sure_bytes", _whole_access),
+        ("two values that are not known need not go together", "refutation.OPEN_WORD", OPEN_WORD + 1),
+        ("a copy of inferred bytes may be smaller", "refutation._sure_bytes", _whole_access),
     ):
         yield Rule("what may not happen", said, target, instead, judges)
 
@@ -591,7 +591,7 @@ def _boxless_rules() -> Iterator[Rule]:
     judges, boxless = (("without boxes", of_boxless),), "pipesim.ptx.emulate.boxless."
     for said, target, instead in (
         ("no proof rests on bytes that are inferred", "pipesim.ptx.coverage._without_boxes", lambda _: ()),
-        ("a copy of inferred bytes may be smaller", "pipesim.prove.certain._sure_bytes", _whole_access),
+        ("a copy of inferred bytes may be smaller", "pipesim.prove.refutation._sure_bytes", _whole_access),
         ("a phase may end anywhere from its arrive to the next", f"{boxless}_UseByOne.phases", _where_they_end),
         ("no bytes fit if none fits any of the ends", f"{boxless}_some_fit", _no),
     ):
@@ -636,7 +636,7 @@ def _lane_rules() -> Iterator[Rule]:
         ("an exchange of values orders no accesses", "code.orders_lanes", converges),
     ):
         yield Rule("lanes", said, f"{at}{function}", off, (("exchanges", of_exchanges),))
-    fences = f"{at}lane_fences.LaneFences."
+    fences = f"{at}lanes_apart.LaneFences."
     of_each_lane = (("lane fences", of_fences),)
     yield Rule("lanes", "a fence is an acquire of its own lane", f"{fences}fence", _yes, of_each_lane)
     said = "a fence makes a release of what its own lane signals"
@@ -675,7 +675,7 @@ def _in_time(self: Certificate, did: Any) -> None:
     self._see(did.agent, bar, len(self._done[bar]) - 1)
 
 
-_sure_bytes = certain._sure_bytes  # noqa: SLF001  # the rule that is switched off
+_sure_bytes = refutation._sure_bytes  # noqa: SLF001  # the rule that is switched off
 
 
 def _whole_access(program: Program, agent: int, pc: int, _: int) -> range:

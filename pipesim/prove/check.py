@@ -15,7 +15,6 @@ from pipesim.model.program import Program
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
-from pipesim.prove.certain import certain_part, is_unsure
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
@@ -24,7 +23,7 @@ from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, 
 from pipesim.prove.memory_order.exchanged import exchanged_barriers
 from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.refutation import Doubt, Refutation, Why
+from pipesim.prove.refutation import Doubt, Refutation, Why, certain_part, is_unsure
 from pipesim.prove.search.breadth_first import MOST_STATES as MOST_WITH_CLOCKS
 from pipesim.prove.search.breadth_first import explore, of_two, outcomes, search_memory_order
 from pipesim.prove.search.random_schedules import random_refutation

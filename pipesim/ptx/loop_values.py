@@ -6,10 +6,12 @@ steps. A variable is named if the branch is in as many loops, and one register h
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pipesim.ptx.emulate.constants import special_register
 from pipesim.ptx.emulate.values import lanes_in, of_lane
@@ -17,15 +19,29 @@ from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.extract import is_library
 from pipesim.ptx.flow.graph import Loop
 from pipesim.ptx.launch.values import Number
-from pipesim.ptx.names.loops import HeadingText, Values, value_of
 from pipesim.ptx.names.resolve import Resolver, resolver_of
-from pipesim.ptx.source_files import SourceFiles
+from pipesim.ptx.source_files import HeadingText, SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
 
 _MOST_CHARACTERS = 48  #: of a condition that is repeated in a sentence
 _DEEPEST = 20  #: names made of names
 _SPECIAL = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid",
             "program_id": "ctaid", "num_programs": "nctaid"}  # fmt: skip
+
+_PLAIN = (  # what stands for what, so that an expression of C++, or of kernels in Python, can be computed
+    (re.compile(r"\bstatic_cast\s*<[\w\s:]+>|(?<=\d)[uUlL]+\b"), ""), (re.compile(r"!(?!=)"), " not "),
+    (re.compile(r"&&"), " and "), (re.compile(r"\|\|"), " or "), (re.compile(r"(?<!/)/(?!/)"), "//"),
+    (re.compile(r"\b\w+\.(program_id|num_programs)\((?:axis=)?([012])\)"), r"\1_\2"),
+    (re.compile(r"\b(\w+Idx|\w+Dim)\.([xyz])"), r"\1_\2"),
+)  # fmt: skip
+_PARTS = (
+    ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Call, ast.Name, ast.Load, ast.Constant,
+    ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Not, ast.USub, ast.UAdd, ast.boolop, ast.cmpop,
+)  # fmt: skip
+_CALLED = {"min": min, "max": max}
+_LONGEST = 200  #: characters of an expression that is computed
+
+Values: TypeAlias = Callable[[str], int | None]  #: of a name in the source, ``blockIdx_x`` for ``blockIdx.x``
 
 
 class SaidBranch(NamedTuple):
@@ -163,3 +179,23 @@ class BranchTrips:
                 if alone and each is self._heading:
                     break
         return said[0] if len(said) == 1 else SaidBranch()
+
+
+def value_of(text: str, values: Values) -> int | None:
+    """The value of an expression of whole numbers in C++ or Python; None if it is not certain."""
+    for found, instead in _PLAIN:
+        text = found.sub(instead, text)
+    try:
+        tree = ast.parse(text.strip()[:_LONGEST], mode="eval")
+        names = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        known = {name: _CALLED.get(name) or values(name) for name in names}
+        if None in known.values() or not all(map(_is_plain, ast.walk(tree))):
+            return None
+        return int(eval(compile(tree, "<source>", "eval"), {"__builtins__": {}, **known}))  # noqa: S307  # of _PARTS
+    except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
+        return None
+
+
+def _is_plain(part: ast.AST) -> bool:
+    numbers = isinstance(getattr(part, "value", 0), int) and len(getattr(part, "ops", "1")) == 1
+    return numbers and isinstance(part, _PARTS)

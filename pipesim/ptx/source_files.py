@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import PtxError
@@ -94,3 +95,28 @@ def _text(path: Path) -> str:
         return _SOURCE.read_text(path)
     except PtxError:  # not UTF-8, or deleted meanwhile
         return ""
+
+
+class HeadingText(NamedTuple):
+    """An ``if`` or a loop: from where to where its heading, what follows it and its ``else`` are in their text.
+
+    ``leaves``: what follows ends with ``continue``, ``break`` or ``return``. ``variable`` of a loop, "" if none is
+    certain, with the texts of its first value and of what is added to it for each trip.
+    """
+
+    loop: bool
+    head: tuple[int, int]
+    body: tuple[int, int]
+    other: tuple[int, int]
+    leaves: bool
+    condition: str
+    variable: str = ""
+    start: str = ""
+    step: str = ""
+
+    def outcome(self, past: int) -> bool | None:
+        """What the condition was if it led past a place; None where the text does not say."""
+        if self.body[0] <= past < self.body[1]:
+            return False
+        left = self.leaves and not self.loop and past >= self.body[1]
+        return True if left or self.other[0] <= past < self.other[1] else None

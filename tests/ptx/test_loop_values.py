@@ -8,8 +8,8 @@ import pytest
 
 from pipesim.answers.counterexample import led_past_of
 from pipesim.prove.check import check
-from pipesim.ptx.names.cpp_text import CppText
-from pipesim.ptx.names.loops import step_of, value_of
+from pipesim.ptx.loop_values import value_of
+from pipesim.ptx.names.cpp_text import CppText, step_of
 from pipesim.ptx.names.python_text import PythonText
 from pipesim.report.findings.finding import led_past_words
 from pipesim.targets import find

@@ -37,10 +37,9 @@ from pipesim.model.groups import (
 from pipesim.model.moves import Move
 from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.program import Program
-from pipesim.prove.certain import is_unsure
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.refutation import Refutation
+from pipesim.prove.refutation import Refutation, is_unsure
 
 # Whether the warps of a warp group may rely on a wgmma for the order of their own accesses, which it does not give.
 #

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.program import Program
-from pipesim.prove.certain import is_unsure
 from pipesim.prove.check import check, sides_of, with_usual
 from pipesim.prove.counterexample.confirm import confirm
 from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations_by_line
-from pipesim.prove.refutation import Doubt, Refutation
+from pipesim.prove.refutation import Doubt, Refutation, is_unsure
 from pipesim.prove.repair.correction import MOST_ASKED, Correction, candidates, corrections
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Repair

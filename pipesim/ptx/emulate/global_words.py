@@ -17,8 +17,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.lane_fences import LaneFences
-from pipesim.ptx.emulate.lanes_apart import LaneAct
+from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences
 from pipesim.ptx.emulate.values import PerLane, Value, are_known, integers, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from pipesim.ptx.names.loops import HeadingText, step_of
 from pipesim.ptx.names.paths import matching, path_of, split_at_commas
+from pipesim.ptx.source_files import HeadingText
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _WINDOW = 4000  #: characters of a statement on each side of a place
@@ -26,6 +26,7 @@ _QUALIFIERS = re.compile(r"\b(?:const|volatile|struct|typename|__grid_constant__
 _TYPES = frozenset({"bool", "char", "short", "int", "long", "float", "double"})
 _HEADING = re.compile(r"\b(if(?:\s+constexpr)?|while|for)\s*(?=\()")
 _FIRST = re.compile(r"(?:[\w:]+\s+)*([A-Za-z_]\w*)\s*=(?!=)\s*(.+)\Z", re.DOTALL)
+_COUNTED = re.compile(r"(\+\+|--)?\s*([A-Za-z_]\w*)\s*(?:(\+\+|--)|([+-])=\s*([^;]+))?\Z")
 _ELSE = re.compile(r"\s*else\b")
 _LEAVES = re.compile(r"\b(?:continue|break|return\b[^;]*)\s*;\s*\}?\Z")
 _OPERAND = re.compile(r'"[^"\n]*"\s*\(')
@@ -199,14 +200,16 @@ class CppText:
         """The variable of a loop that changes by one step at the end of each trip, its first value and the step."""
         first = _FIRST.match(parts[0].partition(",")[0]) if len(parts) > 1 else None
         name = first or re.match(r"(\w+) ?[<>!]", parts[0])
-        made = self._changes(name[1], at - _FUNCTION if first is None else body[0], body[1]) if name is not None else []
-        if name is not None and first is not None and not made:
-            steps = [step for each in split_at_commas(parts[2]) if (step := step_of(name[1], each))]
-            return (name[1], first[2], steps[0]) if len(steps) == 1 else ("", "", "")
-        if name is not None and first is None and len(made) == 2 and made[0].end() < at < made[1].start():
-            step = step_of(name[1], self._bare[made[1].start() : body[1]].rstrip("; }\n"))
-            return (name[1], self._given(made[0]), step) if step else ("", "", "")
-        return "", "", ""
+        if name is None:
+            return "", "", ""
+        made = self._changes(name[1], at - _FUNCTION if first is None else body[0], body[1])
+        changes, start = list[str](), first[2] if first is not None else ""
+        if first is not None and not made:
+            changes = split_at_commas(parts[2])
+        elif first is None and len(made) == 2 and made[0].end() < at < made[1].start():
+            changes, start = [self._bare[made[1].start() : body[1]].rstrip("; }\n")], self._given(made[0])
+        steps = [step for each in changes if (step := step_of(name[1], each))]
+        return (name[1], start, steps[0]) if len(steps) == 1 else ("", "", "")
 
     def _block(self, at: int) -> tuple[int, int]:
         """From a place to the end of the statement or block that follows."""
@@ -259,3 +262,11 @@ def _name_of(parameter: str) -> str:
 def receiver_path(call: Call) -> str:
     """The object whose method is called, as a path."""
     return path_of(call.receiver) if call.receiver else ""
+
+
+def step_of(variable: str, change: str) -> str:
+    """What a statement adds to a variable; "" if that is another one, or not known."""
+    found = _COUNTED.match(change.strip())
+    if found is None or found[2] != variable or sum(map(bool, found.group(1, 3, 4))) != 1:
+        return ""
+    return f"{found[4]}({found[5]})" if found[4] else f"{(found[1] or found[3])[0]}1"

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 from functools import cached_property
 
-from pipesim.ptx.names.loops import HeadingText
 from pipesim.ptx.names.paths import path_of, root_of
+from pipesim.ptx.source_files import HeadingText
 
 _LONGEST_LINE = 1 << 16
 

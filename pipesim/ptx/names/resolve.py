@@ -13,10 +13,9 @@ from itertools import pairwise
 
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.names.cpp_text import Call, CppText, receiver_path
-from pipesim.ptx.names.loops import HeadingText
 from pipesim.ptx.names.paths import matching, path_of, put_in, root_of, split_at_commas
 from pipesim.ptx.names.python_text import PythonText
-from pipesim.ptx.source_files import SourceFiles
+from pipesim.ptx.source_files import HeadingText, SourceFiles
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Frame, Instruction
 
