@@ -43,7 +43,7 @@ CASES = {
     "barrier_overrun": "128 threads at named barrier 1 instead of 96",
     "race": "",
     "uninitialised_read": "",
-    "wrong_item": "",
+    "wrong_item": "consumer: the read of tile is for the slot to which what it reads was written",
     "two_outcomes": "",
     "lanes_apart": "let all lanes of the warp meet there: __syncwarp(), which is bar.warp.sync",
     "under_way_at_exit": (

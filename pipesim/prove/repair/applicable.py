@@ -14,6 +14,7 @@ from itertools import combinations, islice, pairwise, takewhile
 from pipesim.model.groups import (
     ACCESSES,
     CLUSTER,
+    COMMITS,
     ENGINE_ACCESSES,
     MAY_ACQUIRE,
     MAY_RELEASE,
@@ -250,7 +251,8 @@ def _of_places(program: Program) -> Iterator[Ranked]:
         if named := ",".join(map(str, arrived_at(program, role))):
             yield 1, Repair(K.LATER, role, named)
         for at in dict.fromkeys(site._replace(line="") for site in sites if site.op in SIGNALLING - MEETINGS):
-            yield from ((3, Repair(K.DROP, role, at.about, how, at=at)) for how in (2, 4))
+            yield 3, Repair(K.DROP, role, at.about, 2, at=at)
+            yield 3 if at.op in COMMITS else 5, Repair(K.DROP, role, at.about, 4, at=at)
         for site in (site for site in sites if site.op in SIGNALLING | {int(Op.TMA_LOAD)} and site.op != Op.ARRIVE):
             if any(site == after for agent in mine for after in _right_after(program, agent, site)):
                 yield 2, Repair(K.ONCE, role, site.about, at=site)
