@@ -159,6 +159,11 @@ Place = tuple[CodeType, int]  #: code, and an instruction in it
 getframe = sys._getframe  # noqa: SLF001  # the documented way to read the stack without building a traceback
 
 
+def author_error(fact: str, *, cause: str = "", correction: str = "") -> ProtocolError:
+    """What is wrong with the author's line that is executed now."""
+    return ProtocolError(fact, place=author_line(), cause=cause, correction=correction)
+
+
 def author_line() -> str:
     """``file:line`` of the innermost frame that is not part of the description language itself."""
     return line_of(*author_place(2))
@@ -199,9 +204,8 @@ def whole(what: str, value: object) -> int:
     try:
         return index(value)  # type: ignore[arg-type]  # what has no __index__ is what this is about
     except TypeError:
-        raise ProtocolError(
+        raise author_error(
             f"{what} is {value!r} of type {type(value).__name__}, not a whole number",
-            place=author_line(),
             correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
         ) from None
 
@@ -212,18 +216,16 @@ def name_of(what: str, name: object) -> str:
     A decorator without its parentheses passes the function itself.
     """
     if not isinstance(name, str):
-        raise ProtocolError(
+        raise author_error(
             f"the name of a {what} is of type {type(name).__name__}, not a string",
-            place=author_line(),
             cause="a decorator without parentheses and name" if callable(name) else "",
             correction='write @protocol.role("load")' if what == "role" else "write the name first, in quotes",
         )
     plain = str.__str__(name)  # an author's class may answer anything
     wrong = wrong_name(plain)
     if wrong:
-        raise ProtocolError(
+        raise author_error(
             f"the name of a {what} is {quoted_name(plain)}",
-            place=author_line(),
             cause=wrong,
             correction="choose a short name of letters, digits and _",
         )
@@ -291,9 +293,7 @@ def require_plain(body: Callable[..., object], who: str, head: str, *arguments: 
     try:
         inspect.signature(body).bind(*arguments)
     except TypeError as error:
-        raise ProtocolError(
-            f"{who} cannot be called: {error}", place=author_line(), correction=f"write {head}"
-        ) from None
+        raise author_error(f"{who} cannot be called: {error}", correction=f"write {head}") from None
     except ValueError:
         pass  # a function that is not written in Python says nothing about its arguments
 

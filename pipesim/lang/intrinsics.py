@@ -5,8 +5,7 @@ Upstream: ``gpu/sync/sync.mojo``, ``gpu/compute/mma``; PTX ISA, tcgen05.commit a
 
 from __future__ import annotations
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.legality import require_committer, require_one_lane
 from pipesim.lang.recorder import NarrowedLanes, recorder
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
@@ -61,10 +60,8 @@ def mma_arrive_multicast(mbar: SharedMemBarrier, cta_mask: int) -> None:
     rec = recorder()
     require_one_lane(rec, "tcgen05.commit")
     if not 0 < cta_mask < rec.tables.masks:
-        raise ProtocolError(
-            f"{rec.who}: a commit to the CTAs of mask {cta_mask:#b}",
-            place=author_line(),
-            cause=f"the cluster has {rec.tables.ctas} CTAs",
+        raise author_error(
+            f"{rec.who}: a commit to the CTAs of mask {cta_mask:#b}", cause=f"the cluster has {rec.tables.ctas} CTAs"
         )
     require_committer(rec)
     rec.emit(Op.COMMIT_MULTICAST, Engine.TCGEN05, mbar._address(), cta_mask)  # noqa: SLF001  # same package

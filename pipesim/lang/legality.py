@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.recorder import Recorder
 from pipesim.lang.tiles import Slot
 from pipesim.model.ops import IN_ORDER, Engine, Space
@@ -15,9 +14,8 @@ _COPIES = frozenset({Engine.BULK, Engine.CP_ASYNC})
 def require_one_lane(rec: Recorder, what: str) -> None:
     """Raise ProtocolError if several lanes would execute an instruction that acts once for each."""
     if rec.executing_lanes != 1:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: {rec.executing_lanes} lanes execute {what}",
-            place=author_line(),
             cause="it acts once for each lane that executes it",
             correction="put it inside `with w.elect_one():`",
         )
@@ -25,9 +23,8 @@ def require_one_lane(rec: Recorder, what: str) -> None:
 
 def _require_all_lanes(rec: Recorder, instruction: str, cause: str, correction: str) -> None:
     if rec.executing_lanes != WARP:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: {rec.executing_lanes} of {WARP} lanes execute {instruction}",
-            place=author_line(),
             cause=cause,
             correction=correction,
         )
@@ -36,11 +33,7 @@ def _require_all_lanes(rec: Recorder, instruction: str, cause: str, correction: 
 def require_mma(rec: Recorder, engine: Engine) -> None:
     """A matrix engine; wgmma is executed by whole warps, tcgen05.mma by one lane."""
     if engine not in IN_ORDER:
-        raise ProtocolError(
-            f"{rec.who}: {engine.name} is not a matrix engine",
-            place=author_line(),
-            correction="use WGMMA or TCGEN05",
-        )
+        raise author_error(f"{rec.who}: {engine.name} is not a matrix engine", correction="use WGMMA or TCGEN05")
     if engine == Engine.WGMMA:
         rec.require_whole("wgmma")
     if engine == Engine.TCGEN05:
@@ -58,9 +51,8 @@ def require_cluster(rec: Recorder, instruction: str) -> None:
     """Several CTAs of a cluster, whose barrier it is, and whole warps."""
     rec.require_whole(instruction)
     if rec.tables.alone:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: {instruction} in a grid in which each CTA is a cluster of its own",
-            place=author_line(),
             correction="use w.sync_threads() within a CTA, and p.grid_barrier(name) between CTAs",
         )
 
@@ -68,16 +60,13 @@ def require_cluster(rec: Recorder, instruction: str) -> None:
 def require_global(slot: object, *, word: bool) -> None:
     """A slot of global memory; a word has 4 or 8 bytes, at a multiple of them (PTX ISA, "atom")."""
     if not isinstance(slot, Slot) or slot.space != Space.GLOBAL:
-        raise ProtocolError(
+        raise author_error(
             f"expected a slot of global memory, not {getattr(slot, 'name', type(slot).__name__)}",
-            place=author_line(),
             correction='name one, for example flags[0] of flags = p.gmem("flags", slots=4, nbytes=4)',
         )
     if word and (slot.nbytes not in (4, 8) or slot.offset % slot.nbytes):
-        raise ProtocolError(
-            f"{slot.name} of {slot.nbytes} bytes is not a word",
-            place=author_line(),
-            correction="declare words alone, each of 4 or 8 bytes",
+        raise author_error(
+            f"{slot.name} of {slot.nbytes} bytes is not a word", correction="declare words alone, each of 4 or 8 bytes"
         )
 
 
@@ -109,9 +98,8 @@ def require_ordinary(rec: Recorder, name: str, space: Space, rank: int) -> None:
     if space not in (Space.SHARED, Space.GLOBAL):
         rec.require_whole(f"an access to {name}, which is {SPACE_WORDS[space]},")
     if space not in (Space.SHARED, Space.GLOBAL) and rank != rec.cta:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who} of CTA {rec.cta} reads or writes {name} of CTA {rank}, which is {SPACE_WORDS[space]}",
-            place=author_line(),
             cause=f"{SPACE_WORDS[space]} of another CTA cannot be addressed",
             correction="have an agent of that CTA do it",
         )
@@ -122,25 +110,22 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
     if engine == Engine.WGMMA:
         rec.require_whole("wgmma")
     if engine in _COPIES and space in (Space.TENSOR, Space.REGISTERS):
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: a {_ENGINES[engine]} copy of {name}, which is {SPACE_WORDS[space]}",
-            place=author_line(),
             cause="it copies between global and shared memory",
             correction="copy through a tile of shared memory",
         )
     if engine == Engine.WGMMA and (space == Space.TENSOR or rank != rec.cta):
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who} of CTA {rec.cta}: a wgmma on {name} of CTA {rank}, which is {SPACE_WORDS[space]}",
-            place=author_line(),
             cause="a wgmma works on shared memory and registers of its own CTA",
             correction="use tcgen05, or operands of its own CTA",
         )
     if engine == Engine.TCGEN05:
         require_one_lane(rec, "a tcgen05 operation")
         if space == Space.REGISTERS:
-            raise ProtocolError(
+            raise author_error(
                 f"{rec.who}: a tcgen05 operation on {name}, which is {SPACE_WORDS[space]}",
-                place=author_line(),
                 cause="it works on shared and tensor memory",
                 correction="give it a tile of tensor memory",
             )
@@ -149,9 +134,8 @@ def require_transfer(rec: Recorder, engine: Engine, name: str, space: Space, ran
 def require_one_copy(rec: Recorder, name: str) -> None:
     """One lane issues a bulk copy into the tile of this name."""
     if rec.executing_lanes != 1:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: {rec.executing_lanes} lanes issue the same copy into {name}",
-            place=author_line(),
             cause="a bulk copy is issued once by each lane that executes it",
             correction="put it inside `with w.elect_one():`",
         )
@@ -160,26 +144,22 @@ def require_one_copy(rec: Recorder, name: str) -> None:
 def require_multicast(rec: Recorder, cta_mask: int) -> None:
     """A multicast names CTAs of the cluster; the mask 0 is that of an ordinary copy."""
     if not 0 <= cta_mask < rec.tables.masks:
-        raise ProtocolError(
-            f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}",
-            place=author_line(),
-            cause=f"the cluster has {rec.tables.ctas} CTAs",
+        raise author_error(
+            f"{rec.who}: a multicast to the CTAs of mask {cta_mask:#b}", cause=f"the cluster has {rec.tables.ctas} CTAs"
         )
 
 
 def require_load(rec: Recorder, name: str, space: Space, rank: int, bar_rank: int) -> None:
     """A bulk copy lands in shared memory, and is counted in the CTA where it lands or by the leader of its pair."""
     if space != Space.SHARED:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: a bulk copy into {name}, which is {SPACE_WORDS[space]}",
-            place=author_line(),
             cause="it copies into shared memory",
             correction="load into a tile of shared memory",
         )
     if bar_rank not in (rank, rank & ~1):
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who} of CTA {rec.cta}: a copy into {name} of CTA {rank} is counted on a barrier of CTA {bar_rank}",
-            place=author_line(),
             cause="a copy signals the CTA that it lands in, or the even CTA of that pair",
             correction="name the barrier of the CTA that the copy lands in",
         )
@@ -191,9 +171,8 @@ def require_commit(rec: Recorder, engine: Engine, *, on_barrier: bool) -> None:
         rec.require_whole("wgmma.commit_group")
     if on_barrier == (engine == Engine.TCGEN05):
         return
-    raise ProtocolError(
+    raise author_error(
         f"{rec.who}: a commit of {engine.name} {'to' if on_barrier else 'without'} an mbarrier",
-        place=author_line(),
         cause="tcgen05.commit arrives on an mbarrier" + (": other engines close groups" if on_barrier else ""),
         correction=f"w.commit(Engine.{engine.name}) and w.wait_group(Engine.{engine.name})"
         if on_barrier
@@ -206,9 +185,8 @@ def require_groups(rec: Recorder, engine: Engine) -> None:
     if engine == Engine.WGMMA:
         rec.require_whole("wgmma.wait_group")
     if engine == Engine.TCGEN05:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: a wait for groups of TCGEN05",
-            place=author_line(),
             cause="tcgen05 has no groups",
             correction="commit to an mbarrier and wait for that",
         )
@@ -224,9 +202,8 @@ def require_committer(rec: Recorder) -> None:
     others = rec.uncommitted & ~rec.lanes
     if others:
         lane = (others & -others).bit_length() - 1
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: lane {rec.lanes.bit_length() - 1} commits the tcgen05 operations of lane {lane}",
-            place=author_line(),
             cause="tcgen05.commit makes the barrier track what the executing thread has issued",
             correction="issue and commit with the same lane",
         )

@@ -9,7 +9,16 @@ from itertools import cycle
 
 from pipesim.bounds import MAX_WARP
 from pipesim.errors import ProtocolError
-from pipesim.lang.author import UnansweredError, author_line, first_line, name_of, require_plain, run, whole
+from pipesim.lang.author import (
+    UnansweredError,
+    author_error,
+    author_line,
+    first_line,
+    name_of,
+    require_plain,
+    run,
+    whole,
+)
 from pipesim.lang.flatten import (
     ALL_LANES,
     ANOTHER,
@@ -61,14 +70,11 @@ class Protocol(KernelDescription):
     ) -> None:
         name, cluster = name_of("protocol", name), whole("the number of CTAs in a cluster", cluster)
         if not 1 <= cluster <= MAX_CLUSTER:
-            raise ProtocolError(
-                f"{name}: a cluster of {cluster} CTAs", place=author_line(), correction=f"use 1 to {MAX_CLUSTER}"
-            )
+            raise author_error(f"{name}: a cluster of {cluster} CTAs", correction=f"use 1 to {MAX_CLUSTER}")
         grid, resident = whole("the number of CTAs", grid), whole("the number of CTAs on the device", resident)
         if not 1 <= grid <= MOST_TALKING or not 0 <= resident < max(grid, 1) or (grid > 1 and cluster > 1):
-            raise ProtocolError(
+            raise author_error(
                 f"{name}: a grid of {grid} CTAs, {resident} of them at a time, in clusters of {cluster}",
-                place=author_line(),
                 correction=f"use 1 to {MOST_TALKING} CTAs, each its own cluster, and fewer at a time, or 0 for all",
             )
         self.name = name
@@ -82,18 +88,13 @@ class Protocol(KernelDescription):
         self.cluster = cluster
         self.launch_registers = whole("the registers of a thread", registers)
         if not 0 <= self.launch_registers <= MAX_THREAD_REGISTERS:
-            raise ProtocolError(
+            raise author_error(
                 f"{name}: {registers} registers a thread",
-                place=author_line(),
                 correction=f"use 1 to {MAX_THREAD_REGISTERS}, or 0 if it is not known",
             )
         self.architecture = whole("the architecture", architecture)
         if not 0 <= self.architecture <= MAX_ARCHITECTURE:
-            raise ProtocolError(
-                f"{name}: architecture {architecture}",
-                place=author_line(),
-                correction="use 90, or 100 for sm_100",
-            )
+            raise author_error(f"{name}: architecture {architecture}", correction="use 90, or 100 for sm_100")
         self.roles, self.tiles, self.storages = [], [], []
         self._init: InitBody | None = None
         self._init_line = ""
@@ -130,9 +131,8 @@ class Protocol(KernelDescription):
         word, by which CTAs talk; at the launch it is ``value``. ProtocolError without a grid.
         """
         if self.grid == 1:
-            raise ProtocolError(
+            raise author_error(
                 f"{self.name} has global memory, but no grid of CTAs that share it",
-                place=author_line(),
                 correction='say how many there are: Protocol("name", grid=2)',
             )
         tile = self._tiles(name, Space.GLOBAL, -(-self._global_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT, slots, nbytes)
@@ -152,9 +152,7 @@ class Protocol(KernelDescription):
         name = self._fresh_name(name)
         slots, nbytes = whole(f"the number of slots of {name}", slots), whole(f"the bytes of a slot of {name}", nbytes)
         if slots < 1 or nbytes < 1:
-            raise ProtocolError(
-                f"{name}: {slots} slots of {nbytes} bytes", place=author_line(), correction="both must be at least 1"
-            )
+            raise author_error(f"{name}: {slots} slots of {nbytes} bytes", correction="both must be at least 1")
         tile = TileArray(name, space, offset, nbytes, slots)
         self.tiles.append(tile)
         return tile
@@ -168,7 +166,7 @@ class Protocol(KernelDescription):
         name = self._fresh_name(name)
         size = whole(f"the number of mbarriers of {name}", size)
         if size < 1:
-            raise ProtocolError(f"{name}: {size} mbarriers", place=author_line(), correction="ask for at least 1")
+            raise author_error(f"{name}: {size} mbarriers", correction="ask for at least 1")
         self._smem = -(-self._smem // 8) * 8 + 8 * size
         storage = BarrierStorage(name, size, self._barriers_per_cta[0], self._barriers_per_cta)
         self._barriers_per_cta[0] += size
@@ -177,18 +175,14 @@ class Protocol(KernelDescription):
         if count is not None:
             count = whole(f"the count of {name}", count)
             if not 1 <= count <= MAX_COUNT:
-                raise ProtocolError(
-                    f"{name}: a count of {count} arrivals", place=author_line(), correction=f"use 1 to {MAX_COUNT:,}"
-                )
+                raise author_error(f"{name}: a count of {count} arrivals", correction=f"use 1 to {MAX_COUNT:,}")
             self._counts[name] = count
         return storage
 
     def init(self, body: InitBody) -> InitBody:
         """Decorator: one thread of each CTA runs ``body``; then come the fence and the CTA (or cluster) barrier."""
         if self._init is not None:
-            raise ProtocolError(
-                f"{self.name} has two inits", place=author_line(), correction="initialise every barrier in one"
-            )
+            raise author_error(f"{self.name} has two inits", correction="initialise every barrier in one")
         require_plain(body, "the init", "def init():")
         self._init = body
         self._init_line = first_line(body) or author_line()
@@ -216,15 +210,11 @@ class Protocol(KernelDescription):
         )
         taken = {part for role in self.roles for part, _ in role.parts}
         if taken & {name, *((f"{name}{ANOTHER}", f"{name}{OTHERS}") if lanes_apart else ())}:
-            raise ProtocolError(f"{self.name} has two roles named {name}", place=author_line(), correction="rename one")
+            raise author_error(f"{self.name} has two roles named {name}", correction="rename one")
         if warps < 1:
-            raise ProtocolError(
-                f"role {name} has {warps} warps", place=author_line(), correction="give it at least one"
-            )
+            raise author_error(f"role {name} has {warps} warps", correction="give it at least one")
         if not 0 <= align <= MAX_WARP:
-            raise ProtocolError(
-                f"role {name} begins at a multiple of {align} warps", place=author_line(), correction="use 4, or 1"
-            )
+            raise author_error(f"role {name} begins at a multiple of {align} warps", correction="use 4, or 1")
 
         def add(body: RoleBody) -> RoleBody:
             require_plain(body, f"role {name}", f"def {name}(w):", None)
@@ -247,9 +237,7 @@ class Protocol(KernelDescription):
     def _fresh_name(self, name: str) -> str:
         name = name_of("tile or an array of mbarriers", name)
         if name in {t.name for t in self.tiles} | {s.name for s in self.storages}:
-            raise ProtocolError(
-                f"{self.name} has two objects named {name}", place=author_line(), correction="rename one"
-            )
+            raise author_error(f"{self.name} has two objects named {name}", correction="rename one")
         return name
 
     def _number_warps(self, recorders: Sequence[Recorder]) -> bool:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pipesim.bounds import MAX_AGENT_OPERATIONS
 from pipesim.errors import ProtocolError, TooManyOperationsError
-from pipesim.lang.author import IS_INSIDE, Place, UnansweredError, author_line, getframe, line_of
+from pipesim.lang.author import IS_INSIDE, Place, UnansweredError, author_error, author_line, getframe, line_of
 from pipesim.lang.global_words import WordAccess
 from pipesim.model.groups import (
     BLOCKING_WAITS,
@@ -238,9 +238,8 @@ class Recorder:
         name, value = next(
             (name, value) for name, value in zip(OPERANDS[op], operands, strict=True) if not hasattr(value, "__index__")
         )
-        return ProtocolError(
+        return author_error(
             f"{self.who}: {name} of {op.name} is of type {type(value).__name__}, not a whole number",
-            place=author_line(),
             correction="divide with //, which keeps whole numbers whole" if isinstance(value, float) else "",
         )
 
@@ -248,10 +247,8 @@ class Recorder:
         """ProtocolError if the CTA of this rank is not of the same cluster."""
         tables = self.tables
         if not 0 <= rank < tables.ctas or (tables.alone and rank != self.cta):
-            raise ProtocolError(
-                f"{self.who}: {what} of CTA {rank}",
-                place=author_line(),
-                cause=f"the cluster has {1 if tables.alone else tables.ctas} CTAs",
+            raise author_error(
+                f"{self.who}: {what} of CTA {rank}", cause=f"the cluster has {1 if tables.alone else tables.ctas} CTAs"
             )
 
     def answer_of(self, atomic: tuple[int, ...]) -> int:
@@ -301,9 +298,8 @@ class AtomicAnswer:
         the atomics on the word. ProtocolError in another role, or where the lanes of the role run independently.
         """
         if current_recorder() is not self._recorder:
-            raise ProtocolError(
+            raise author_error(
                 f"the answer of an atomic of {self._recorder.who} is in its registers",
-                place=author_line(),
                 correction="ask with w.answer(word) in other warps of its CTA",
             )
         return self._recorder.answer_of((self._recorder.agent, self._pc))
@@ -324,7 +320,7 @@ class NarrowedLanes:
         rec = self._recorder
         outer = rec.lanes
         if not outer & self._lanes:
-            raise ProtocolError(f"{rec.who}: no lane remains to execute", place=author_line())
+            raise author_error(f"{rec.who}: no lane remains to execute")
         rec.lanes = outer & self._lanes
         self._outer.append(outer)
         if outer == rec.all_lanes:
@@ -341,9 +337,8 @@ def recorder() -> Recorder:
     """The recorder of the role that runs now; ProtocolError outside a role."""
     current = _current.get()
     if current is None:
-        raise ProtocolError(
+        raise author_error(
             "an operation was called outside a role",
-            place=author_line(),
             correction="call it inside a function marked @protocol.role(...) or @protocol.init",
         )
     return current
@@ -392,9 +387,8 @@ class PartRecorder(Recorder):
         lanes, which have no agents of their own.
         """
         if self.lanes & lanes not in (0, 1, self.all_lanes):
-            raise ProtocolError(
+            raise author_error(
                 f"{self.who}: {(self.lanes & lanes).bit_count()} lanes execute, in a role whose lanes are apart",
-                place=author_line(),
                 cause="only the elected lane is an agent apart from the others of its warp",
                 correction="use `with w.elect_one():`, all lanes, or a role without lanes_apart=True",
             )
@@ -402,9 +396,8 @@ class PartRecorder(Recorder):
 
     def require_whole(self, instruction: str) -> None:
         """ProtocolError: the lanes of this role run independently."""
-        raise ProtocolError(
+        raise author_error(
             f"{self.who}: {instruction} in a role whose lanes are apart",
-            place=author_line(),
             cause="the lanes of a warp execute it together, but those of this role run independently",
             correction="move it to a role without lanes_apart=True",
         )
@@ -415,9 +408,8 @@ class PartRecorder(Recorder):
         for name, value in zip(OPERANDS[Op(op)], operation[1:], strict=True):
             reads = name == "state_register" or (name == "register" and op in READS_REGISTER)
             if reads and value >= 0 and value not in written:
-                raise ProtocolError(
+                raise author_error(
                     f"{self.who}: a result is used by lanes that do not have it",
-                    place=author_line(),
                     cause="it was made where only other lanes of the warp execute, and is in their registers",
                     correction="test or arrive where the lanes that use the result execute, too",
                 )

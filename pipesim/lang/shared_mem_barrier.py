@@ -13,7 +13,7 @@ from operator import index as whole_number
 from typing import NamedTuple
 
 from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line, whole
+from pipesim.lang.author import author_error, whole
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.model.ops import Op, Order, Scope, semantics
 
@@ -31,9 +31,8 @@ class TryResult:
         self.owner = recorder()
 
     def __bool__(self) -> bool:
-        raise ProtocolError(
+        raise author_error(
             "a role cannot branch on the result of a try_wait while it is recorded",
-            place=author_line(),
             correction="pass the result to wait_producer_if_needed, wait_consumer_if_needed or wait_if_needed",
         )
 
@@ -95,9 +94,8 @@ class BarrierStorage:
     def _barrier(self, index: int) -> SharedMemBarrier:
         index = whole(f"the index of {self.name}[...]", index)
         if not 0 <= index < self.size:
-            raise ProtocolError(
+            raise author_error(
                 f"barrier {index} of {self.name}, which has {self.size}",
-                place=author_line(),
                 correction=f"use 0 to {self.size - 1}, or ask for more barriers",
             )
         return self._barriers.setdefault(index, SharedMemBarrier(self, index))
@@ -169,9 +167,8 @@ class SharedMemBarrier:
         if self.rank < 0:
             return rec.cta * self.storage.per_cta[0] + self.storage.first + self.index
         if self.rank != rec.cta:
-            raise ProtocolError(
+            raise author_error(
                 f"{rec.who} of CTA {rec.cta} waits for, or initialises, a barrier of CTA {self.rank}",
-                place=author_line(),
                 cause="PTX allows that only for barriers of the executing CTA",
                 correction="have the other CTA do it, or arrive on a barrier of this one",
             )
@@ -325,9 +322,8 @@ class SharedMemBarrier:
 def barrier_address(mbar: SharedMemBarrier) -> int:
     """The address of an argument that must be a barrier; ProtocolError with the author's line if it is none."""
     if not isinstance(mbar, SharedMemBarrier):
-        raise ProtocolError(
+        raise author_error(
             f"{recorder().who}: expected a barrier, not an object of type {type(mbar).__name__}",
-            place=author_line(),
             correction="give one, for example stage.mbar() or storage[0]",
         )
     return mbar._address()  # noqa: SLF001  # same module
@@ -335,9 +331,8 @@ def barrier_address(mbar: SharedMemBarrier) -> int:
 
 def _require_own(result: TryResult | StateToken, what: str) -> None:
     if result.owner is not recorder():
-        raise ProtocolError(
+        raise author_error(
             f"{recorder().who} uses a {what} that {result.owner.who} holds in a register",
-            place=author_line(),
             correction="test in the role that uses the result",
         )
 
@@ -351,9 +346,8 @@ def _bytes(rec: Recorder, nbytes: int) -> int:
 
 
 def _negative(rec: Recorder, nbytes: int) -> ProtocolError:
-    return ProtocolError(
+    return author_error(
         f"{rec.who}: {nbytes:,} bytes are expected or completed on a barrier",
-        place=author_line(),
         cause="the transaction count of an instruction is 0 or more; a difference of two sizes may be the wrong way",
         correction="give the number of bytes that the copy brings, for example tile[stage.index()].nbytes",
     )
@@ -365,9 +359,8 @@ def _semantics(order: Order, scope: Scope) -> int:
 
 def _parity(phase: int) -> int:
     if phase not in (0, 1):
-        raise ProtocolError(
+        raise author_error(
             f"a wait takes parity 0 or 1, not {phase}",
-            place=author_line(),
             cause="a lap counter was passed instead of its lowest bit",
             correction="pass phase & 1",
         )

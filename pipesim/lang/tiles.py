@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import index
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line, whole
+from pipesim.lang.author import author_error, whole
 from pipesim.model.ops import Space
 
 
@@ -51,9 +50,8 @@ class Slot:
     def _part(self, offset: int, nbytes: int) -> Slot:
         offset, nbytes = whole(f"the offset of a part of {self.name}", offset), whole("its number of bytes", nbytes)
         if offset < 0 or nbytes <= 0 or offset + nbytes > self.nbytes:
-            raise ProtocolError(
+            raise author_error(
                 f"{nbytes} bytes at {offset} of {self.name}, which has {self.nbytes}",
-                place=author_line(),
                 correction="give at least one byte, all of them inside the slot",
             )
         return Slot(self.name, self.space, self.offset + offset, nbytes, self.rank)
@@ -89,9 +87,8 @@ class TileArray:
     def _slot(self, slot: int) -> Slot:
         slot = whole(f"the slot of {self.name}[...]", slot)
         if not 0 <= slot < self.slots:
-            raise ProtocolError(
+            raise author_error(
                 f"there is no {self.name}[{slot}]",
-                place=author_line(),
                 cause=f"{self.name} has {self.slots} slots",
                 correction=f"use 0 to {self.slots - 1}, for example {self.name}[stage.index()]",
             )

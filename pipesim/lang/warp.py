@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager
 from operator import index
 
 from pipesim.bounds import MAX_CYCLES
-from pipesim.errors import ProtocolError
 from pipesim.lang import legality
-from pipesim.lang.author import author_line, author_place, name_of, whole
+from pipesim.lang.author import author_error, author_place, name_of, whole
 from pipesim.lang.global_words import WordAccess
 from pipesim.lang.intrinsics import mma_arrive
 from pipesim.lang.recorder import AtomicAnswer, Recorder, current_recorder, recorder
@@ -51,7 +50,7 @@ class Warp:
         """Inside, lanes 0 .. count-1 execute (as far as they execute outside)."""
         count = whole("the number of lanes", count)
         if not 1 <= count <= 32:
-            raise ProtocolError(f"{count} lanes of a warp", place=author_line(), correction="a warp has lanes 1 to 32")
+            raise author_error(f"{count} lanes of a warp", correction="a warp has lanes 1 to 32")
         return self._recorder.narrow_to((1 << count) - 1)
 
     # memory
@@ -189,9 +188,8 @@ class Warp:
             legality.require_transfer(rec, engine, slot.name, slot.space, self._rank(slot))
             head = self._heads[op, engine, slot] = rec.operation(op, engine, access, slot.nbytes, ANY_ITEM)[:-1]
         if slot.space == Space.GLOBAL:
-            raise ProtocolError(
+            raise author_error(
                 f"{rec.who}: a transfer of {slot.name}, which is global memory",
-                place=author_line(),
                 correction="name the shared memory that it reads or writes; what it does to global memory is, when its "
                 "group has been waited for, w.gload or w.gstore",
             )
@@ -208,9 +206,8 @@ class Warp:
         self._require_slot(slot)
         share = slot.nbytes // legality.WARP
         if slot.nbytes % (legality.WARP * CP_ASYNC_BYTES):
-            raise ProtocolError(
+            raise author_error(
                 f"{rec.who}: {slot.nbytes} bytes are copied by {legality.WARP} lanes that are apart",
-                place=author_line(),
                 cause=f"each lane copies as many, and one cp.async {CP_ASYNC_BYTES}, 8 or 16 (PTX ISA, cp.async)",
                 correction=f"use tiles of a multiple of {legality.WARP * CP_ASYNC_BYTES} bytes, or let one lane copy",
             )
@@ -226,24 +223,21 @@ class Warp:
     def _mine(self) -> Recorder:
         """The recorder of the role that runs now, which must be the one that this warp was given to."""
         if current_recorder() is not self._recorder:
-            raise ProtocolError(
+            raise author_error(
                 f"{recorder().who} uses the warp object of {self._recorder.who}",
-                place=author_line(),
                 correction="use the argument of the role's own function",
             )
         return self._recorder
 
     def _require_slot(self, slot: object) -> None:
         if isinstance(slot, TileArray):
-            raise ProtocolError(
+            raise author_error(
                 f"{self._recorder.who}: {slot.name} has {slot.slots} slots, but one is expected",
-                place=author_line(),
                 correction=f"name one, for example {slot.name}[stage.index()]",
             )
         if not isinstance(slot, Slot):
-            raise ProtocolError(
+            raise author_error(
                 f"{self._recorder.who}: expected a slot of a tile, not an object of type {type(slot).__name__}",
-                place=author_line(),
                 correction="name one, for example tile[stage.index()]",
             )
 
@@ -274,10 +268,9 @@ class Warp:
         (``st.relaxed``, or with ``order`` ``st.release``), made by one lane.
         """
         if (item is None) == (value is None):
-            raise ProtocolError(
+            raise author_error(
                 f"a store to {getattr(destination, 'name', destination)} of {'both' if value is not None else 'no'} "
                 "item and value",
-                place=author_line(),
                 correction="data holds an item, a word a value: give one of them",
             )
         if value is None:
@@ -300,7 +293,7 @@ class Warp:
         and swap with the second. Made by one lane; ``.old`` of what is returned is the value that the word had.
         """
         if sum(each is not None for each in (add, exch, cas)) != 1:
-            raise ProtocolError("an atomic does one thing", place=author_line(), correction="give add, exch or cas")
+            raise author_error("an atomic does one thing", correction="give add, exch or cas")
         act, value = (WordAct.ADD, add) if add is not None else (WordAct.CHANGE, exch)
         compare, value = cas if cas is not None else (None, value)
         return self._word(act, word, value, (order, scope), compare=compare)
@@ -319,9 +312,7 @@ class Warp:
         this one; or on a compare-and-swap until it succeeds, as for a lock.
         """
         if sum(each is not None for each in (at_least, equals, cas)) != 1:
-            raise ProtocolError(
-                "a wait is for one thing", place=author_line(), correction="give at_least, equals or cas"
-            )
+            raise author_error("a wait is for one thing", correction="give at_least, equals or cas")
         if cas is not None:
             self._word(WordAct.CHANGE, word, cas[1], (order, scope), compare=cas[0], spins=True)
         else:
@@ -373,9 +364,8 @@ class Warp:
         """Occupy the warp for ``cycles`` SM cycles."""
         cycles = whole("the number of cycles", cycles)
         if not 0 <= cycles <= MAX_CYCLES:
-            raise ProtocolError(
+            raise author_error(
                 f"work of {cycles} cycles",
-                place=author_line(),
                 cause=f"one operation takes at most {MAX_CYCLES:,} cycles, which are minutes",
                 correction="give 0 or more" if cycles < 0 else f"give at most {MAX_CYCLES:,}",
             )
@@ -392,19 +382,16 @@ class Warp:
         """
         for kind, amount in amounts.items():
             if kind not in WORK_CLASSES:
-                raise ProtocolError(
-                    f"an amount of {kind}",
-                    place=author_line(),
-                    correction=f"work has these classes: {', '.join(WORK_CLASSES)}",
+                raise author_error(
+                    f"an amount of {kind}", correction=f"work has these classes: {', '.join(WORK_CLASSES)}"
                 )
             if not 0 <= whole(f"the amount of {kind}", amount) <= MAX_CYCLES:
-                raise ProtocolError(f"{amount} of {kind}", place=author_line(), correction=f"0 to {MAX_CYCLES:,}")
+                raise author_error(f"{amount} of {kind}", correction=f"0 to {MAX_CYCLES:,}")
         rec = self._mine()
         done = tuple(sorted((kind, int(amount)) for kind, amount in amounts.items() if amount))
         if rec.lanes & rec.follows and not rec.works(name_of("work", name), done):
-            raise ProtocolError(
+            raise author_error(
                 f"{rec.who} computes {name} after a wait, or before its first operation",
-                place=author_line(),
                 correction="say it after the read, write or arrive that follows the wait",
             )
 
@@ -415,9 +402,7 @@ class Warp:
         if type(parameter) is not str or parameter:
             parameter = name_of("loop", parameter)
         if trips < 0:
-            raise ProtocolError(
-                f"{rec.who}: a loop with trip count {trips}", place=author_line(), correction="give 0 or more"
-            )
+            raise author_error(f"{rec.who}: a loop with trip count {trips}", correction="give 0 or more")
         mark = rec.tables.loop(parameter)
         following = (int(Op.LOOP_NEXT), mark)
         rec.emit(Op.LOOP_BEGIN, mark, trips)
@@ -463,7 +448,7 @@ class Warp:
 
     def _at_named_barrier(self, op: Op, number: int, threads: int) -> None:
         if not 0 <= number < 16:
-            raise ProtocolError(f"named barrier {number}", place=author_line(), cause="a CTA has 16, numbered 0 to 15")
+            raise author_error(f"named barrier {number}", cause="a CTA has 16, numbered 0 to 15")
         rec = self._mine()
         legality.require_whole_warp(rec, "bar.sync" if op == Op.BAR_SYNC else "bar.arrive")
         if op == Op.BAR_ARRIVE:  # a warp arrives when its last lane does: no lane alone
@@ -489,9 +474,8 @@ class Warp:
         """A fence: ``fence.proxy.async``, ``fence.mbarrier_init``, ``fence.acq_rel`` …"""
         rec = self._mine()
         if rec.tables.alone and kind in (Fence.ACQ_REL, Fence.SC) and scope == Scope.DEFAULT:
-            raise ProtocolError(
+            raise author_error(
                 f"{rec.who}: a fence without a scope",
-                place=author_line(),
                 cause="PTX has none, and between CTAs the scope decides",
                 correction="name it: w.fence(Fence.ACQ_REL, Scope.GPU), which is __threadfence()",
             )

@@ -17,8 +17,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Self, TypeVar
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.recorder import Recorder, current_recorder, recorder
 from pipesim.lang.shared_mem_barrier import BarrierStorage, Label, SharedMemBarrier
 
@@ -71,9 +70,8 @@ class RegisterValue:
 
     def _mine(self) -> None:
         if current_recorder() is not self._owner:
-            raise ProtocolError(
+            raise author_error(
                 f"{recorder().who} uses the {type(self).__name__} that {self._owner.who} made",
-                place=author_line(),
                 cause=f"{self._own} to the agent that created the object; only the barriers are shared",
                 correction=f"create the {type(self).__name__} inside each role",
             )
@@ -82,18 +80,16 @@ class RegisterValue:
 def mbars_at(mbar: MBarType, count: int, what: str) -> tuple[SharedMemBarrier, ...]:
     """The ``count`` barriers from ``mbar`` on, for ``what``; ProtocolError where the array ends before."""
     if not isinstance(mbar, BarrierStorage | SharedMemBarrier):
-        raise ProtocolError(
+        raise author_error(
             f"{what} was given an object of type {type(mbar).__name__} for its mbarriers",
-            place=author_line(),
             correction="give what protocol.mbarriers returned, or a barrier in it, such as b[2]",
         )
     storage, first = (mbar, 0) if isinstance(mbar, BarrierStorage) else (mbar.storage, mbar.index)
     left = len(storage) - first
     if count > left:
-        raise ProtocolError(
+        raise author_error(
             f"{what} needs {count} mbarriers; {storage.name} has {left}"
             + (f" from {first} on" if storage is not mbar else ""),
-            place=author_line(),
             correction=f"ask for {first + count} in protocol.mbarriers({storage.name!r}, ...)",
         )
     if count == 1 and isinstance(mbar, SharedMemBarrier):
@@ -113,9 +109,7 @@ def ring_at(mbar: MBarType, num_stages: int) -> tuple[tuple[SharedMemBarrier, ..
 def ring_mbars(mbar: MBarType, num_stages: int) -> tuple[tuple[SharedMemBarrier, ...], tuple[SharedMemBarrier, ...]]:
     """The two barriers of each of ``num_stages`` stages from ``mbar`` on, one side after the other."""
     if num_stages < 1:
-        raise ProtocolError(
-            f"a pipeline of {num_stages} stages", place=author_line(), correction="use at least 1 stage"
-        )
+        raise author_error(f"a pipeline of {num_stages} stages", correction="use at least 1 stage")
     mbars = mbars_at(mbar, 2 * num_stages, f"a pipeline of {num_stages} stage{'s' * (num_stages > 1)}")
     return mbars[:num_stages], mbars[num_stages:]
 
@@ -133,9 +127,8 @@ def name_mbars(mbars: tuple[SharedMemBarrier, ...], group: str, first: SharedMem
 def require_within(what: str, index: int, size: int) -> int:
     """``index``, which must be below ``size``. Upstream computes a pointer and checks nothing."""
     if not 0 <= index < size:
-        raise ProtocolError(
+        raise author_error(
             f"{what} {index} of {size}",
-            place=author_line(),
             cause="upstream would compute the address of another barrier or tile",
             correction=f"use 0 to {size - 1}",
         )
@@ -145,9 +138,8 @@ def require_within(what: str, index: int, size: int) -> int:
 def require_barriers(storage: MBarType, num_stages: int) -> None:
     """Raise ProtocolError if ``storage`` is an array, and not the barriers of a pipeline of ``num_stages`` stages."""
     if isinstance(storage, BarrierStorage) and (num_stages < 1 or len(storage) != 2 * num_stages):
-        raise ProtocolError(
+        raise author_error(
             f"{num_stages} stages need {2 * max(num_stages, 1)} mbarriers; {storage.name} has {len(storage)}",
-            place=author_line(),
             correction="make them with BarrierArray(protocol, name, num_stages) of the pipeline, "
             f"or give a pointer to the first, {storage.name}[0]",
         )
@@ -162,9 +154,8 @@ def init_barriers(
     """
     if num_stages is None:
         if not isinstance(storage, BarrierStorage):
-            raise ProtocolError(
+            raise author_error(
                 f"init_barriers was given {storage.storage.name}[{storage.index}] and no number of stages",
-                place=author_line(),
                 cause="upstream's has the number in its type; a pointer does not say where the barriers end",
                 correction="name the number of stages: num_group_stages=... of an input pipeline, else num_stages=...",
             )
@@ -185,9 +176,8 @@ class PipelineState(RegisterValue):
     def __init__(self, num_stages: int, index: int = 0, phase: int = 0, count: int = 0) -> None:
         super().__init__()
         if num_stages < 0 or not 0 <= index < max(num_stages, 1) or phase not in (0, 1):
-            raise ProtocolError(
+            raise author_error(
                 f"a state at stage {index}, phase {phase} of a ring of {num_stages} stages",
-                place=author_line(),
                 correction="give a stage inside the ring, and phase 0 or 1",
             )
         self.num_stages = num_stages
@@ -220,10 +210,8 @@ class PipelineState(RegisterValue):
         """Several steps in one call; the state itself, as CUTLASS returns it."""
         self._mine()
         if num_iterations < 0:
-            raise ProtocolError(
-                f"a pipeline state moves back by {-num_iterations} steps",
-                place=author_line(),
-                correction="advance by 0 or more",
+            raise author_error(
+                f"a pipeline state moves back by {-num_iterations} steps", correction="advance by 0 or more"
             )
         if self.num_stages:
             laps, self._index = divmod(self._index + num_iterations, self.num_stages)

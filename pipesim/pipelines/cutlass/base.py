@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.intrinsics import predicated
 from pipesim.lang.recorder import recorder
 from pipesim.lang.shared_mem_barrier import Label, SharedMemBarrier, TryResult
@@ -95,9 +94,8 @@ def block_id_in_cluster(cluster_shape: ClusterShape) -> tuple[int, int]:
     x, y = cluster_shape
     rec = recorder()
     if x * y != rec.tables.ctas:
-        raise ProtocolError(
+        raise author_error(
             f"{rec.who}: a cluster shape of {x} x {y} in a cluster of {rec.tables.ctas} CTAs",
-            place=author_line(),
             correction="create the protocol with Protocol(name, cluster=x * y)",
         )
     return rec.cta % x, rec.cta // x
@@ -157,9 +155,7 @@ class OrderedSequenceBarrier(RegisterValue):
     def __init__(self, storage: MBarType, depth: int, length: int, group_id: int) -> None:
         barriers = _sequence(storage, depth, length)
         if not 0 <= group_id < length:
-            raise ProtocolError(
-                f"group {group_id} in a sequence of {length}", place=author_line(), correction=f"use 0 to {length - 1}"
-            )
+            raise author_error(f"group {group_id} in a sequence of {length}", correction=f"use 0 to {length - 1}")
         super().__init__()
         self.depth = depth
         self.length = length
@@ -195,7 +191,7 @@ class OrderedSequenceBarrier(RegisterValue):
 def _sequence(storage: MBarType, depth: int, length: int) -> tuple[SharedMemBarrier, ...]:
     what = f"a sequence of {length} groups and {depth} stages"
     if depth < 1 or length < 1:
-        raise ProtocolError(what, place=author_line(), correction="use at least 1 of each")
+        raise author_error(what, correction="use at least 1 of each")
     return mbars_at(storage, depth * length, what)
 
 
@@ -278,10 +274,9 @@ class PipelineTmaAsync(CutlassPipeline):
         if self.params.num_consumers == 32:
             return [(2 * cta, cta) for cta in range(MAX_CLUSTER)]
         if self._warp is None or self.params.num_consumers % WARP_GROUP:
-            raise ProtocolError(
+            raise author_error(
                 f"{recorder().who}: {self.params.num_consumers} consumers release a stage in a cluster"
                 + (", and the warp is unknown" if self._warp is None else ""),
-                place=author_line(),
                 cause="CUTLASS spreads the arrivals over a warp, or over the warps of whole warp groups",
                 correction="use 32 consumers or a multiple of 128, and create the pipeline with warp=w",
             )
@@ -298,9 +293,8 @@ class PipelineTmaStore:
     ) -> None:
         unacquired = max(num_stages - 1, 0) if unacquired_stages is None else unacquired_stages
         if num_stages < 0 or unacquired < 0:
-            raise ProtocolError(
+            raise author_error(
                 f"a store pipeline of {num_stages} stages, {unacquired} of them unacquired",
-                place=author_line(),
                 correction="give 0 stages or more, and at least 0 unacquired",
             )
         self._w = w
@@ -311,9 +305,8 @@ class PipelineTmaStore:
     def producer_acquire(self, state: PipelineState) -> None:
         """Wait until at most ``unacquired_stages`` groups are unfinished; not before this many could be."""
         if not self.num_stages:
-            raise ProtocolError(
+            raise author_error(
                 "producer_acquire of a store pipeline without stages",
-                place=author_line(),
                 cause="CUTLASS rejects it at compile time",
                 correction="give the pipeline a stage",
             )

@@ -6,8 +6,7 @@ together, else (1, 1). The commits elect their lane themselves, so whole warps c
 
 from __future__ import annotations
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.intrinsics import elect, elect_mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import MBarType, PipelineState, pipeline_struct
@@ -137,8 +136,7 @@ def _commit_to(mbar: SharedMemBarrier, mask: int) -> None:
 
 def _require_atom(cluster_shape: ClusterShape, atom_thr_shape: ClusterShape) -> None:
     if any(cluster % atom for cluster, atom in zip(cluster_shape, atom_thr_shape, strict=True)):
-        raise ProtocolError(
+        raise author_error(
             f"CTAs multiply together as {atom_thr_shape} in a cluster of {cluster_shape}",
-            place=author_line(),
             correction="the cluster shape must be a multiple of the atom's in x and y",
         )

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.intrinsics import predicated
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
@@ -79,7 +78,7 @@ class ClcPipelineStorage:
         throttle: MBarType | None = None,
     ) -> None:
         if num_stages < 0:
-            raise ProtocolError(f"{name}: {num_stages} CLC stages", place=author_line(), correction="give 0 or more")
+            raise author_error(f"{name}: {num_stages} CLC stages", correction="give 0 or more")
         self.num_stages = num_stages
         self.full: tuple[SharedMemBarrier, ...] = ()
         self.empty: tuple[SharedMemBarrier, ...] = ()
@@ -159,9 +158,8 @@ class TileWalk(RegisterValue, ABC):
     def copy(self) -> Self:
         """A copy with counters of its own. One that has begun cannot be copied: its loop marks are one loop's."""
         if self._trips is not None:
-            raise ProtocolError(
+            raise author_error(
                 "a work iterator was copied after its first tile",
-                place=author_line(),
                 cause="`for` copies the iterator that it is given",
                 correction="give `for` a fresh one",
             )
@@ -184,9 +182,8 @@ class TileScheduler(RegisterValue):
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int, parameter: str = "tiles") -> None:
         if tiles < 0 or (tiles > 1 and not storage.num_stages):
-            raise ProtocolError(
+            raise author_error(
                 f"{recorder().who}: {tiles} tiles from a scheduler of {storage.num_stages} stages",
-                place=author_line(),
                 cause="without CLC stages there is the initial tile, and no other" if tiles > 1 else "",
                 correction="give the ClcPipelineStorage a stage, or one tile" if tiles > 1 else "give 0 tiles or more",
             )

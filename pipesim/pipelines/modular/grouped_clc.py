@@ -14,8 +14,7 @@ hangs.
 
 from __future__ import annotations
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.recorder import recorder
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Fence
@@ -51,9 +50,8 @@ class _GroupedIterator(TileWalk):
 
     def __init__(self, w: Warp, storage: ClcPipelineStorage, tiles: int) -> None:
         if tiles < 0 or storage.response is None:
-            raise ProtocolError(
+            raise author_error(
                 f"{recorder().who}: {tiles} tiles from a software CLC of {storage.num_stages} stages",
-                place=author_line(),
                 correction="give 0 tiles or more, and at least 1 stage",
             )
         super().__init__(w, storage.num_stages, tiles, "tiles")

@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.shared_mem_barrier import BarrierStorage, SharedMemBarrier, TryResult
 from pipesim.lang.tiles import Slot, TileArray
@@ -30,9 +29,8 @@ class TilePayload:
         slots = {name: len(tiles) for name, tiles in self.arrays.items()}
         if len(set(slots.values())) != 1:
             counted = ", ".join(f"{name} {count}" for name, count in slots.items())
-            raise ProtocolError(
+            raise author_error(
                 f"the arrays of a payload differ in their slots: {counted}",
-                place=author_line(),
                 cause="one pipeline stage is the same slots of every array",
                 correction="give every array num_group_stages * k_group_size slots",
             )
@@ -60,9 +58,8 @@ class TilePayload:
         Upstream checks no bounds; here an index outside the group is an error.
         """
         if not 0 <= k_idx < k_group_size:
-            raise ProtocolError(
+            raise author_error(
                 f"tile {k_idx} of a group of {k_group_size} in {next(iter(self.arrays.values())).name}",
-                place=author_line(),
                 cause="one stage holds tiles 0 to k_group_size - 1; the next belongs to another barrier",
             )
         return tuple(tiles[stage * k_group_size + k_idx] for tiles in self.arrays.values())
@@ -109,10 +106,9 @@ class InputTilePipeline(Generic[Payload]):
     def __init__(self, barriers: MBarType, payload: Payload, num_group_stages: int, k_group_size: int) -> None:
         require_barriers(barriers, num_group_stages)
         if k_group_size < 1 or num_group_stages * k_group_size > payload.num_pipeline_stages:
-            raise ProtocolError(
+            raise author_error(
                 f"{num_group_stages} group stages of {k_group_size} tiles need {num_group_stages * k_group_size} "
                 f"slots; each array of the payload has {payload.num_pipeline_stages}",
-                place=author_line(),
                 correction="num_group_stages is num_pipeline_stages / k_group_size",
             )
         self.pipeline = self.Pipeline(barriers, num_group_stages)

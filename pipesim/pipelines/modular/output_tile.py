@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.errors import HandleError, ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.errors import HandleError
+from pipesim.lang.author import author_error, author_line
 from pipesim.lang.intrinsics import elect, mma_arrive, mma_arrive_multicast, predicated, umma_arrive_leader_cta
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.recorder import recorder
@@ -34,9 +34,8 @@ class TmemAllocation:
 
     def __post_init__(self) -> None:
         if self.tiles.space is not Space.TENSOR:
-            raise ProtocolError(
+            raise author_error(
                 f"{self.tiles.name} is not in tensor memory",
-                place=author_line(),
                 correction="make it with Protocol.tmem(name, slots, nbytes)",
             )
 
@@ -129,23 +128,20 @@ class OutputTilePipeline:
         """Raise ProtocolError for stages that tensor memory cannot hold, or a pair of CTAs that does not exist."""
         tiles, stride = self.tmem.tiles, self.stage_stride_cols
         if len(tiles) < self.num_stages or tiles.nbytes > stride * TMEM_COLUMN_BYTES:
-            raise ProtocolError(
+            raise author_error(
                 f"{tiles.name} has {len(tiles)} tiles of {tiles.nbytes:,} bytes for {self.num_stages} stages of "
                 f"{stride} columns",
-                place=author_line(),
                 cause=f"every stage is one tile, and a column of tensor memory has {TMEM_COLUMN_BYTES} bytes",
             )
         if self.tmem.addr < 0 or self.tmem.addr + self.num_stages * stride > TMEM_COLUMNS:
-            raise ProtocolError(
+            raise author_error(
                 f"{self.num_stages} stages of {stride} columns from column {self.tmem.addr} on",
-                place=author_line(),
                 cause=f"tensor memory has {TMEM_COLUMNS} columns",
                 correction=f"use at most {TMEM_COLUMNS} / num_stages columns a stage",
             )
         if self.cta_group not in (1, 2) or recorder().tables.ctas % self.cta_group:
-            raise ProtocolError(
+            raise author_error(
                 f"a group of {self.cta_group} CTAs in a cluster of {recorder().tables.ctas}",
-                place=author_line(),
                 correction="use cta_group 1, or 2 in a cluster of 2, 4, 6 … CTAs",
             )
 

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier, TryResult
 from pipesim.pipelines.common.linear import Linear, RingSide, StageContext
 from pipesim.pipelines.common.register_value import MBarType, RegisterValue, mbars_at, pipeline_struct, ring_at
@@ -191,7 +190,7 @@ class ProducerConsumerPipeline(RegisterValue):
 
     def _barrier(self, side: tuple[SharedMemBarrier, ...], stage: int) -> SharedMemBarrier:
         if not 0 <= stage < self.num_stages:
-            raise ProtocolError(f"stage {stage} of a pipeline of {self.num_stages} stages", place=author_line())
+            raise author_error(f"stage {stage} of a pipeline of {self.num_stages} stages")
         return side[stage]
 
 

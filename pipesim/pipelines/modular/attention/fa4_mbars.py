@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.errors import ParameterError, ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.errors import ParameterError
+from pipesim.lang.author import author_error
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import MBarType, mbars_at, name_mbars, require_within
 from pipesim.pipelines.modular.attention.fa4 import WARP_GROUP, FA4Config
@@ -169,9 +169,8 @@ class FA4MiscMBars:
     def q1_wait_mbar(self) -> SharedMemBarrier:
         """The first barrier of the second Q tile, which a kernel of one Q tile has not."""
         if self.layout.num_qo != 2:
-            raise ProtocolError(
+            raise author_error(
                 "these FA4MiscMBars have no Q1Sync barriers",
-                place=author_line(),
                 cause="if they are omitted, their address is that of the group after them",
                 correction="ask for a layout with num_qo 2",
             )

@@ -9,8 +9,7 @@ The hand-overs of flash attention between MMA, softmax and correction: each side
 
 from __future__ import annotations
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.pipelines.common.register_value import (
     MBarType,
@@ -46,10 +45,9 @@ class RolePipeline(RegisterValue):
     ) -> None:
         super().__init__()
         if min(number_of_stages, producer_sub_stages, consumer_sub_stages) < 1 or cta_group not in (1, 2):
-            raise ProtocolError(
+            raise author_error(
                 f"a role pipeline of {number_of_stages} stages, {producer_sub_stages} and {consumer_sub_stages} "
                 f"sub-stages, CTA group {cta_group}",
-                place=author_line(),
                 correction="use at least 1 of each; a CTA group is 1 or 2",
             )
         what = f"one side of a pipeline of {number_of_stages} stages"
@@ -129,9 +127,8 @@ class StagedPipeline(RegisterValue):
     def __init__(self, mbar: MBarType, num_kv_stages: int, num_qk_stages: int = 1, *, name: str = "") -> None:
         super().__init__()
         if num_kv_stages < 1 or num_qk_stages < 1:
-            raise ProtocolError(
+            raise author_error(
                 f"a staged pipeline of {num_kv_stages} slots in {num_qk_stages} slices",
-                place=author_line(),
                 correction="both must be at least 1",
             )
         self.num_kv_stages = num_kv_stages

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.errors import ProtocolError
-from pipesim.lang.author import author_line
+from pipesim.lang.author import author_error
 from pipesim.lang.intrinsics import predicated
 from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.tiles import Slot, TileArray
@@ -94,10 +93,9 @@ class KVTile(_TileConstants):
         if not isinstance(mbar, StagedPipeline):
             return StagedPipeline(mbar, slots, slices, name="K" if self.is_k else "V")
         if (mbar.num_kv_stages, mbar.num_qk_stages) != (slots, slices):
-            raise ProtocolError(
+            raise author_error(
                 f"a StagedPipeline of {mbar.num_kv_stages} slots in {mbar.num_qk_stages} slices; "
                 f"{'K' if self.is_k else 'V'} of this configuration has {slots} in {slices}",
-                place=author_line(),
                 correction=f"StagedPipeline(mbar, {slots}, {slices})",
             )
         return mbar.copy()
@@ -120,10 +118,9 @@ class _TMAPipeline(_TileConstants, RegisterValue):
         self.config = config
         self.is_k = is_k
         if smem.nbytes != self.full_bytes or smem.slots < config.num_kv_stages:
-            raise ProtocolError(
+            raise author_error(
                 f"{smem.name} has {smem.slots} slots of {smem.nbytes} bytes; "
                 f"{'K' if is_k else 'V'} needs {config.num_kv_stages} of {self.full_bytes}",
-                place=author_line(),
                 correction=f"protocol.smem({smem.name!r}, {config.num_kv_stages}, {self.full_bytes})",
             )
         self.pipeline = KVTile(dtype, config, is_k).ring(mbar)
