@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 
 def test_json(call: Call) -> None:

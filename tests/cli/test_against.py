@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import pipesim
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
+from tests.support.fixture_types import Call
 from tests.support.mistakes import BROKEN_FILE
 from tests.support.small_ptx import SET_UP, text_of
-
-Call = Callable[..., Any]
 
 #: One warp allocates tensor memory, another writes and reads it, and tells the first by a barrier when it has.
 ALLOCATES = """ setp.ne.u32 %p4, %r1, 0;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import EventKind, Trace, TraceMeta
 from tests.cli.conftest import RING, USUAL, wait_row
 from tests.cli.lines import CommandLine, command_lines
-
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 #: Recordings that a line names, and what they are called here.
 STORED = {

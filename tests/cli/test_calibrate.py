@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,8 +24,8 @@ from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_meta, read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.split import FILE, SplitPart, read_split
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 RING = "producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet"
 DEEP = "producer_consumer-al1-cw1-s4-tb4096-t64-w0-g1.parquet"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +16,9 @@ from pipesim.timed.profile import load_profile
 from pipesim.timed.work import OVERHEAD, SCALE
 from pipesim.trace.files import read_trace
 from pipesim.trace.sites import optional_of
+from tests.support.fixture_types import Call
 from tests.support.paths import TRACES
 
-Call = Callable[..., Any]
 FOLDER = TRACES / "h200" / "ptx"
 NAME = "triton-gemm_tma_w4_s3"
 H200 = load_profile("h200")

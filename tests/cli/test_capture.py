@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +13,8 @@ from hwkernels.device import launch
 from hwkernels.twins.fault import KernelFault
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 REQUIRE_GPU = launch.require_gpu  # the real one, which the other tests replace
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"

@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
+from tests.support.fixture_types import Call
 from tests.support.paths import EXAMPLES
 
-Call = Callable[..., Any]
 KERNEL = ("capture", "--kernel", EXAMPLES / "rowsum.cu", "--protocol", f"{EXAMPLES / 'rowsum.py'}:rowsum")
 USUAL = "rowsum-mw8-s4-tb16384-t32-w470-g2.parquet"
 WORDS = "--grid 2 --block 288 --smem 65664 --arg npy:matrix.npy --arg out:16384:sums --arg i32:64 --bytes tile_bytes"

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,10 +16,9 @@ from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.output import TerminalProgress
 from pipesim.protocols.catalog import BUILT_IN
+from tests.support.fixture_types import Call
 from tests.support.mistakes import BROKEN_FILE
 from tests.support.paths import ROOT
-
-Call = Callable[..., Any]
 
 HANGS = "mine.py:consumer_never_arrives"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import argcomplete.lexers
 import pytest
@@ -12,8 +10,7 @@ import pytest
 from pipesim.cli.main import parser
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.timed.profile import profile_names
-
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 
 def complete(line: str) -> list[str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 
 @pytest.mark.slow

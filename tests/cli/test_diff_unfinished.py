@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +12,8 @@ from pipesim.model.ending import Ending
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 H100 = trace_folder() / "h100"
 FAULTY = "producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-{}-at-7.parquet"

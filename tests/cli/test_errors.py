@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
+
 User = Callable[[str], None]
 
 

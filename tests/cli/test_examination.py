@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +16,8 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import CtaInfo, Trace
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 STATUS = {"finished": "finished", "deadlock": "deadline", "fault": "trap"}
 
 

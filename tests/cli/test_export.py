@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipesim.formats.documents import document
 from pipesim.formats.promela import to_promela
 from pipesim.targets import find
+from tests.support.fixture_types import Call
 from tests.support.paths import TRACES
 from tests.support.perfetto_file import read
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.extract import line_inside
 from pipesim.ptx.text.instruction import Frame
 from pipesim.report.text.source_fix import source_fix
+from tests.support.fixture_types import Call
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 RING = """from pipesim import Protocol, Warp
@@ -39,9 +39,6 @@ def ring() -> Protocol:
 
     return p
 """
-
-
-Call = Callable[..., Any]
 
 
 def test_a_number_of_one_line_is_shown_and_written(call: Call) -> None:

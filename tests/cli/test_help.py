@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipesim.cli.main import COMMANDS, EXAMPLES, parse, parser
+from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 
-Call = Callable[..., Any]
 #: Examples that are parsed only: they need a GPU, a shell, or minutes.
 NOT_RUN = {
     "pipesim verify --all": "minutes",

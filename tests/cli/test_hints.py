@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,9 +14,9 @@ from pipesim.lang.shared_mem_barrier import SharedMemBarrier
 from pipesim.lang.warp import Warp
 from pipesim.model.ops import Engine, Fence
 from pipesim.pipelines.modular.producer_consumer import ConsumerStage, ProducerConsumerPipeline
+from tests.support.fixture_types import Call
 from tests.support.lanes import slow_after
 
-Call = Callable[..., Any]
 FILE = """\
 from pipesim import Protocol
 from pipesim.pipelines import ProducerConsumerPipeline

@@ -8,13 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.fixture_types import Call
 from tests.support.paths import with_root
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 
 

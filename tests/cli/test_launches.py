@@ -10,7 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.process.watch import SignalError
 from pipesim.ptx.launch.file import read_launch
+from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool
 
-Call = Callable[..., Any]
 KERNELS = ROOT / "tests" / "ptx" / "kernels"
 COPY = 'cp prepared/* "$PIPESIM_LAUNCHES_SPOOL"'
 PTX = KERNELS / "scale_ws_s3-sm_90a.ptx"

@@ -23,8 +23,8 @@ from pipesim.cli.main import COMMANDS, main
 from pipesim.model.live.rules import rules_of
 from pipesim.process.watch import Watch, current
 from pipesim.timed import timed_run
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 FEW = ("-p", "tiles=2")
 BY_NAME = {

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from rich.cells import cell_len
 
 from pipesim.protocols.catalog import BUILT_IN
-
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 
 @pytest.mark.parametrize("width", ["60", "80", "200"])

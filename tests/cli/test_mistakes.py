@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipesim.lang import recorder as recording
+from tests.support.fixture_types import Call
 from tests.support.lanes import slow_but
 
 GOOD = """\
@@ -54,7 +54,6 @@ CONSUME = """                with pipe.consume() as stage:
 """
 PLAIN = "write it as a plain function, without yield, async or await"
 DIVIDE = "divide with //, which keeps whole numbers whole"
-Call = Callable[..., Any]
 
 #: What is replaced, by what, the fact, and the correction ("" for none).
 REFUSED: dict[str, tuple[str, str, str, str]] = {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipesim.cli.new import TEMPLATE
+from tests.support.fixture_types import Call
 from tests.support.lanes import slow_after
 
-Call = Callable[..., Any]
 FINISHED = "✓ finished: no deadlock and no fault in this schedule"
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipesim.errors import UnknownProtocolError
 from pipesim.targets import find
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 HEAD = "from pipesim import Protocol\nfrom pathlib import Path\n"
 MAKES = """
 def {name}(stages: int = 2){arrow}:

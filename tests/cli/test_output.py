@@ -7,16 +7,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipesim.cli.output import progress
+from tests.support.fixture_types import Call
 from tests.support.lanes import long_after, slow_after
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from pipesim.model.ending import Ending
 from pipesim.targets import find, target_of
 from pipesim.trace.files import read_trace, write_trace
 from pipesim.trace.schema import Trace
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 
 

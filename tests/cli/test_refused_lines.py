@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +17,9 @@ from pipesim.trace.library import trace_folder
 from pipesim.trace.schema import Trace
 from tests.cli.conftest import RING, USUAL
 from tests.cli.lines import CommandLine, command_lines
+from tests.support.fixture_types import Call
 from tests.support.paths import EXAMPLES, TRACES
 
-Call = Callable[..., Any]
 PTX = TRACES / "h200" / "ptx"
 
 MINE = """

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 
-Call = Callable[..., Any]
 PC = ("producer_consumer", "-p", "tiles=2")
 ROW_MAX = str(ROOT / "docs/examples/row_max.ptx")
 WRITE = "os.fsync"  #: where a file is written

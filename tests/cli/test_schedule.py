@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from tests.support.fixture_types import Call
 from tests.support.lanes import slow_but
 from tests.support.mistakes import BROKEN_FILE
-
-Call = Callable[..., Any]
 
 
 def commands(text: str) -> list[list[str]]:

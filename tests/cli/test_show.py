@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
 from pipesim.report.pages.show import show_lines
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 
 

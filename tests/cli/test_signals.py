@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pipesim import targets
+from tests.support.fixture_types import Call
 from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 FEW = ("-p", "tiles=2")
 EXPORT = ("export", PC, *FEW, "--to", "promela", "-o", "out.pml")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipesim.cli.sweep import values_of
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = ("sweep", "producer_consumer", "-p", "tiles=8", "--jobs", "1")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,7 @@ from hwkernels.source_recorder.table import read_table
 from pipesim.targets import find
 from pipesim.trace.schema import OPTIONAL
 from pipesim.trace.sites import site_table
-
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 
 def test_a_users_own_protocol(call: Call, ring: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Trace
-
-Call = Callable[..., Any]
+from tests.support.fixture_types import Call
 
 
 def of(answer: Any) -> tuple[str, str]:

@@ -16,9 +16,9 @@ from pipesim import protocol_process, targets
 from pipesim.errors import ProtocolError
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import Watch
+from tests.support.fixture_types import Call
 from tests.support.paths import ROOT, with_root
 
-Call = Callable[..., Any]
 User = Callable[[str], None]
 
 MINE = "a raised Mine: (its text cannot be read)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from pipesim.answers.progress import Stage
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.output import TerminalProgress
 from pipesim.trace.library import trace_folder
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 SIMULATED = "proved for every schedule; the simulation finishes without a finding"

@@ -12,8 +12,8 @@ import pytest
 from pipesim.answers import verify as verify_parts
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.trace.library import trace_folder
+from tests.support.fixture_types import Call
 
-Call = Callable[..., Any]
 PC = "producer_consumer"
 FAULT = "producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-no_acquire-at-7.parquet"
 HUNG = "epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,10 @@ from pipesim.prove.check import check as prove
 from pipesim.ptx.extract import is_library, owner_of
 from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
 from pipesim.targets import find
+from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 from tests.support.report_examples import checked_twin
 
-Call = Callable[..., Any]
 PROJECT = ROOT / "tests" / "support" / "waived_project"
 RINGS = "rings_protocol.py"
 NEW = '''

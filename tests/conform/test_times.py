@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -17,9 +15,9 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
+from tests.support.fixture_types import Make
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
-Make = Callable[..., Any]
 USUAL = "h200/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 FAULTY = "h200/producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-swapped_stages-at-7.parquet"
 HUNG = "h200/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -17,9 +15,9 @@ from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.trace.activity import cut
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Run, Trace, TraceMeta
+from tests.support.fixture_types import Make
 from tests.support.report_examples import SITES
 
-Make = Callable[..., Any]
 NOTHING = {False: PeriodPair(None, None), True: PeriodPair(None, None)}
 DEFAULT = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 

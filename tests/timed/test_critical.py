@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +22,9 @@ from pipesim.timed.bounds.critical import critical_cycle, least_period
 from pipesim.timed.bounds.earliest import Bound, Earliest, ring_law
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from tests.support.fixture_types import Make
 from tests.support.role_chains import Link, chain
 from tests.support.timed_ring import TOY
-
-Make = Callable[..., Any]
-
 
 SMALL = st.integers(0, 40)
 SMOOTH = {

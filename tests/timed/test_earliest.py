@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -16,11 +14,10 @@ from pipesim.timed.bounds.critical import critical_cycle, least_period
 from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from tests.support.fixture_types import Make
 from tests.support.lanes import slow_but
 from tests.support.random_programs import TIMED_FAMILIES
 from tests.support.random_works import with_constants, with_works, with_works_of_lines
-
-Make = Callable[..., Any]
 
 
 def end(program: Program, profile: Profile, *, traced: bool = False) -> int | None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
-
-Make = Callable[..., Any]
+from tests.support.fixture_types import Make
 
 
 def test_a_deadlock_ends_at_its_last_landing(ring: Make, toy: Make) -> None:

@@ -16,8 +16,7 @@ from pipesim.model.program import Program
 from pipesim.timed.bounds.earliest import ring_law
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
-
-Make = Callable[..., Any]
+from tests.support.fixture_types import Make
 
 # A trip of the toy ring: the producer waits 5, expects 4, copies 6, loops 2; a consumer waits 5, reads 2, arrives 7,
 # loops 2; the engine takes 4. Round the ring: 4 to the copy's issue, 54 for it, 3 + 5 for the two waits, 2 to read, 2

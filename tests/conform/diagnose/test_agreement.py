@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind, agreement_of
 from pipesim.conform.result import DivergenceKind
 from pipesim.trace.schema import EventKind, Events
+from tests.support.fixture_types import Make
 
-Make = Callable[..., Any]
 FAULT = "h100/producer_consumer-al1-cw2-s3-tb4096-t24-w200-g1-missing_arrive-at-7.parquet"
 HUNG = "h200/epilogue_residual-a2-at700-cs2-es2-e150-fto0-ki1-od0-r1-sb2048-s4-st4-t8-g1.parquet"
 GOOD = "h100/producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,10 +31,10 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.sites import NO_SITES, optional_sites
+from tests.support.fixture_types import Make
 from tests.support.lanes import slow_but
 from tests.support.paths import EXAMPLES
 
-Make = Callable[..., Any]
 SLOTS = "named barriers 2 and 3"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -24,9 +23,9 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, Trace
+from tests.support.fixture_types import Make
 from tests.support.lanes import long_but, slow_but
 
-Make = Callable[..., Any]
 PRODUCER, CONSUMER = 0, 1
 PROFILE = load_profile("h100")
 

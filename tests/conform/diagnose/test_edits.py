@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from pipesim.lang.protocol import Protocol
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.targets import find
+from tests.support.fixture_types import Make
 
-Make = Callable[..., Any]
 SHORT = {Op.WAIT: "wait", Op.ARRIVE: "arrive", Op.READ: "read", Op.WORK: "work", Op.TMA_LOAD: "copy"}
 
 

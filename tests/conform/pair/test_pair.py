@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +17,9 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import ON_NAMED_BARRIER, CtaInfo, EventKind, Trace
 from pipesim.trace.sites import optional_sites
+from tests.support.fixture_types import Make
 from tests.support.paths import EXAMPLES
 
-Make = Callable[..., Any]
 USUAL = "producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +14,8 @@ from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Ledger, PairFigure, PairTiming
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind, Trace
+from tests.support.fixture_types import Make
 
-Make = Callable[..., Any]
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.model.barrier import BarrierWord, encode_word
+from tests.support.fixture_types import Make
 
-Make = Callable[..., Any]
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"
 NAMES = [f"{group}[{stage}]" for group in ("full", "empty") for stage in range(4)]
 

@@ -11,8 +11,7 @@ import pytest
 from pipesim.conform.replay import follow_records as replay
 from pipesim.model.machine import land, pass_over, step
 from pipesim.model.ops import Op
-
-Make = Callable[..., Any]
+from tests.support.fixture_types import Make
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ back, so that it can arrive twice before the other warp looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pipesim.conform.diagnose.examination import LaunchOutcome
 from pipesim.conform.diagnose.forgiving import explain_with
 from pipesim.conform.result import TraceVerdict
 from pipesim.trace.schema import EventKind
+from tests.support.fixture_types import Make
 from tests.support.paths import TRACES
 
 CHIPS = ("h100", "h200")
@@ -25,7 +25,6 @@ HUNG = sorted(
     for path in TRACES.glob("*/epilogue_residual-*.parquet")
     if "-fto0-" in path.name and "-ki16-" not in path.name
 )
-Make = Callable[..., Any]
 
 
 def counts(case: Any, barrier: str) -> tuple[int, int]:

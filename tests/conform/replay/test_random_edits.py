@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 from pipesim.conform.replay.latency_floor import ReleasePath, floors_for
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.trace.schema import EventKind
+from tests.support.fixture_types import Make
 
-Make = Callable[..., Any]
 RINGS = st.fixed_dictionaries({
     "stages": st.integers(1, 3), "tiles": st.integers(2, 6), "warps": st.integers(1, 3),
     "work": st.sampled_from([0, 40]), "uncertainty": st.sampled_from([0, 1, 16]),

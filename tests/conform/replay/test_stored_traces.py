@@ -16,6 +16,7 @@ from pipesim.errors import EvidenceError
 from pipesim.lang.protocol import Protocol
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Engine
+from tests.support.fixture_types import Make
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
 
 EVERY = RECORDINGS
@@ -25,7 +26,6 @@ HUNG = [name for name in EVERY if "/epilogue_residual-" in name and "-fto0-ki1-"
 #: Without a tile there is no event: test_a_stored_trace_without_an_event_compares_nothing.
 EMPTY = [name for name in EVERY if "/producer_consumer-" in name and "-t0-" in name]
 FILES = [name for name in EVERY if name not in FAULTY + HUNG + EMPTY]
-Make = Callable[..., Any]
 
 
 #: What every run of ``.ci/run`` replays.

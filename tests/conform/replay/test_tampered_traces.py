@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 
 from pipesim.conform.result import DivergenceKind
 from pipesim.trace.schema import EventKind
-
-Make = Callable[..., Any]
+from tests.support.fixture_types import Make
 
 
 def middle(good: Any, kind: EventKind) -> int:

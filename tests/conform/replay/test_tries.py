@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from pipesim.conform.result import DivergenceKind
 from pipesim.lang.protocol import Protocol
 from pipesim.trace.schema import EventKind
-
-Make = Callable[..., Any]
+from tests.support.fixture_types import Make
 
 
 @pytest.fixture

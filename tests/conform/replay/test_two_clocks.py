@@ -9,7 +9,6 @@ While tensor cores work the SM clock is not constant: such kernels have a wider 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 
 from hwkernels.twins.twin import TENSOR_STRAY_NS
 from pipesim.trace.schema import Anchor
+from tests.support.fixture_types import Make
 from tests.support.recordings import RECORDINGS, one_of_each
 
 BOTH = [name for name in RECORDINGS if "-both" in name]
@@ -28,7 +28,6 @@ STRAY_PS = 1000 * TENSOR_STRAY_NS
 READING_PS = 13_000  #: 25 cycles at 1.98 GHz, from the reading of the clock to that of the timer
 
 Int = npt.NDArray[np.int64]
-Make = Callable[..., Any]
 
 
 def placed(cycles: Int, anchors: tuple[Anchor, ...]) -> Int:

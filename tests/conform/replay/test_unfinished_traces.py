@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.lang.protocol import Protocol
 from pipesim.trace.schema import CtaInfo, EventKind
-
-Make = Callable[..., Any]
+from tests.support.fixture_types import Make
 
 
 def hung(case: Any) -> Any:

@@ -5,7 +5,6 @@ And traces that lost records: what was kept is judged, the whole is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +18,8 @@ from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ops import Op
 from pipesim.trace.schema import EventKind
+from tests.support.fixture_types import Make
 
-Make = Callable[..., Any]
 NAMES = (
     "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet",
     "h100/producer_consumer-al1-cw1-s1-tb4096-t64-w0-g1.parquet",

@@ -1,0 +1,9 @@
+"""The types of what fixtures give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Call = Callable[..., Any]  #: carries something out, mostly a command
+Make = Callable[..., Any]  #: makes something, mostly a file
