@@ -17,6 +17,7 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.findings.kind import Basis
+from pipesim.inputs import source_roots
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emit.names import TILE_FROM
 from pipesim.ptx.kernel import read_kernel
@@ -152,7 +153,8 @@ def _measure(ptx: Path, empty: KernelVerdict, answer: Connection) -> None:
     """Send what is known after reading, then the verdict."""
     start = time.process_time()
     try:
-        found = read_kernel(ptx)
+        with source_roots([Path("/")]):  # the sources of a corpus that was built here, wherever its compilers have them
+            found = read_kernel(ptx)
     except PipesimError as error:
         answer.send(replace(empty, verdict="not read", why=(str(error).split("\n")[0],)))
         return
