@@ -24,6 +24,7 @@ from pipesim.version import version
 _CONNECT_S = 10  #: until a scheduler that does not answer is reported
 _LOOK_S = 2  #: from one look at the cluster to the next, while no answer comes
 _NO_WORKER_S = 20  #: until a cluster without workers is reported: one that restarts them has some again by then
+_NO_ANSWER_S = 20  #: until a scheduler that was there, and says nothing, is taken to be lost
 _FETCH_S = 10  #: until the worker of an answer is taken to be lost
 _PACKAGES = ("distributed", "tornado", "asyncio")
 _CONTINUE = "start the cluster again, and add --results FILE: a sweep is continued from there"
@@ -123,7 +124,11 @@ class _Tasks:
         """ClusterLostError if the scheduler is gone, or there was no worker for some time."""
         if self._client.status != "running":
             raise self._lost("the connection to the Dask scheduler", "its process ended, or the network failed")
-        if self._client.scheduler_info().get("workers"):
+        try:
+            said = self._client.sync(self._client.scheduler.identity, callback_timeout=_NO_ANSWER_S)
+        except (OSError, TimeoutError) as error:
+            raise self._lost("the connection to the Dask scheduler", "it does not answer") from error
+        if said.get("workers"):
             self._empty_since = None
             return
         self._empty_since = self._empty_since or monotonic()
