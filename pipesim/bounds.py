@@ -21,6 +21,8 @@ MAX_SWEEP_BYTES = 1 << 28  #: of a sweep's results file: 100,000 configurations 
 MAX_IMAGE_PARTS = 1 << 16  #: sections of machine code, entries of a fat binary
 MAX_DUMP_BYTES = 1 << 40  #: of a core dump; with the memory of a device it has more than that, and is read in parts
 MAX_UNPACKED_DUMP_BYTES = 1 << 29  #: of one that is packed, which is unpacked as a whole
+MAX_SMALL_DUMP_BYTES = 3 << 24  #: the same of one that has less than MAX_SMALL_BYTES packed
+MAX_FUNCTION_BYTES = 1 << 23  #: of machine code; what follows is not read
 MAX_DUMP_SECTIONS = 1 << 21  #: of a core dump: 132 SMs with 64 warps each have 1.1 million
 MAX_BUFFER_BYTES = 1 << 36  #: of one argument of a kernel; an H200 has 141 GB
 
@@ -64,6 +66,7 @@ MAX_SMS = 1 << 16
 # a trace
 
 MAX_ROWS = 1 << 20  #: records: 400 bytes each while they are compared, 1,000 where two traces are
+MAX_PACKED_ROWS = 1 << 18  #: of a file with less than a byte a record; recordings of a GPU have 7
 MAX_ROW_GROUPS = 1 << 12  #: of the Parquet file, and entries of any other list in its footer; pipesim writes one
 MAX_VALUE_BYTES = 16  #: of a value of a column, unpacked: 8 for an integer, 8 for a dictionary and its index
 SPARE_COLUMN_BYTES = 1 << 16  #: of a column beside its values

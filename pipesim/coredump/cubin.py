@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipesim.bounds import MAX_FUNCTION_BYTES
 from pipesim.coredump.elf import ElfFile, parse_elf
 from pipesim.coredump.line_table import LineFrame, LineTable
 from pipesim.coredump.sass.word import SIZE, Word, words_of
@@ -57,7 +58,7 @@ class Cubin:
     def functions(self) -> tuple[MachineCode, ...]:
         """The code of each kernel, and of functions that have a section of their own."""
         return tuple(
-            MachineCode(name.removeprefix(_TEXT), each.address, self.elf.bytes_of(each), number)
+            MachineCode(name.removeprefix(_TEXT), each.address, self.elf.bytes_of(each)[:MAX_FUNCTION_BYTES], number)
             for number, each in self.elf.of_kind(_PROGBITS)
             if (name := self.elf.name_of(each)).startswith(_TEXT)
         )

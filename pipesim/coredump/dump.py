@@ -148,7 +148,6 @@ class CoreDump:
             cause = "it is machine code" if elf.machine == _CUDA else "it is the dump of a process of the host"
             raise CoreDumpError("this is not a core dump of a GPU", place=place, cause=cause)
         self.elf = elf
-        self._of = {(each.kind, each.link, each.info): each for each in elf.sections.values()}
         self._numbers = {(each.kind, each.link, each.info): number for number, each in elf.sections.items()}
         self.notes = (*elf.notes, *self._missing())
         if not any(elf.of_kind(DumpSection.DEVICES)):
@@ -173,9 +172,12 @@ class CoreDump:
     def _rows(self, section: ElfSection | None) -> _Rows:
         return _Rows(self.elf.bytes_of(section), section.row) if section is not None else _Rows(b"", 8)
 
+    def _section(self, kind: DumpSection, link: int, info: int) -> ElfSection | None:
+        return self.elf.sections.get(self._numbers.get((kind, link, info), -1))
+
     def data(self, kind: DumpSection, link: int, info: int) -> bytes:
         """What is in the section of this type that belongs to a row of a table; nothing if it is not there."""
-        section = self._of.get((kind, link, info))
+        section = self._section(kind, link, info)
         return self.elf.bytes_of(section) if section is not None else b""
 
     @cached_property
@@ -200,7 +202,7 @@ class CoreDump:
         for number, section in self.elf.of_kind(DumpSection.GRIDS):
             rows = self._rows(section)
             for n in range(min(rows.count, MAX_AGENTS)):
-                banks = self._rows(self._of.get((DumpSection.CONSTANT_BANKS, number, n)))
+                banks = self._rows(self._section(DumpSection.CONSTANT_BANKS, number, n))
                 yield DumpGrid(
                     device=section.info,
                     number=rows.get(n, 0, "Q"),

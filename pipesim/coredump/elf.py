@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pipesim.bounds import MAX_DUMP_BYTES, MAX_DUMP_SECTIONS, MAX_UNPACKED_DUMP_BYTES
+from pipesim.bounds import (
+    MAX_DUMP_BYTES,
+    MAX_DUMP_SECTIONS,
+    MAX_SMALL_BYTES,
+    MAX_SMALL_DUMP_BYTES,
+    MAX_UNPACKED_DUMP_BYTES,
+)
 from pipesim.errors import CoreDumpError
 from pipesim.inputs import InputKind
 
@@ -98,10 +104,10 @@ def open_elf(path: Path, without: frozenset[int] = frozenset()) -> ElfFile:
 
 
 def parse_elf(
-    data: bytes, place: str = "", notes: Sequence[str] = (), without: frozenset[int] = frozenset()
+    data: bytes | bytearray, place: str = "", notes: Sequence[str] = (), without: frozenset[int] = frozenset()
 ) -> ElfFile:  # fmt: skip
     """The sections of a file in memory. CoreDumpError if it is not ELF for 64 bits."""
-    return _parse(lambda offset, size: data[offset : offset + size], len(data), place, notes, without)
+    return _parse(lambda offset, size: bytes(data[offset : offset + size]), len(data), place, notes, without)
 
 
 class _PlainFile:
@@ -124,21 +130,22 @@ class _PlainFile:
             raise CoreDumpError("the core dump cannot be read", cause=error.strerror or str(error)) from error
 
 
-def _unpacked(path: Path, unpack: Callable[..., bytes], notes: list[str]) -> bytes:
+def _unpacked(path: Path, unpack: Callable[..., bytes], notes: list[str]) -> bytearray:
     """What was packed, as far as it can be unpacked."""
     made = bytearray()
+    allowed = MAX_SMALL_DUMP_BYTES if path.stat().st_size < MAX_SMALL_BYTES else MAX_UNPACKED_DUMP_BYTES
     with DUMP.open(path) as file:
         try:
             while chunk := file.read(_CHUNK):
-                made += unpack(chunk, MAX_UNPACKED_DUMP_BYTES + 1 - len(made))
-                if len(made) > MAX_UNPACKED_DUMP_BYTES:
-                    most = f"unpacked it has more than {MAX_UNPACKED_DUMP_BYTES:,} bytes"
+                made += unpack(chunk, allowed + 1 - len(made))
+                if len(made) > allowed:
+                    most = f"unpacked it has more than {allowed:,} bytes"
                     raise CoreDumpError(
                         f"the core dump {path} cannot be read", cause=most, correction="unpack it first"
                     )
         except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError, MemoryError) as error:
             notes.append(f"it cannot be unpacked to its end: {error or 'it ends early'}")
-    return bytes(made)
+    return made
 
 
 def _parse(
@@ -163,9 +170,11 @@ def _parse(
     table = read(start, there * _ROW.size) if there else b""
     whole: dict[int, ElfSection] = {}
     missing: dict[int, ElfSection] = {}
+    left = 2 * length  # of bytes: many sections that are all in one place would be a large dump of a small file
     for number, fields in enumerate(_ROW.iter_unpack(table[: len(table) // _ROW.size * _ROW.size])):
         name, type_, _, address, offset, size, link, info, _, entry = fields
         if type_ not in without:
-            fits = type_ == _NOBITS or offset + size <= length
+            fits = type_ == _NOBITS or (offset + size <= length and size <= left)
+            left -= size if fits and type_ != _NOBITS else 0
             (whole if fits else missing)[number] = ElfSection(type_, address, offset, size, link, info, entry, name)
     return ElfFile(whole, missing, read, names, count, there, length, kind, machine, tuple(notes))

@@ -53,8 +53,11 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False, private:
     """
     path = Path(path)
     require_free(path, force=force)
+    _check_length(trace, str(path), bounds.MAX_ROWS)
     _check_writable(trace, str(path))
-    write_whole(path, _encode(trace, str(path)), force=force, private=private)
+    data = _encode(trace, str(path))
+    _check_length(trace, str(path), _most_rows(len(data)))
+    write_whole(path, data, force=force, private=private)
 
 
 def read_trace(path: str | Path) -> Trace:
@@ -98,14 +101,22 @@ def read_meta(path: str | Path) -> TraceMeta:
     return meta
 
 
-def _check_writable(trace: Trace, place: str) -> None:
-    if len(trace.events) > bounds.MAX_ROWS:
+def _most_rows(nbytes: int) -> int:
+    """The records that a file of so many bytes may have: a small one does not make a large table."""
+    return min(bounds.MAX_ROWS, max(bounds.MAX_PACKED_ROWS, nbytes))
+
+
+def _check_length(trace: Trace, place: str, most: int) -> None:
+    if len(trace.events) > most:
         raise TraceFormatError(
-            f"the trace has {len(trace.events):,} records; a file holds at most {bounds.MAX_ROWS:,}",
+            f"the trace has {len(trace.events):,} records; a file holds at most {most:,}",
             place=place,
             cause="a recording of very many iterations or CTAs; none was written",
             correction="record fewer CTAs (--record-ctas) or fewer iterations (--window)",
         )
+
+
+def _check_writable(trace: Trace, place: str) -> None:
     try:
         metadata_text(StoredMeta(trace.meta, len(trace.events), ""), place)  # types first: the rules rely on them
         check_trace(trace, place)
@@ -150,7 +161,7 @@ def _load(data: bytes, path: Path) -> tuple[StoredMeta, Events]:
     with _parquet(data) as file:
         stored = _stored_meta(file.schema_arrow, path)
         _check_columns(file.schema_arrow, path)
-        _check_rows(file.metadata, stored.rows, path)
+        _check_rows(file.metadata, stored.rows, _most_rows(len(data)), path)
         events = Events(*(_widen(file.read([name], use_threads=False), name, path) for name in COLUMNS))
     pa.default_memory_pool().release_unused()  # it keeps ten megabytes for next time
     return stored, events
@@ -252,12 +263,12 @@ def _check_columns(schema: Any, path: Path) -> None:
             refuse(f"the trace has a column {name} that its schema version does not have, or has it twice", path)
 
 
-def _check_rows(footer: Any, rows: int, path: Path) -> None:
+def _check_rows(footer: Any, rows: int, allowed: int, path: Path) -> None:
     """What the file says about its size, before anything is unpacked; fewer rows than promised are counted later."""
     found = footer.num_rows
-    if max(rows, found) > bounds.MAX_ROWS:
+    if max(rows, found) > allowed:
         most, cause = max(rows, found), "a recording of too many iterations, or another program wrote the file"
-        refuse(f"the trace has {most:,} records; at most {bounds.MAX_ROWS:,} are read", path, cause=cause)
+        refuse(f"the trace has {most:,} records; at most {allowed:,} are read", path, cause=cause)
     if found > rows:
         refuse(f"the trace says that it has {rows} records, the file holds {found}", path)
     for group in map(footer.row_group, range(footer.num_row_groups)):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.model.program_json import dumps
-from tests.support.paths import EXAMPLES, ROOT, with_root
+from tests.support.paths import EXAMPLES, with_root
 from tests.support.random_programs import FAMILIES
 
 #: A kernel that hangs and one that is right, with corrections of each kind; a search; processes of the command's own.

@@ -1,6 +1,6 @@
 """Fuzzers: ``python tools/fuzz [COUNT] [SEED] [--kind NAME ...] [--workers N] [--keep FOLDER]``.
 
-COUNT cases of each kind of input from seed SEED on (docs: the modules of ``kinds``), each with 60 seconds and 1 GB in
+COUNT cases of each kind of input from seed SEED on (docs: the modules of ``kinds``), each with 60 s and 500 MB in
 one of N worker processes. What may come back is an error in four parts with its exit code, or a result; a naive engine
 confirms those that it can. Prints a table of counts and what was wrong, with the first seed of each; the exit code is
 then 1. ``--keep`` writes the files and the command of that seed into a folder. The same COUNT and SEED give the same

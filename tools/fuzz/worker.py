@@ -1,4 +1,4 @@
-"""Cases in a process of their own: 60 seconds and 1 GB each, what it cost, and what the process left running."""
+"""Cases in a process of their own: 60 seconds and 500 MB each, what it cost, and what the process left running."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.fuzz.kinds import KINDS
 from tools.fuzz.runner import run
 
 SECONDS = 60
-MEGABYTES = 1024
+MEGABYTES = 500
 _LOOK = 0.05  #: seconds between two looks at a worker
 
 

@@ -62,7 +62,9 @@ def _step(given: Members, path: Path) -> SequencedLaunch | StreamAct:
         if act in given.data:
             named = given.text(act)
             return StreamAct(act, named) if act == "synchronize" else StreamAct(act, given.text("stream"), named)
-    buffers = Members(given.data.get("buffers", {}), given.place_of("buffers"), tuple(given.data.get("buffers", ())))
+    given_buffers = given.data.get("buffers", {})
+    names = tuple(given_buffers) if isinstance(given_buffers, dict) else ()
+    buffers = Members(given_buffers, given.place_of("buffers"), names)
     placed = {}
     for place in buffers.data:
         name, _, offset = buffers.text(place).partition("+")

@@ -41,6 +41,7 @@ POSITIVE: Schema = {"type": "integer", "minimum": 1}
 #: The sentences that a document has beside a dataclass's fields, or instead of them (``report/pages/document.py``).
 SENTENCES: Mapping[type, dict[str, Any]] = {
     CheckReport: {"how": str, "said": str, "also": tuple[str, ...], "brief": Brief},
+    AutopsyReport: {"brief": Brief},
     Deadlock: {"claim": str},
     AgainstReport: {"said": str, "ok": bool | None},
     SyncChange: {"said": str},

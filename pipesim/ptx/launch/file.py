@@ -45,7 +45,7 @@ from pipesim.ptx.text.declarations import Function
 
 LAUNCH_FILE = InputKind("launch file", MAX_LAUNCH_BYTES, LaunchFileError, PAGE)
 MOST_NAME = 80  #: characters
-MOST_VALUES = 1 << 20  #: of an array
+MOST_VALUES = 1 << 20  #: of an array, and of all that have a count
 MOST_FREE = 1 << 20  #: values that a free element may have
 MOST_SPACE = 1 << 15  #: bytes of all parameters (PTX ISA, "Kernel Function Parameters": 32,764)
 MOST_GRID, MOST_THREADS, MOST_CLUSTER, MOST_SHARED, MOST_REGISTERS = (1 << 31) - 1, 1024, 16, 1 << 20, 256
@@ -77,7 +77,21 @@ def read_launch(text: str, name: str) -> Launch:
     return _launch(Members(data, name, (*_MEMBERS, "cta", "parameters", "policies", "names")))
 
 
+def _promised(data: Any) -> int:
+    """The values that the ``count`` of arrays in a file asks for, of each as many as it may have."""
+    if isinstance(data, list):
+        return sum(map(_promised, data))
+    if not isinstance(data, dict):
+        return 0
+    count = data.get("count")
+    here = min(count, MOST_VALUES) if type(count) is int and count > 0 else 0
+    return here + sum(map(_promised, data.values()))
+
+
 def _launch(given: Members) -> Launch:
+    if (promised := _promised(given.data)) > MOST_VALUES:
+        fact = f"the counts of its arrays are {promised:,} together; at most {MOST_VALUES:,} values are possible"
+        raise given.error("parameters", fact, correction="give only the arrays that the kernel reads")
     policies = Members(given.data.get("policies", {}), given.place_of("policies"), _POLICIES)
     parameters = []
     for number, each in enumerate(given.items("parameters", [])):

@@ -235,6 +235,7 @@ _INSIDE = re.compile(r"\[[^\[\],]*+,")  #: to the next bracket only: there may b
 _BRACKET = re.compile(r"\{[^\[{(\]})]*+\}|[\[{(\]}),]")  #: or a list in braces as a whole: it may be long
 _OPEN, _CLOSE = "[{(", "]})"
 _DEEPEST = 4
+_MOST_PARTS = 1024  #: of a vector, which has up to 128, or of a call's arguments
 _LONGEST = 60  #: characters of a text in a message
 
 
@@ -277,6 +278,14 @@ def label(text: str) -> CodeLabel:
     return CodeLabel(text)
 
 
+def _parts(text: str, scope: NameScope, depth: int) -> tuple[Operand, ...]:
+    """The operands inside a pair of brackets."""
+    parts = split(text[1:-1].strip())
+    if len(parts) > _MOST_PARTS:
+        raise OperandError(f"{len(parts):,} operands are in one pair of brackets; at most {_MOST_PARTS:,} are possible")
+    return tuple(_part(part, scope, depth) for part in parts)
+
+
 def _operand(text: str, scope: NameScope, depth: int) -> Operand:
     if _NAME.fullmatch(text) is not None:
         return _name(text, scope)
@@ -286,7 +295,7 @@ def _operand(text: str, scope: NameScope, depth: int) -> Operand:
     if first == "[" and last == "]":
         return _address(text[1:-1].strip(), scope, depth)
     if first == "{" and last == "}":
-        return Vector(tuple(_part(part, scope, depth) for part in split(text[1:-1].strip())))
+        return Vector(_parts(text, scope, depth))
     if text == "_":
         return Sink()
     if (value := integer(text)) is not None:
@@ -294,7 +303,7 @@ def _operand(text: str, scope: NameScope, depth: int) -> Operand:
     if (bits := parse_float(text)) is not None:
         return Float(*bits)
     if first == "(" and last == ")":
-        return Arguments(tuple(_part(part, scope, depth) for part in split(text[1:-1].strip())))
+        return Arguments(_parts(text, scope, depth))
     if first == "!":
         return _parse_negated(text[1:].strip(), scope, depth)
     if "|" in text:

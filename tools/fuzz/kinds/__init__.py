@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.fuzz.cases import Make
-from tools.fuzz.kinds import kernels, launches, profiles, programs, protocols, schedules, traces
+from tools.fuzz.kinds import dumps, kernels, launches, profiles, programs, protocols, schedules, traces
 
 KINDS: Mapping[str, Make] = {
     "traces": traces.make,
@@ -15,4 +15,6 @@ KINDS: Mapping[str, Make] = {
     "schedules": schedules.make,
     "kernels": kernels.make,
     "launches": launches.make,
+    "sequences": launches.make_sequence,
+    "dumps": dumps.make,
 }

@@ -59,6 +59,26 @@ def make(rng: Random) -> Case:
     return kernels.case(text.encode(), data, ", ".join(said), rng)
 
 
+def make_sequence(rng: Random) -> Case:
+    """Launches in their order with one to three mutations, of kernels that are right."""
+    files, steps = {}, []
+    for n in range(2):
+        text, right = kernels.seed(rng)
+        files |= {f"{n}.ptx": text.encode(), f"{n}.json": right}
+        buffers = {str(rng.choice((0, 8, "source"))): rng.choice(("a", "a+64", "b"))}
+        steps.append({"ptx": f"{n}.ptx", "launch": f"{n}.json", "stream": rng.choice("12"), "buffers": buffers})
+    order: list[Any] = [steps[0], {"record": "e", "stream": "1"}, {"wait": "e", "stream": "2"}, steps[1]]
+    document: Any = {"format": "pipesim-launches", "version": 1, "sequence": order}
+    said = []
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        if isinstance(document, dict) and document:
+            document, words = mutated(document, rng)
+            said.append(words)
+    more = rng.choice(("--json", "", "--format github", "--json --time-limit 5", "--max-memory 2G"))
+    line = ("check", "--sequence", "s.json", *more.split())
+    return Case(", ".join(said), files | {"s.json": as_json(document, rng)}, line)
+
+
 def _mutated(document: Any, rng: Random) -> tuple[Any, str]:
     """A copy with one mutation: of a size, of a policy, of a parameter, or of any member."""
     parameters = document.get("parameters") if isinstance(document, dict) else None

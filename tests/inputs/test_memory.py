@@ -1,0 +1,107 @@
+"""A file below 1 MB takes at most 500 MB, whatever it says: each of these took more."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipesim.coredump.dump import CoreDump, DumpSection
+from pipesim.coredump.elf import parse_elf
+from pipesim.errors import TraceFormatError
+from pipesim.ptx.launch.file import MOST_VALUES
+from pipesim.trace import files
+from pipesim.trace.files import read_trace, write_trace
+from tests.support.paths import ROOT, with_root
+from tests.support.small_ptx import SET_UP, text_of
+
+RING = ROOT / "tests/coredump/dumps/ring.elf.xz"
+SHAPE = {"entry": "kernel", "grid": [1, 1, 1], "block": [64, 1, 1]}
+MOST_MB = 500
+MEASURED = """
+import re, sys
+from pipesim.cli.main import main
+code = main(sys.argv[1:])
+print(code, re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1], file=sys.stderr)
+"""
+
+
+def launch(body: str, signature: str = "", **more: object) -> None:
+    Path("k.ptx").write_text(text_of(SET_UP.format(first=1, count=1) + body, signature))
+    Path("k.json").write_text(json.dumps({"format": "pipesim-launch", "version": 1} | SHAPE | more))
+
+
+def many_values() -> None:
+    free = {"kind": "array", "type": "u8", "count": MOST_VALUES, "free": {"low": 0, "high": 100}}
+    arrays = [free | {"offset": n << 24} for n in range(200)]
+    launch(" mov.u32 %r10, 1;\n", ".param .u64 a", parameters=[{"kind": "pointer", "contents": arrays}])
+
+
+def long_vector() -> None:
+    launch(f" mov.b64 {{{', '.join(['%r0'] * 100_000)}}}, %rd1;\n")
+
+
+def packed_zeros() -> None:
+    Path("core").write_bytes(lzma.compress(lzma.decompress(RING.read_bytes()) + bytes(300 << 20), preset=0))
+
+
+def many_rows() -> None:
+    table = pq.read_table(ROOT / "traces/h200/producer_consumer-al1-cw2-s2-tb32768-t128-w200-g7.parquet")
+    pq.write_table(pa.concat_tables([table.slice(0, 1)] * (1 << 20)).combine_chunks(), "t.parquet")
+
+
+#: The file that is made, the command, its exit code, and what it says.
+SMALL: list[tuple[Callable[[], None], str, int, str]] = [
+    (many_values, "check k.ptx --quick", 2, "the counts of its arrays are 209,715,200 together"),
+    (long_vector, "check k.ptx --quick", 2, "100,000 operands are in one pair of brackets"),
+    (packed_zeros, "autopsy core", 2, "unpacked it has more than 50,331,648 bytes"),
+    (many_rows, "diff t.parquet t.parquet", 3, "the trace has 1,048,576 records; at most 262,144 are read"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "words", "code", "said"), SMALL, ids=lambda each: getattr(each, "__name__", None))
+def test_it_is_refused_in_a_sentence(
+    make: Callable[[], None], words: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make()
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) < 1 << 20
+    ended = subprocess.run(
+        [sys.executable, "-c", MEASURED, *words.split()], check=True, capture_output=True, text=True,
+        cwd=tmp_path, env=with_root(os.environ),
+    )  # fmt: skip
+    *words_said, last = ended.stderr.strip().split("\n")
+    ended_with, kilobytes = map(int, last.split())
+    assert (ended_with, said in " ".join(words_said)) == (code, True), ended.stderr
+    assert kilobytes < MOST_MB << 10
+
+
+def test_sections_of_a_dump_that_are_all_in_one_place_are_not_all_read() -> None:
+    data = bytearray(lzma.decompress(RING.read_bytes()))
+    (start,) = struct.unpack_from("<Q", data, 40)
+    number, memory = next(parse_elf(bytes(data)).of_kind(DumpSection.SHARED_MEMORY))
+    row = struct.pack("<IIQQQQIIQQ", 0, memory.kind, 0, 0, 0, start, memory.link, memory.info, 0, 0)
+    for n in range(number, number + 40):
+        data[start + 64 * n : start + 64 * (n + 1)] = row
+    elf = parse_elf(bytes(data))
+    assert sum(each.size for each in elf.sections.values()) <= 2 * len(data)
+    assert len(elf.missing) > 30
+    assert "sections are not in the file" in " ".join(CoreDump(elf, "core").notes)
+
+
+def test_rows_that_a_small_file_may_not_have_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = read_trace(ROOT / "traces/h200/producer_consumer-al1-cw2-s2-tb32768-t128-w200-g7.parquet")
+    monkeypatch.setattr(files, "_most_rows", lambda _: 100)
+    with pytest.raises(TraceFormatError, match="a file holds at most 100"):
+        write_trace(trace, tmp_path / "t.parquet")
+    assert list(tmp_path.iterdir()) == []
