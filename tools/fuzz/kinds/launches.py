@@ -61,7 +61,8 @@ def make(rng: Random) -> Case:
 
 def make_sequence(rng: Random) -> Case:
     """Launches in their order with one to three mutations, of kernels that are right."""
-    files, steps = {}, []
+    files: dict[str, bytes] = {}
+    steps: list[Any] = []
     for n in range(2):
         text, right = kernels.seed(rng)
         files |= {f"{n}.ptx": text.encode(), f"{n}.json": right}
