@@ -15,13 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipesim.answers.views.conclusion import heading
 from pipesim.coredump.dump import CoreDump, DumpSection
 from pipesim.coredump.elf import parse_elf
 from pipesim.errors import TraceFormatError
+from pipesim.model.program_json import dumps, loads
 from pipesim.ptx.launch.file import MOST_VALUES
 from pipesim.trace import files
 from pipesim.trace.files import read_trace, write_trace
 from tests.support.paths import ROOT, with_root
+from tests.support.random_programs import FAMILIES
 from tests.support.small_ptx import SET_UP, text_of
 
 RING = ROOT / "tests/coredump/dumps/ring.elf.xz"
@@ -59,18 +62,25 @@ def many_rows() -> None:
     pq.write_table(pa.concat_tables([table.slice(0, 1)] * (1 << 20)).combine_chunks(), "t.parquet")
 
 
+def many_ctas() -> None:
+    body = " ld.param.u64 %rd4, [a];\nhere: atom.global.add.u32 %r10, [%rd4], 1;\n setp.ne.u32 %p9, %r10, 5;\n"
+    given = {"parameters": [{"kind": "pointer"}], "grid": [(1 << 31) - 1]}
+    launch(f"{body} @%p9 bra here;\n", ".param .u64 a", **given)
+
+
 #: The file that is made, the command, its exit code, and what it says.
 SMALL: list[tuple[Callable[[], None], str, int, str]] = [
     (many_values, "check k.ptx --quick", 2, "the counts of its arrays are 209,715,200 together"),
     (long_vector, "check k.ptx --quick", 2, "100,000 operands are in one pair of brackets"),
     (packed_zeros, "autopsy core", 2, "unpacked it has more than 50,331,648 bytes"),
+    (many_ctas, "check k.ptx --quick", 0, "more CTAs than are compared"),
     (many_rows, "diff t.parquet t.parquet", 3, "the trace has 1,048,576 records; at most 262,144 are read"),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "words", "code", "said"), SMALL, ids=lambda each: getattr(each, "__name__", None))
-def test_it_is_refused_in_a_sentence(
+def test_it_is_said_in_a_sentence(
     make: Callable[[], None], words: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -82,7 +92,7 @@ def test_it_is_refused_in_a_sentence(
     )  # fmt: skip
     *words_said, last = ended.stderr.strip().split("\n")
     ended_with, kilobytes = map(int, last.split())
-    assert (ended_with, said in " ".join(words_said)) == (code, True), ended.stderr
+    assert (ended_with, said in ended.stdout + " ".join(words_said)) == (code, True), ended.stderr
     assert kilobytes < MOST_MB << 10
 
 
@@ -105,3 +115,9 @@ def test_rows_that_a_small_file_may_not_have_are_not_written(tmp_path: Path, mon
     with pytest.raises(TraceFormatError, match="a file holds at most 100"):
         write_trace(trace, tmp_path / "t.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_heading_of_a_program_whose_first_cta_has_no_warps() -> None:
+    document = json.loads(dumps(FAMILIES["rings"](4)))
+    one = document | {"ctas": 2, "agents": [[1, 0, 0xFFFFFFFF, "r", 0]], "code": [[[0, "COMMIT", 2, -1]]]}
+    assert heading(loads(json.dumps(one))).warps == ()

@@ -71,6 +71,7 @@ from pipesim.ptx.text.instruction import (
     parts_of,
 )
 
+_MOST_CLUSTERS = 1 << 22  #: 100 bytes each while they are compared
 _MOST_KINDS = 24  #: of clusters that are followed
 _MOST_TIMES, _MOST_BESIDE = 8, 1 << 16  #: instructions of all of them: those of the first one, and as many more
 
@@ -96,6 +97,8 @@ def judge(kernel: Kernel) -> GridMemory:
     cut = next((each.cut for each in readings if each.cut), "" if every.complete else "CTAs do too many things")
     if {name for each in readings for name in arrays_of(each.inputs)} - {HANDED_OUT}:
         return GridMemory(every.clusters, cut="contents decide")
+    if every.clusters > _MOST_CLUSTERS:
+        return GridMemory(every.clusters, cut="more CTAs than are compared")
     return _Judge(kernel, every, readings).judge(cut)
 
 

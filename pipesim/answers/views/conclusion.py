@@ -113,7 +113,7 @@ def _warps(program: Program) -> tuple[str, ...]:
         if agent.cta == 0:
             numbers.setdefault(agent.role, set()).add(agent.warp)
     used = set().union(*numbers.values())
-    unused = sorted(set(range(max(used))) - used)
+    unused = sorted(set(range(max(used, default=0))) - used)
     said = [f"{role} {number_runs(sorted(mine))}" for role, mine in numbers.items()]
     return (*said, *([f"unused {number_runs(unused)}"] if unused else []))
 
