@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -62,6 +63,13 @@ def many_rows() -> None:
     pq.write_table(pa.concat_tables([table.slice(0, 1)] * (1 << 20)).combine_chunks(), "t.parquet")
 
 
+def many_tiles() -> None:
+    for suffix in (".ptx", ".json"):
+        shutil.copy(ROOT / f"tests/ptx/kernels/gemm_clc-sm_100a{suffix}", f"k{suffix}")
+    right = json.loads(Path("k.json").read_text())
+    Path("k.json").write_text(json.dumps(right | {"policies": {"launch_control": 10**9}}))
+
+
 def many_ctas() -> None:
     body = " ld.param.u64 %rd4, [a];\nhere: atom.global.add.u32 %r10, [%rd4], 1;\n setp.ne.u32 %p9, %r10, 5;\n"
     given = {"parameters": [{"kind": "pointer"}], "grid": [(1 << 31) - 1]}
@@ -73,6 +81,7 @@ SMALL: list[tuple[Callable[[], None], str, int, str]] = [
     (many_values, "check k.ptx --quick", 2, "the counts of its arrays are 209,715,200 together"),
     (long_vector, "check k.ptx --quick", 2, "100,000 operands are in one pair of brackets"),
     (packed_zeros, "autopsy core", 2, "unpacked it has more than 50,331,648 bytes"),
+    (many_tiles, "check k.ptx --quick", 2, "launch_control: expected a whole number from 0 to 1,048,576"),
     (many_ctas, "check k.ptx --quick", 0, "more CTAs than are compared"),
     (many_rows, "diff t.parquet t.parquet", 3, "the trace has 1,048,576 records; at most 262,144 are read"),
 ]

@@ -109,7 +109,7 @@ def _launch(given: Members) -> Launch:
         tuple(parameters),
         Policies(
             policies.whole("tile_counter", 0),
-            policies.whole("launch_control") if "launch_control" in policies.data else None,
+            policies.whole("launch_control", high=MOST_VALUES) if "launch_control" in policies.data else None,
             policies.whole("lock_failures", 0, high=MAX_LOCK_FAILURES),
             policies.wholes("handed_out", [], most=MOST_VALUES),
         ),
