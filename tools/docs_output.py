@@ -153,7 +153,7 @@ def _options() -> Iterator[tuple[str, list[str]]]:
     """Each command with its arguments, without those that every command has."""
     for command in COMMANDS:
         parser = argparse.ArgumentParser()
-        command.arguments(parser)
+        command.add_arguments(parser)
         every = parser._actions  # noqa: SLF001  # argparse has no other list of them
         named = [action.option_strings[-1] if action.option_strings else _place(action) for action in every]
         alike = ["--strict-…" if name.startswith("--strict-") else name for name in named]

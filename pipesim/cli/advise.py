@@ -7,7 +7,6 @@ import argparse
 from pipesim.cli.arguments import (
     Command,
     add_launch,
-    add_output,
     add_profile,
     add_protocol,
     add_strict,
@@ -26,7 +25,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--percent", type=int, metavar="N", help="by how much work, loads and signals are shortened (default 20)"
     )
     add_strict(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

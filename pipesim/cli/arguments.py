@@ -46,6 +46,11 @@ class Command:
     examples: tuple[Example, ...] = ()
     in_steps: bool = False
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Its arguments, and ``--json``, which every command has."""
+        self.arguments(parser)
+        parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a report")
+
 
 def complete(action: argparse.Action, completer: Completer) -> None:
     """Let the shell complete an argument so; argcomplete looks for it under this name."""
@@ -214,11 +219,6 @@ def build_target(
         target = target_of(options, name, launch)
         target = (target.timed() if timed else target).with_strictness(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """``--json``."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a report")
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import (
     Command,
     add_force,
-    add_output,
     add_source_roots,
     add_untrusted,
 )
@@ -60,7 +59,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_source_roots(parser)
     add_force(parser)
     add_untrusted(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

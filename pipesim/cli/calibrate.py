@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_launch, add_output, require_output, target_of
+from pipesim.cli.arguments import Command, add_force, add_launch, require_output, target_of
 from pipesim.cli.output import TerminalProgress, counted_units, progress, remark, show_answer, step_line
 from pipesim.errors import UsageError
 
@@ -60,7 +60,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="list every value that is assumed, and why")
     add_launch(parser)
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, add_window, params_of, require_output
+from pipesim.cli.arguments import Command, add_force, add_protocol, add_window, params_of, require_output
 from pipesim.cli.capture_kernel import (
     DEADLINE_MS,
     add_kernel,
@@ -66,7 +66,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
     add_force(parser)
-    add_output(parser)
     add_kernel(parser)
 
 

@@ -14,7 +14,6 @@ from pipesim.cli.arguments import (
     add_ctas,
     add_force,
     add_launch,
-    add_output,
     add_params,
     add_strict,
     add_untrusted,
@@ -92,7 +91,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_strict(parser)
     _add_levels(parser)
     add_untrusted(parser)
-    add_output(parser)
     parser.add_argument(
         "--format", choices=("text", "json", "brief", "github", "junit", "sarif"),
         help="a report, JSON, the verdict and the first finding of each as JSON of at most 2 kB, annotations for a "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.cli.arguments import Command, add_output
+from pipesim.cli.arguments import Command
 
 SHELLS = ("bash", "zsh", "fish")
 WORD = "pipesim"
@@ -12,7 +12,6 @@ WORD = "pipesim"
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads it")
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

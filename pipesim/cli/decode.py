@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output
+from pipesim.cli.arguments import Command, add_force
 from pipesim.cli.output import progress, show_answer
 
 
@@ -17,7 +17,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", type=Path, metavar="FILE", help="its launch file (default: the .json beside it)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the trace (default: RECORDS with .parquet)")
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

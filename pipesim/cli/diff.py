@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import (
     Command,
     add_launch,
-    add_output,
     add_params,
     add_profile,
     add_tolerance,
@@ -40,7 +39,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_profile(parser, "latency profile (default: the one of the trace's device)")
     add_tolerance(parser, "; of two traces, B's period from A's")
     add_untrusted(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.cli.arguments import Command, add_output
+from pipesim.cli.arguments import Command
 from pipesim.cli.output import progress, show_answer
 
 USES = ("check", "compile", "capture", "launches", "hang", "triton", "tests")
@@ -15,7 +15,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--for", dest="uses", metavar="USE", action="append", choices=USES, default=[],
         help=f"exit with 1 if this is not possible here: {', '.join(USES)} (default check); may be repeated",
     )  # fmt: skip
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.cli.arguments import Command, add_output, complete
+from pipesim.cli.arguments import Command, complete
 from pipesim.cli.output import show_answer, write
 from pipesim.errors import ParameterError
 
@@ -15,7 +15,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     complete(named, _kinds)
     parser.add_argument("--example", action="store_true", help="only the example, a protocol file that can be checked")
-    add_output(parser)
 
 
 def _kinds(**_: object) -> list[str]:

@@ -10,7 +10,6 @@ from pipesim.cli.arguments import (
     add_ctas,
     add_force,
     add_launch,
-    add_output,
     add_params,
     add_profile,
     add_strict,
@@ -66,7 +65,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_strict(parser)
     add_force(parser)
     add_untrusted(parser)
-    add_output(parser)
 
 
 def nanoseconds_of(text: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_output, add_program, program_of, seconds_of
+from pipesim.cli.arguments import Command, add_program, program_of, seconds_of
 from pipesim.cli.output import progress, remark, show_answer
 from pipesim.errors import UsageError
 from pipesim.process.watch import SignalError, current
@@ -35,7 +35,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="with global and local memory, for flags and locks there: as large as what the program has allocated",
     )
     parser.add_argument("--remove", action="store_true", help="remove the dumps that could be read, once this is said")
-    add_output(parser)
     add_program(parser, "hang")
 
 

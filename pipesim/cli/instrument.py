@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output
+from pipesim.cli.arguments import Command, add_force
 from pipesim.cli.output import progress, show_answer
 
 
@@ -29,7 +29,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="the CTA that leaves records, with the others of its cluster (default: the launch file's)",
     )
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_caught, add_force, add_output, add_program, program_of
+from pipesim.cli.arguments import Command, add_caught, add_force, add_program, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current, signal_of
@@ -45,7 +45,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--inject", action="store_true", help="also observe processes that are not Python; it needs a C compiler, once"
     )
     add_force(parser)
-    add_output(parser)
     add_program(parser, "launches")
 
 

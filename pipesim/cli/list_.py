@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_output, complete
+from pipesim.cli.arguments import Command, complete
 from pipesim.cli.completers import built_in
 from pipesim.cli.output import emit, progress, write_report
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 def _arguments(parser: argparse.ArgumentParser) -> None:
     named = parser.add_argument("protocol", nargs="?", help="all about this one: parameters, roles, barriers, traces")
     complete(named, built_in)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -127,7 +127,7 @@ def make_parser(commands: Sequence[Command], version: str, words: Collection[str
             add_help=is_needed,
         )
         if is_needed:
-            command.arguments(sub)
+            command.add_arguments(sub)
             add_limits(sub, in_steps=command.in_steps)
         sub.set_defaults(carry_out=command.carry_out, parser=sub, in_steps=command.in_steps)
     about = below.add_parser(HELP, help="this help, or that of a command").add_argument("about", nargs="?")

@@ -6,13 +6,12 @@ import argparse
 import json
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_output
+from pipesim.cli.arguments import Command
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ptx", type=Path, metavar="KERNEL.ptx", help="the kernel, with its launch file")
     parser.add_argument("--launch", type=Path, metavar="FILE", help="the launch file; by default beside the PTX")
-    add_output(parser)
     parser.add_argument("--write", action="store_true", help="put the names into the launch file")
 
 

@@ -12,7 +12,7 @@ import shlex
 import unicodedata
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, require_output
+from pipesim.cli.arguments import Command, add_force, require_output
 from pipesim.errors import UsageError
 
 TEMPLATE = Path(__file__).with_name("template.py")
@@ -31,7 +31,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ptx", type=Path, metavar="KERNEL.ptx", help="write a launch file for this kernel")
     parser.add_argument("--entry", default="", metavar="NAME", help="the kernel, where the PTX has several")
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

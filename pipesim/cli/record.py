@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_caught, add_force, add_output, add_program, program_of
+from pipesim.cli.arguments import Command, add_caught, add_force, add_program, program_of
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current
 
@@ -39,7 +39,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--diff", action="store_true", help="compare every trace with the program of its PTX")
     add_force(parser)
-    add_output(parser)
     add_program(parser, "record")
 
 

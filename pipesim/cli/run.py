@@ -10,7 +10,6 @@ from pipesim.cli.arguments import (
     Command,
     add_force,
     add_launch,
-    add_output,
     add_profile,
     add_protocol,
     add_strict,
@@ -41,7 +40,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_strict(parser)
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

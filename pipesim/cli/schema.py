@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipesim.cli.arguments import Command, add_output, complete
+from pipesim.cli.arguments import Command, complete
 from pipesim.cli.output import show_answer, write_text
 
 
@@ -13,7 +13,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "name", nargs="?", metavar="NAME", help="what a document has as its schema (default: list all)"
     )
     complete(named, _names)
-    add_output(parser)
 
 
 def _names(**_: object) -> list[str]:

@@ -9,7 +9,6 @@ from pipesim.cli.arguments import (
     Command,
     add_force,
     add_launch,
-    add_output,
     add_protocol,
     add_untrusted,
     params_of,
@@ -31,7 +30,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also write the diagram as an SVG picture")
     add_force(parser)
     add_untrusted(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

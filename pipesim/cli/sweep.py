@@ -11,7 +11,6 @@ from pipesim.cli.arguments import (
     Command,
     add_ctas,
     add_force,
-    add_output,
     add_profile,
     add_strict,
     complete,
@@ -68,7 +67,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write all configurations as a table")
     add_strict(parser)
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

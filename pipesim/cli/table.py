@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_output, add_protocol, params_of, require_output
+from pipesim.cli.arguments import Command, add_force, add_protocol, params_of, require_output
 from pipesim.cli.output import emit, progress, write_text
 
 
@@ -20,7 +20,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "group waits",
     )
     add_force(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -11,7 +11,6 @@ from pipesim.cli.arguments import (
     add_chosen,
     add_ctas,
     add_launch,
-    add_output,
     add_params,
     add_profile,
     add_strict,
@@ -50,7 +49,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=int, metavar="N", help="processes for several protocols (default: one a processor)"
     )
     add_strict(parser)
-    add_output(parser)
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -57,5 +57,5 @@ def test_the_shell_completes_kinds() -> None:
 
 def _parser_of_explain() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser()
-    COMMAND.arguments(made)
+    COMMAND.add_arguments(made)
     return made
