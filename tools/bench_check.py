@@ -51,7 +51,7 @@ def timed(call: Callable[[], Result]) -> tuple[Result, float]:
 
 def replay(program: Program) -> int:
     """The yardstick: read every operation once and make a tuple of as many numbers for it."""
-    return sum(len((*operation[1:], 0)) for code in program.code for operation in code)
+    return sum(len((*operation[1:], 0)) for operation in program.operations)
 
 
 def row(name: str, build: Callable[[], Program], rounds: int, target: float | None) -> str:

@@ -154,7 +154,7 @@ def of_leftovers(family: str, seed: int) -> bool:
 def of_concern(make: Callable[[int], Program], seed: int) -> bool:
     """A program without copies needs no look at its memory order, it is said, and a schedule shows a fault of it."""
     program = make(seed)
-    if order_may_fail(program) or any(op[0] == Op.TMA_LOAD for code in program.code for op in code):
+    if order_may_fail(program) or any(op[0] == Op.TMA_LOAD for op in program.operations):
         return False
     with _unbroken():
         return any(_faulty(program, 50 * seed + n) for n in range(10))

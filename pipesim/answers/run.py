@@ -119,9 +119,9 @@ def why_no_bound(program: Program) -> NoBound:
     """Why the least period of any schedule is not known: the first thing that its computation needs and lacks."""
     if sum(map(len, program.code)) > MOST_OPERATIONS:
         return NoBound.TOO_LARGE
-    if any(op[0] == Op.JUMP_IF for code in program.code for op in code):
+    if any(op[0] == Op.JUMP_IF for op in program.operations):
         return NoBound.JUMPS
-    if not any(op[0] in TRIP_BEGINS for code in program.code for op in code):
+    if not any(op[0] in TRIP_BEGINS for op in program.operations):
         return NoBound.NO_LOOP
     trips = common_trips(program)
     if not trips:

@@ -79,7 +79,7 @@ def _awaited(program: Program, code: Sequence[Operation]) -> list[str]:
 
 def _count_of(program: Program, group: str) -> int:
     """The count of the barriers of a group, 0 if they have several."""
-    inits = (op for code in program.code for op in code if op[0] == Op.INIT)
+    inits = (op for op in program.operations if op[0] == Op.INIT)
     found = {operand(op, "count") for op in inits if program.barriers[operand(op, "barrier")].name == group}
     return found.pop() if len(found) == 1 else 0
 
@@ -102,14 +102,13 @@ def _unawaited_barriers(program: Program) -> list[str]:
     """Barriers on which agents arrive, and for which none waits or asks."""
     served: dict[int, None] = {}
     awaited: set[int] = set()
-    for code in program.code:
-        for op in code:
-            if op[0] in ARRIVALS or op[0] == Op.CP_ASYNC_ARRIVE:
-                served[operand(op, "barrier")] = None
-            elif op[0] in ASKS:
-                awaited.add(operand(op, "barrier"))
-            else:
-                served |= dict.fromkeys(program.commit_barriers(op))
+    for op in program.operations:
+        if op[0] in ARRIVALS or op[0] == Op.CP_ASYNC_ARRIVE:
+            served[operand(op, "barrier")] = None
+        elif op[0] in ASKS:
+            awaited.add(operand(op, "barrier"))
+        else:
+            served |= dict.fromkeys(program.commit_barriers(op))
     return [program.barrier_name(n) for n in served if n not in awaited]
 
 

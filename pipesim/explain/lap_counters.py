@@ -197,4 +197,4 @@ def estimated_work(program: Program, known: Callable[[str], bool]) -> tuple[Advi
 
 def _uses_tcgen05(program: Program) -> bool:
     at = {int(op): names.index("engine") + 1 for op, names in OPERANDS.items() if "engine" in names}
-    return any(op[0] in at and op[at[op[0]]] == Engine.TCGEN05 for code in program.code for op in code)
+    return any(op[0] in at and op[at[op[0]]] == Engine.TCGEN05 for op in program.operations)

@@ -229,9 +229,8 @@ def group_stages(program: Program) -> dict[str, set[int]]:
 def init_counts(program: Program) -> dict[Stage, int]:
     """The count of the last init of each stage."""
     found: dict[Stage, int] = {}
-    for code in program.code:
-        for op in code:
-            if op[0] == Op.INIT:
-                barrier = program.barriers[operand(op, "barrier")]
-                found[barrier.name, barrier.stage] = operand(op, "count")
+    for op in program.operations:
+        if op[0] == Op.INIT:
+            barrier = program.barriers[operand(op, "barrier")]
+            found[barrier.name, barrier.stage] = operand(op, "count")
     return found

@@ -299,7 +299,7 @@ class GridRun:
         """
         program, words = self._program, self._memory.words
         ctas = [program.agents[e.agent].cta for e in self._events if e.observed]
-        reads = (op for code in program.code for op in code if op[0] == Op.READ)
+        reads = (op for op in program.operations if op[0] == Op.READ)
         with_items = any(
             operand(op, "item") >= 0 and program.accesses[operand(op, "access")].space == Space.GLOBAL for op in reads
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from pipesim.model.coverage import BY_ITSELF, WHOLE, Coverage, Strictness
@@ -210,6 +211,11 @@ class ProgramData:
     laps: tuple[LeftOutLaps, ...] = field(default=(), compare=False)
     #: Which optional rules it is checked for: the caller says so, and its JSON form does not.
     strictness: Strictness = field(default=BY_ITSELF, compare=False)
+
+    @property
+    def operations(self) -> Iterator[Operation]:
+        """Those of all agents, one agent after the other."""
+        return chain.from_iterable(self.code)
 
     @cached_property
     def words_cta(self) -> int:

@@ -238,7 +238,7 @@ def _of_word(program: Program, op: Operation, profile: Profile, extra: int) -> C
 @cached
 def _counters(program: Program) -> frozenset[int]:
     """The barriers that several arrivals complete: of words, counters that several CTAs raise."""
-    begun = (op for code in program.code for op in code if op[0] == Op.INIT)
+    begun = (op for op in program.operations if op[0] == Op.INIT)
     return frozenset(operand(op, "barrier") for op in begun if operand(op, "count") > 1)
 
 

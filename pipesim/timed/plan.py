@@ -90,7 +90,7 @@ def _build_skeleton(program: Program, also: frozenset[SiteKey]) -> ProgramSkelet
 def _fed_barriers(program: Program) -> frozenset[int]:
     """The mbarriers that bulk copies complete."""
     found: set[int] = set()
-    for op in {op for code in program.code for op in code if op[0] == Op.TMA_LOAD}:
+    for op in {op for op in program.operations if op[0] == Op.TMA_LOAD}:
         barrier = operand(op, "barrier")
         found |= {program.barrier_at_rank(barrier, rank) for rank in ranks(operand(op, "cta_mask"))} or {barrier}
     return frozenset(found)

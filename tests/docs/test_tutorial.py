@@ -33,10 +33,7 @@ def test_the_kernel_compiles_without_a_warning():
 def test_the_tables_counts_are_those_of_the_protocol_and_of_the_kernel():
     program = target("scale").build({})
     protocol = {
-        program.barrier_name(op[1]).partition("[")[0]: str(op[2])
-        for code in program.code
-        for op in code
-        if op[0] == Op.INIT
+        program.barrier_name(op[1]).partition("[")[0]: str(op[2]) for op in program.operations if op[0] == Op.INIT
     }
     kernel = {
         f"{ring}.{side.lower()}": count

@@ -55,7 +55,7 @@ def test_the_model_as_it_stands(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_random_programs_take_every_operation_and_break_every_rule() -> None:
-    used = {op[0] for program, _ in models() for code in program.code for op in code}
+    used = {op[0] for program, _ in models() for op in program.operations}
     assert set(Op) - used == {Op.LOOP_BEGIN, Op.LOOP_NEXT, Op.LOOP_END}
     named = {name for _, text in models() for name in re.findall(r"fault\((\w+)\)", text)} - {"rule"}
     assert named == set(KINDS.values()) == {kind.name.lower() for kind in set(FaultKind) - NO_MOVE_SHOWS}

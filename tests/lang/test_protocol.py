@@ -70,7 +70,7 @@ def test_the_whole_of_a_small_program() -> None:
         (sync, (Op.WAIT, 0, 0, 0), (Op.READ, 1, 7)),
         (sync, (Op.WAIT, 0, 0, 0), (Op.READ, 2, 7)),
     )
-    assert all(type(v) is int for code in program.code for op in code for v in op)
+    assert all(type(v) is int for op in program.operations for v in op)
     assert [program.line(0, pc) for pc in (0, 3, 4)] == [line("init"), line("expect"), line("copy")]
     assert [program.line(2, pc) for pc in (1, 2)] == [line("wait"), line("read")]
     assert (program.named_barriers, program.registers, program.ctas, program.grid) == (((0, 0),), 0, 1, 1)

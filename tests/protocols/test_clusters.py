@@ -37,10 +37,9 @@ def gemm(shape: tuple[int, int, int], name: str = "gemm_sm100", **params: int) -
 def counts(program: Program) -> dict[str, int]:
     """What the barriers of CTA 0 are initialised with, by name, stage 0."""
     found = {}
-    for code in program.code:
-        for op in code:
-            if op[0] == Op.INIT:
-                found[program.barrier_name(operand(op, "barrier"))] = operand(op, "count")
+    for op in program.operations:
+        if op[0] == Op.INIT:
+            found[program.barrier_name(operand(op, "barrier"))] = operand(op, "count")
     return found
 
 
@@ -77,15 +76,14 @@ def test_every_leader_counts_exactly_the_bytes_it_expects(shape: tuple[int, int,
     program = gemm(shape, k_iters=1, tiles=1, stages=1, clc_stages=0)
     landed: Counter[int] = Counter()
     expected: Counter[int] = Counter()
-    for code in program.code:
-        for op in code:
-            if op[0] == Op.TMA_LOAD:
-                mask = operand(op, "cta_mask") or 1 << program.accesses[operand(op, "access")].cta
-                for rank in (r for r in range(m * n) if mask >> r & 1):
-                    bar, _ = program.at_rank(operand(op, "barrier"), operand(op, "access"), rank)
-                    landed[bar] += operand(op, "bytes")
-            elif op[0] == Op.ARRIVE and operand(op, "expect"):
-                expected[operand(op, "barrier")] += operand(op, "expect")
+    for op in program.operations:
+        if op[0] == Op.TMA_LOAD:
+            mask = operand(op, "cta_mask") or 1 << program.accesses[operand(op, "access")].cta
+            for rank in (r for r in range(m * n) if mask >> r & 1):
+                bar, _ = program.at_rank(operand(op, "barrier"), operand(op, "access"), rank)
+                landed[bar] += operand(op, "bytes")
+        elif op[0] == Op.ARRIVE and operand(op, "expect"):
+            expected[operand(op, "barrier")] += operand(op, "expect")
     assert landed == expected
     assert len(landed) == m * n // shape[2]
 

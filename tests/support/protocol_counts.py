@@ -69,7 +69,7 @@ def counted(name: str, params: Params) -> str:
     program = find(name).build(params)
     result, log, laps = run(program)
     assert (result.outcome, result.faults, result.deadlock) == (Ending.FINISHED, (), None), label(name, params)
-    assert (laps.tests > 0) == any(op[0] in (Op.WAIT, Op.WAIT_UNLESS) for code in program.code for op in code)
+    assert (laps.tests > 0) == any(op[0] in (Op.WAIT, Op.WAIT_UNLESS) for op in program.operations)
     assert not laps.disagreements, [found.claim(program) for found in laps.disagreements]
     assert not result.state.flights, "something is still under way when every agent has finished"
     phases = [phase for phases in log.phases() for phase in phases]

@@ -30,7 +30,7 @@ def summary(path: Path) -> dict[str, object]:
     """Warp instructions that were emulated, operations by kind, a hash of the program's file without its coverage."""
     found = read_kernel(path)
     program = found.program
-    counts = Counter(Op(operation[0]).name for code in program.code for operation in code)
+    counts = Counter(Op(operation[0]).name for operation in program.operations)
     digest = hashlib.sha256(dumps(replace(program, coverage=Coverage())).encode()).hexdigest()
     return {"instructions": found.instructions, "operations": dict(sorted(counts.items())), "sha256": digest}
 

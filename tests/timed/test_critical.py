@@ -148,7 +148,7 @@ def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bo
     result = simulate(program, profile, traced=traced)
     assert result.outcome is Ending.FINISHED
     assert result.cycles >= times.end
-    if not any(op[0] in (Op.TRY_WAIT, Op.WAIT_UNLESS) for code in program.code for op in code):
+    if not any(op[0] in (Op.TRY_WAIT, Op.WAIT_UNLESS) for op in program.operations):
         for (agent, pc), seen in stamps(program, result.trace).items():
             assert not seen or seen[0] >= times.events[times.issues[agent][pc]].time
 

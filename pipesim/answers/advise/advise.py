@@ -118,7 +118,7 @@ def _group_sizes(program: Program) -> dict[str, int]:
 
 
 def _has(program: Program, kind: Op) -> bool:
-    return any(op[0] == kind for code in program.code for op in code)
+    return any(op[0] == kind for op in program.operations)
 
 
 def _works(program: Program) -> list[tuple[str, str]]:

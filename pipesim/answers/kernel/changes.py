@@ -68,12 +68,7 @@ def _with_last(kernel: KernelLines, line: int, value: int) -> str:
 def _with_threads(kernel: KernelLines, repair: Repair) -> Iterator[tuple[int, str]]:
     """The lines at the named barriers that say a number of threads, with another."""
     numbers, program = repair.group.split(","), kernel.program
-    named = {
-        operand(op, "named_barrier")
-        for code in program.code
-        for op in code
-        if str(program.named_barrier(op)) in numbers
-    }
+    named = {operand(op, "named_barrier") for op in program.operations if str(program.named_barrier(op)) in numbers}
     for line in kernel.lines_of(ON_NAMED_BARRIER, named):
         if "," in kernel.text(line):
             yield line, re.sub(r",\s*[%\w]+(?=\s*;)", f", {repair.value}", kernel.text(line))

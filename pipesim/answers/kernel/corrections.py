@@ -247,8 +247,8 @@ def _does_less(before: Program, after: Program) -> bool:
 
 def _work(program: Program) -> tuple[int, int, int]:
     """How many copies bring how many bytes, and how many other accesses there are."""
-    copied = [operand(op, "bytes") for code in program.code for op in code if op[0] == Op.TMA_LOAD]
-    uses = sum(op[0] in TOUCHES_MEMORY for code in program.code for op in code) - len(copied)
+    copied = [operand(op, "bytes") for op in program.operations if op[0] == Op.TMA_LOAD]
+    uses = sum(op[0] in TOUCHES_MEMORY for op in program.operations) - len(copied)
     return len(copied), sum(copied), uses
 
 

@@ -191,12 +191,7 @@ class KernelLines:
 
     def groups(self) -> list[tuple[int, ...]]:
         """The barriers of one CTA that have a name and a count in common, each group in the order of its addresses."""
-        counts = {
-            operand(op, "barrier"): operand(op, "count")
-            for code in self.program.code
-            for op in code
-            if op[0] == Op.INIT
-        }
+        counts = {operand(op, "barrier"): operand(op, "count") for op in self.program.operations if op[0] == Op.INIT}
         found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for n, barrier in enumerate(self.program.barriers):
             if not barrier.cta:
@@ -205,7 +200,7 @@ class KernelLines:
 
     def count_of(self, group: Collection[int]) -> int:
         """The count with which the barriers of a group are initialised, 0 of none."""
-        inits = (op for code in self.program.code for op in code if op[0] == Op.INIT)
+        inits = (op for op in self.program.operations if op[0] == Op.INIT)
         return next((operand(op, "count") for op in inits if operand(op, "barrier") in group), 0)
 
     def agents_at(self, line: int) -> list[int]:

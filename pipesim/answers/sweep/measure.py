@@ -74,10 +74,10 @@ def work_of(program: Program) -> tuple[int, WorkUnit]:
 
     Cycles of matrix multiplication at the full rate of an SM, else bytes that are loaded.
     """
-    matrix = sum(operand(op, "cycles") for code in program.code for op in code if op[0] == Op.ENGINE_WORK)
+    matrix = sum(operand(op, "cycles") for op in program.operations if op[0] == Op.ENGINE_WORK)
     if matrix:
         return matrix // program.ctas, WorkUnit.MATRIX
-    loaded = sum(operand(op, "bytes") for code in program.code for op in code if op[0] == Op.TMA_LOAD)
+    loaded = sum(operand(op, "bytes") for op in program.operations if op[0] == Op.TMA_LOAD)
     return loaded // program.ctas, WorkUnit.BYTES
 
 

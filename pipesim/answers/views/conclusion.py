@@ -106,7 +106,7 @@ def _grid(program: Program) -> int:
 
 
 def _warps(program: Program) -> tuple[str, ...]:
-    if not any(executes_as_warp_group(op) for code in program.code for op in code):
+    if not any(executes_as_warp_group(op) for op in program.operations):
         return ()
     numbers: dict[str, set[int]] = {}
     for agent in program.agents:

@@ -10,7 +10,7 @@ from pipesim.model.program import Program
 
 def _never(program: Program, fault: Fault) -> str:
     """The correction of a barrier that no operation initialises."""
-    inits = (op for code in program.code for op in code if op[0] == Op.INIT)
+    inits = (op for op in program.operations if op[0] == Op.INIT)
     if fault.barrier < 0 or any(operand(op, "barrier") == fault.barrier for op in inits):
         return ""
     return f"initialise {program.barrier_name(fault.barrier)} in the init: the program never does"

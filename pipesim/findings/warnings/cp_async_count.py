@@ -17,8 +17,7 @@ def _look(program: Program) -> tuple[Advisory, ...]:
     """
     counted = {
         operand(op, "barrier")
-        for code in program.code
-        for op in code
+        for op in program.operations
         if op[0] in TRANSACTIONS or (op[0] in COUNTS_BYTES and (op[0] != Op.ARRIVE or operand(op, "expect")))
     }
     found: dict[tuple[str, str], Advisory] = {}

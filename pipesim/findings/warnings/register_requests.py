@@ -16,7 +16,7 @@ def _look(program: Program) -> tuple[Advisory, ...]:
     does otherwise is not defined. Attention kernels of upstream ask for 24 in the group's idle warp and for more in the
     others. Warps that never ask are a finding (``warp_shape``).
     """
-    if not any(op[0] == Op.SETMAXNREG for code in program.code for op in code):
+    if not any(op[0] == Op.SETMAXNREG for op in program.operations):
         return ()
     found: dict[tuple[str, str], Advisory] = {}
     pools = RegisterPools(program.agents, program.code, program.launch_registers)

@@ -38,7 +38,7 @@ class Words:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.flights = Flights(program)
-        operations = [op for code in program.code for op in code]
+        operations = list(program.operations)
         self.tokens = any(
             op[0] in BY_STATE or op[0] == Op.PENDING_COUNT or (op[0] in ARRIVALS and operand(op, "register") >= 0)
             for op in operations

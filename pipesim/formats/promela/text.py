@@ -68,7 +68,7 @@ def _require_small(words: Words) -> None:
             f"{program.name} has {len(program.agents)} agents, and SPIN takes {_MOST_PROCESSES} processes",
             correction="export a smaller launch or fewer warps",
         )
-    most = max((sum(op[0] == Op.ARRIVE for code in program.code for op in code), 0))
+    most = max((sum(op[0] == Op.ARRIVE for op in program.operations), 0))
     if words.tokens and most + len(words.flights.places) >= _MOST_PHASES:
         raise UsageError(
             f"{program.name} uses state tokens, and a barrier may go through {_MOST_PHASES} phases or more",
@@ -78,7 +78,7 @@ def _require_small(words: Words) -> None:
 
 
 def _uses(program: Program, ops: Set[int]) -> bool:
-    return any(op[0] in ops for code in program.code for op in code)
+    return any(op[0] in ops for op in program.operations)
 
 
 def _header(words: Words, size: int) -> str:
@@ -116,7 +116,7 @@ def _int(most: int) -> tuple[str, int]:
 def _declarations(words: Words, faults: list[str]) -> tuple[str, int]:
     """The variables, and roughly the bytes of a state with its processes."""
     program = words.program
-    operations = [op for code in program.code for op in code]
+    operations = list(program.operations)
     lines = ["bool broken;  " + comment("a rule is broken"), *_assertions(faults)]
     size = 64 + 16 * (len(program.agents) + 2)
 
@@ -194,7 +194,7 @@ def _declare_memory(words: Words, declare: object) -> None:
     declare(_type(min(most, CLAMP) + 1), "left", len(copies), "of a copy under way: the bytes to come, plus 1")
     if any(words.brings(sharing[0]) for sharing in copies):
         declare(_type(items), "brings", len(copies), "its item")
-    closed = sum(op[0] == Op.COMMIT for code in program.code for op in code) + 1
+    closed = sum(op[0] == Op.COMMIT for op in program.operations) + 1
     declare(_type(closed), "flying", others, "whether a transfer, arrival or access is under way")
     declare(_type(closed), "groups", len(words.groups), "groups that an agent has closed on an engine")
 

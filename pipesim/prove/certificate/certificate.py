@@ -121,9 +121,7 @@ class Certificate:
         self._groups = groups or Groups[Clock](program)
         self.accesses = Accesses(keep_reads=keep_reads)  #: for those who ask what a read saw
         self._other_cta = OtherCta(program)
-        self._raised = {
-            op[BARRIER] for code in program.code for op in code if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]
-        }
+        self._raised = {op[BARRIER] for op in program.operations if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]}
         self._exchanged = {bar: ExchangedPhases(self._nothing) for bar in exchanged}
         self._doubts: dict[Doubt, None] = {}
         self._rules: list[Callable[[_StepTaken], None] | None] = [None] * (max(Op) + 1)  # by the operation's number

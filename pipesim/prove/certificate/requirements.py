@@ -27,7 +27,7 @@ class Lives:
     """Which init of each mbarrier is in force, and who has used the barrier since."""
 
     def __init__(self, program: Program) -> None:
-        self._ended = {op[BARRIER] for code in program.code for op in code if op[0] == Op.INVAL}
+        self._ended = {op[BARRIER] for op in program.operations if op[0] == Op.INVAL}
         self._inits: dict[int, Place] = {}
         self._invals: dict[int, Place] = {}  # of words that are in no life now
         self._uses: dict[int, dict[int, int]] = {bar: {} for bar in self._ended}  # by agent the last operation
@@ -176,7 +176,7 @@ def _is_complete(clock: Clock, phase: Phase | None) -> bool:
 
 
 def _requests(program: Program) -> int:
-    return sum(op[0] == Op.SETMAXNREG for code in program.code for op in code)
+    return sum(op[0] == Op.SETMAXNREG for op in program.operations)
 
 
 # What reaches into another CTA, which must not have ended by then: parts of its phases, accesses to its memory.

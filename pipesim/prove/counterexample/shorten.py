@@ -73,7 +73,7 @@ class _Shortener:
         self._program = program
         self._refutation = refutation
         self._left = most_moves
-        self._varies = any(op[0] in BRANCHES or op[0] == Op.BAR_ARRIVE for code in program.code for op in code)
+        self._varies = any(op[0] in BRANCHES or op[0] == Op.BAR_ARRIVE for op in program.operations)
         self._stands = frozenset[tuple[int, int]]()  # where the agents of the deadlock are stuck
         self._passed = set[tuple[FaultKind, int, int]]()  # the faults after which the schedule continues
         self._best = self._replay_schedule()

@@ -217,13 +217,13 @@ def needs_tensor_fences(program: ProgramData) -> bool:
         return False
     fences = {Fence.TCGEN05_BEFORE, Fence.TCGEN05_AFTER}
     return Assumption.TENSOR_FENCES in program.strictness or any(
-        op[0] == Op.FENCE and op[FENCE] in fences for code in program.code for op in code
+        op[0] == Op.FENCE and op[FENCE] in fences for op in program.operations
     )
 
 
 def _allocates(program: Program) -> bool:
     """True if ``tcgen05.alloc`` writes an address into shared memory, which is all that tcgen05 writes there."""
-    writes = {op for code in program.code for op in code if op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.TCGEN05}
+    writes = {op for op in program.operations if op[0] == Op.TRANSFER_WRITE and op[ENGINE] == Engine.TCGEN05}
     return any(program.accesses[operand(op, "access")].space == Space.SHARED for op in writes)
 
 

@@ -114,7 +114,7 @@ def _are_alike(program: Program, bar: int) -> bool:
     if bar >= len(program.barriers):
         return False
     inits, sizes = [], set()
-    for op in (op for code in program.code for op in code):
+    for op in (op for op in program.operations):
         if op[0] == Op.TMA_LOAD and bar in (landed for landed, _ in program.landings(op)):
             return False
         if op[0] in COMMITS and bar in program.commit_barriers(op):

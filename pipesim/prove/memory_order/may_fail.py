@@ -155,7 +155,7 @@ def tensor_accesses_may_be_unfenced(program: Program) -> bool:
 
 def inits_may_be_unfenced(program: Program) -> bool:
     """True if an agent may learn of an init that no fence has published."""
-    inits = frozenset(op for code in program.code for op in code if op[0] == Op.INIT)
+    inits = frozenset(op for op in program.operations if op[0] == Op.INIT)
     return not _all_fenced(program, inits, _PUBLISHES)
 
 

@@ -144,7 +144,7 @@ def _arrives(program: Program, found: Mapping[SyncSite, Sequence[Place]]) -> Ite
 def _counts(program: Program) -> Mapping[str, set[int]]:
     """The counts of the inits of each group of mbarriers."""
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for op in (op for code in program.code for op in code if op[0] == Op.INIT):
+    for op in (op for op in program.operations if op[0] == Op.INIT):
         found[group_of(program, op)].add(operand(op, "count"))
     return found
 
@@ -165,7 +165,7 @@ def _shares(program: Program) -> Mapping[str, list[Counter[Place]]]:
 def _mbarriers(program: Program) -> Iterator[Removal]:
     """Groups of mbarriers that only count arrivals, which are asked for by parity: they can go as a whole."""
     kept = {""}
-    for op in (op for code in program.code for op in code):
+    for op in (op for op in program.operations):
         if not _is_plain(op):
             kept.add(group_of(program, op))
     for group in dict.fromkeys(barrier.name for barrier in program.barriers):

@@ -114,7 +114,7 @@ def _once(program: Program, agent: int, repair: Repair, barriers: Iterable[int])
     first = (pc + 1 for pc, site in enumerate(program.instructions[agent]) if site == repair.at)
     end = next(first, 0) if repair.at.op else end_of_work(before)
     for barrier in barriers:
-        if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for code in program.code for op in code):
+        if any(op[0] in SIGNALS and operand(op, "barrier") == barrier for op in program.operations):
             return
         if count := share_of(program, role, agent, barrier):
             yield Insertion(end, (int(Op.ARRIVE), barrier, count, 0, -1, 0), before.lines[max(end - 1, 0)])
@@ -125,7 +125,7 @@ def share_of(program: Program, role: str, agent: int, barrier: int) -> int:
     of them for the first agent; 0 if it has none.
     """
     team = [n for n in members(program, role) if program.agents[n].cta == program.agents[agent].cta]
-    inits = (op for code in program.code for op in code if op[0] == Op.INIT and operand(op, "barrier") == barrier)
+    inits = (op for op in program.operations if op[0] == Op.INIT and operand(op, "barrier") == barrier)
     count = next((operand(op, "count") for op in inits), 1)
     mine = count // len(team) if not count % len(team) else count * (agent == team[0])
     return mine if mine == 1 or not mine % WARP else 0

@@ -348,7 +348,7 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
                 rank = 4  # the warps meet before one of them signals for all
             again = one.op in SIGNALS and other.op == Op.WAIT_GROUP and sites.index(other) < sites.index(one)
             yield rank, Repair(K.MOVE, role, one.about, was=1 if again else -1, at=one, past=other)
-    passed_on = {program.named_barrier(op) for code in program.code for op in code if op[0] == Op.BAR_ARRIVE}
+    passed_on = {program.named_barrier(op) for op in program.operations if op[0] == Op.BAR_ARRIVE}
     turns = {site for site in sites if site.op == Op.BAR_SYNC and _meets_at(program, role, site) & passed_on}
     for one, other in earlier:
         found = Repair(K.MOVE, role, one.about, 1, at=one, past=other)

@@ -40,7 +40,7 @@ def counts(program: Program, *, by_lanes: bool = False) -> Iterator[Repair]:
 
 def _by_count(program: Program) -> dict[str, dict[int, list[int]]]:
     """The barriers of each name by the count of their inits."""
-    counts = {operand(op, "barrier"): operand(op, "count") for code in program.code for op in code if op[0] == Op.INIT}
+    counts = {operand(op, "barrier"): operand(op, "count") for op in program.operations if op[0] == Op.INIT}
     found: dict[str, dict[int, list[int]]] = {}
     for n, barrier in enumerate(program.barriers):
         found.setdefault(barrier.name, {}).setdefault(counts.get(n, -1), []).append(n)
@@ -49,19 +49,14 @@ def _by_count(program: Program) -> dict[str, dict[int, list[int]]]:
 
 def _by_warps(program: Program, mine: set[int]) -> bool:
     """True if all arrivals on the barriers are plain arrives that all lanes of a warp execute."""
-    arrives = [op for code in program.code for op in code if _arrivals(op) and operand(op, "barrier") in mine]
+    arrives = [op for op in program.operations if _arrivals(op) and operand(op, "barrier") in mine]
     return all(op[0] == Op.ARRIVE and operand(op, "count") % WARP == 0 for op in arrives)
 
 
 def count_of(program: Program, group: str) -> int:
     """The count with which all barriers of a group are initialised, -1 if there are several, or none."""
     mine = set(barriers_of(program, group))
-    inits = {
-        operand(op, "count")
-        for code in program.code
-        for op in code
-        if op[0] == Op.INIT and operand(op, "barrier") in mine
-    }
+    inits = {operand(op, "count") for op in program.operations if op[0] == Op.INIT and operand(op, "barrier") in mine}
     return inits.pop() if len(inits) == 1 else -1
 
 

@@ -48,7 +48,7 @@ def _whole(program: Program) -> Iterator[Tile]:
     """
     stages = Counter((each.name, each.cta) for each in program.barriers)
     on: defaultdict[Tile, set[tuple[str, int, int]]] = defaultdict(set)  # barriers' array, and slot less stage
-    for op in (op for code in program.code for op in code if op[0] == Op.TMA_LOAD):
+    for op in (op for op in program.operations if op[0] == Op.TMA_LOAD):
         tile = tile_of(program, program.accesses[operand(op, "access")])
         at = program.barriers[operand(op, "barrier")]
         if tile is not None:

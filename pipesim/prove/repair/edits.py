@@ -133,9 +133,8 @@ def _counted_in(program: Program, repair: Repair) -> Program | None:
 def _with_places(program: Program, repair: Repair) -> Program:
     """The program with the bytes at which the multicasts land in every CTA of the mask, so that they can be named."""
     known = dict.fromkeys(program.accesses)
-    for code in program.code:
-        for op in code:
-            if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair):
-                place = program.accesses[operand(op, "access")]
-                known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks(repair.value))
+    for op in program.operations:
+        if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair):
+            place = program.accesses[operand(op, "access")]
+            known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks(repair.value))
     return replace(program, accesses=tuple(known))

@@ -75,7 +75,7 @@ def _everywhere(program: Program, op: Operation) -> Iterator[Access]:
 
 def _ranges(program: Program, cta: int, ops: frozenset[int]) -> list[tuple[int, int]]:
     """The bytes of a CTA's shared memory that operations of these sorts access, as ranges in order."""
-    every = {operand(op, "access"): op for code in program.code for op in code if op[0] in ops}
+    every = {operand(op, "access"): op for op in program.operations if op[0] in ops}
     found = sorted(
         (access.offset, access.offset + access.nbytes)
         for op in every.values()

@@ -93,10 +93,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
 def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Ranked]:
     """The same at other named barriers in use, as many of them and of as many threads."""
     asked = {
-        program.named_barrier(op): operand(op, "threads")
-        for code in program.code
-        for op in code
-        if op[0] in ON_NAMED_BARRIER
+        program.named_barrier(op): operand(op, "threads") for op in program.operations if op[0] in ON_NAMED_BARRIER
     }
     found: dict[tuple[int, ...], None] = {}
     if not at:  # a meeting of a warp's lanes
@@ -257,10 +254,9 @@ def _meeting_places(program: Program, role: str) -> Iterator[tuple[list[int], in
     mine = members(program, role)
     own = {number: None for agent in mine for number in numbers_of(program, agent)}
     asked: dict[int, int] = {}
-    for code in program.code:
-        for op in code:
-            if op[0] in ON_NAMED_BARRIER:
-                asked.setdefault(program.named_barrier(op), operand(op, "threads"))
+    for op in program.operations:
+        if op[0] in ON_NAMED_BARRIER:
+            asked.setdefault(program.named_barrier(op), operand(op, "threads"))
     yield from (([number], asked[number]) for number in own)
     apart = [[number for number in numbers_of(program, agent) if number] for agent in mine]
     if len(own) > 1 and all(len(numbers) == 1 for numbers in apart):  # of each warp group its own

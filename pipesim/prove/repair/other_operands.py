@@ -314,8 +314,8 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
     """Arrives and copies on the barrier of another CTA: of one in which it is waited for, and that nothing signals."""
     if program.ctas == 1:
         return
-    waited = {operand(op, "barrier") for code in program.code for op in code if op[0] in PARITY_WAITS}
-    given = {operand(op, "barrier") for code in program.code for op in code if gives_back(op)}
+    waited = {operand(op, "barrier") for op in program.operations if op[0] in PARITY_WAITS}
+    given = {operand(op, "barrier") for op in program.operations if gives_back(op)}
     for role in roles_of(program):
         uses = _barrier_uses(program, role)
         for group in dict.fromkeys(group for done in ("gives back", "copies") for group in uses.get(done, ())):

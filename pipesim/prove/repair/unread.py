@@ -24,7 +24,7 @@ def _never_read(program: Program) -> int:
     written, read, bounds = set[int](), set[int](), dict[int, int]()
     for access, (first, end) in zip(program.accesses, program.cells, strict=True):
         bounds |= {first: access.offset, end: access.offset + access.nbytes}
-    for op in (op for code in program.code for op in code if op[0] in TOUCHES_MEMORY):
+    for op in (op for op in program.operations if op[0] in TOUCHES_MEMORY):
         if program.accesses[operand(op, "access")].space is not Space.GLOBAL:
             used = (cell for each in program.accesses_of(op) for cell in range(*program.cells[each]))
             (read if op[0] in READS_MEMORY else written).update(used)

@@ -232,10 +232,9 @@ class Footprints:
 def _agreed_barriers(program: Program) -> frozenset[int]:
     """The named barriers for which every operation gives the same number of threads, and that a right one."""
     threads: dict[int, set[int]] = {}
-    for code in program.code:
-        for op in code:
-            if op[0] in ON_NAMED_BARRIER:
-                threads.setdefault(op[NAMED_BARRIER], set()).add(op[THREADS])
+    for op in program.operations:
+        if op[0] in ON_NAMED_BARRIER:
+            threads.setdefault(op[NAMED_BARRIER], set()).add(op[THREADS])
     return frozenset(n for n, given in threads.items() if len(given) == 1 and min(given) > 0 and not min(given) % WARP)
 
 

@@ -59,7 +59,7 @@ class Parts:
         #: what a thread of each agent holds, by CTA, where an agent may have to wait for registers
         self.pools = [self._add(_pool(program, cta)) for cta in range(program.ctas)] if program.register_pools else []
         self.running = [self._add(_running_agents(program, cta)) for cta in range(program.ctas) if program.ctas > 1]
-        held = (program.cells[access] for code in program.code for op in code for access in program.accesses_of(op))
+        held = (program.cells[access] for op in program.operations for access in program.accesses_of(op))
         touched = sorted({cell for first, end in held for cell in range(first, end)})
         self.cells = {cell: self._add(_cell(cell)) for cell in touched}
         self.values: list[list[Any]] = [[] for _ in self._readers]

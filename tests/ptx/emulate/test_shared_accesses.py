@@ -157,7 +157,7 @@ def _places(race: Fault) -> list[tuple[int, int]]:
 
 
 def _reads(program: Program) -> int:
-    return sum(op[0] == Op.READ for code in program.code for op in code)
+    return sum(op[0] == Op.READ for op in program.operations)
 
 
 def test_loads_of_many_words_of_one_copy_are_one_read() -> None:

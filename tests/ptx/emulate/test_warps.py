@@ -212,7 +212,7 @@ def test_lanes_of_a_warp_that_wait_for_each_other_are_agents_of_their_own():
     assert sorted(agent.lanes for agent in program.agents) == [0b10, 0xFFFFFFFD]
     assert program.coverage.complete
     assert check(program).verdict is Verdict.PROVED
-    syncs = [op[2:] for code in program.code for op in code if op[0] == Op.BAR_SYNC]
+    syncs = [op[2:] for op in program.operations if op[0] == Op.BAR_SYNC]
     assert sorted(syncs) == [(32, 1), (32, 31)]
 
 
