@@ -65,9 +65,10 @@ class SmallestFailure:
     def lower(self, unit: Unit) -> None:
         """Make the sizes as small as they can be, one parameter after the other, the least value first.
 
-        A size that one run does not decide is searched; where that took too many states, larger sizes are not.
+        A size that one run does not decide is searched; where that took too many states, larger sizes are not. One
+        that fails at other agents and barriers fails for another reason.
         """
-        kinds = {shown.kind for shown in self.found.refutations}
+        kinds, about = {shown.kind for shown in self.found.refutations}, _about(self.program, self.found)
         tries = self._tries()
         done, of = 0, sum(map(len, tries.values()))
         states = FEW_STATES
@@ -75,7 +76,7 @@ class SmallestFailure:
             for value in values:
                 unit(done + value, of)
                 smaller = at_size(self._target, self.sizes | {name: value}, states)
-                if smaller is not None and fails_so(smaller[1], kinds):
+                if smaller is not None and fails_so(smaller[1], kinds) and about & _about(*smaller):
                     self.sizes = self.sizes | {name: value}
                     self.program, self.found = smaller
                     break
@@ -240,6 +241,20 @@ def _names(program: Program, refuted: Refutation) -> tuple[str, ...]:
         found |= {program.barriers[barrier].name for barrier in on}
         found |= {program.access_name(access) for access in program.accesses_of(op)}
     return tuple(sorted({name.partition("[")[0].partition(" bytes ")[0] for name in found}))
+
+
+def _about(program: Program, found: Check) -> set[tuple[object, str, str]]:
+    """What the ways in which it fails are about: of each the roles, with the barriers and tiles."""
+    about: set[tuple[object, str, str]] = set()
+    for each in found.refutations:
+        if each.deadlock is not None:
+            waits = ((b.agent.partition("@")[0].partition("/")[0], b.barrier) for b in each.deadlock.blocked)
+            about |= {(each.kind, role, barrier.partition("[")[0]) for role, barrier in waits}
+        elif each.fault is not None:
+            agents = (agent for agent in (each.fault.agent, each.fault.other_agent) if agent >= 0)
+            roles = {program.agents[agent].role for agent in agents}
+            about |= {(each.kind, role, name) for role in roles for name in (*_names(program, each), "")}
+    return about
 
 
 def origin_of(kernel: Extraction | None, program: Program, refuted: Refutation) -> Origin:

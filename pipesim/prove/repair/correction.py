@@ -118,7 +118,7 @@ def corrections(
             continue
         line = place_of(program, repair) or place_of(asked, repair)
         added = beside(added_line(asked, large), line_of(asked))
-        serial = serialised(asked, large) if large is not asked and not repair.serialises else ()
+        serial = serialised(asked, large) if large is not asked and repair.adds_order else ()
         alone = beyond is not None and not trials.proves(apply_repair(beyond, repair))
         if (serial or alone) and (found or held is not None):
             continue
@@ -266,6 +266,8 @@ def candidates(
         found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
     if fault is not None and fault.kind is FaultKind.RACE and touching:
         of_race = of_reuse if program.coverage.extracted else of_last_uses
+        raced = {program.instructions[agent][pc].about for agent, pc in at}
+        found = (each for each in found if not each[1].is_after_uses or each[1].past.about in raced)
         found = merge(of_race(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         larger = other or asked

@@ -119,6 +119,9 @@ MOVING = SIGNALLING | PARITY_WAITS | {int(Op.FENCE), int(Op.WAIT_GROUP)}  #: may
 #: Corrections of accesses to words, which a flat program does not have.
 OF_WORDS = frozenset({RepairKind.VALUE, RepairKind.AWAITED, RepairKind.GIVEN, RepairKind.WORD_MOVE,
                       RepairKind.WORD_ADDED, RepairKind.MEET_AGAIN, RepairKind.TWO_SETS})  # fmt: skip
+_ADDS_ORDER = frozenset({RepairKind.LATER, RepairKind.MOVE, RepairKind.ACQUIRE, RepairKind.GROUP_WAIT, RepairKind.AGAIN,
+                         RepairKind.EVERY_TIME, RepairKind.DRAIN, RepairKind.ITERATION, RepairKind.SYNC,
+                         RepairKind.BOTH, RepairKind.SYNCS, RepairKind.EVERY_WARP})  # fmt: skip
 SCOPES = (Scope.CTA, Scope.CLUSTER, Scope.GPU)
 NOWHERE = SourceInstruction(0, "", "")
 TO_THE_OTHER = -2  #: the ``was`` of a SHIFT of named barriers at which agents both arrive and wait: to the next one's
@@ -158,6 +161,16 @@ class Repair:
     def serialises(self) -> bool:
         """True if transfers that were under way together are not any more: none is left when the next one begins."""
         return self.kind is RepairKind.DEPTH and (self.value == 0 or (self.value < 0 and self.was < 2))
+
+    @property
+    def adds_order(self) -> bool:
+        """True if an agent waits for another one, or signals it, where it did not, or later than it did."""
+        return self.kind in _ADDS_ORDER
+
+    @property
+    def is_after_uses(self) -> bool:
+        """True of what comes only after the last use of a tile, which ``past`` names."""
+        return self.kind is RepairKind.MOVE and self.value in (2, 3)
 
     @property
     def meets(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipesim.model.finding import Fault
 from pipesim.model.groups import (
     ACCESSES,
+    COMMITS,
     MEETINGS,
     ON_NAMED_BARRIER,
     PARITY_WAITS,
@@ -223,7 +224,7 @@ def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
     for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
         role, use = program.agents[agent].role, site_of(program, agent, pc)
         if use.op in READS_MEMORY and use.about:
-            for site in (site for site in sites_of(program, role) if site.op in SIGNALS and site.line):
+            for site in (site for site in sites_of(program, role) if site.op in SIGNALS | COMMITS and site.line):
                 yield 4, Repair(K.MOVE, role, site.about, 3, at=site, past=use._replace(line=""))
 
 

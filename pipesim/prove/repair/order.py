@@ -145,23 +145,21 @@ def _past_last_of_item(program: Program, agent: int, repair: Repair) -> list[int
 
 def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
     order: list[int] = []
-    held: list[int] = []
     if repair.value == 2:
         ends = [place for place, site in enumerate(sites) if site == repair.at] + [len(sites)]
         for place, end in pairwise(ends):
             last = next((n for n in range(end - 1, place, -1) if is_use(sites[n], repair.past)), place)
             order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
         return [*range(ends[0]), *order]
+    moved: dict[int, int] = {}  # behind which place comes which
+    at = -1
     for place, site in enumerate(sites):
         if site == repair.at:
-            order += held
-            held = [place]
-            continue
-        order.append(place)
-        if site == repair.past:
-            order += held
-            held = []
-    return order + held
+            at = place
+        elif site == repair.past and at >= 0:
+            moved[place], at = at, -1
+    held = set(moved.values())
+    return [n for place in range(len(sites)) if place not in held for n in (place, moved.get(place, -1)) if n >= 0]
 
 
 def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
