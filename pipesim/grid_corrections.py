@@ -8,7 +8,7 @@ what the roles record, of which there is another run then, with values of its ow
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -76,6 +76,21 @@ def changed_grid(made: GridProgram, repair: Repair, ctas: int, resident: int) ->
         return judged(lambda turns, most: base.edited(program, turns, most or resident) or base, made.turns, ctas)
     except PipesimError:
         return None
+
+
+def ordered_grid(
+    make: Callable[[tuple[int, ...], int], GridProgram], repair: Repair, turns: tuple[int, ...], ctas: int
+) -> Program | None:
+    """The program of a grid in which atomics whose answers decide what CTAs do have another memory order, which changes
+    no answer; None of other changes.
+    """
+
+    def ordered(turns: tuple[int, ...], resident: int) -> GridProgram:
+        made = make(turns, resident)
+        edited = apply_repair(made.editable(), repair)
+        return (edited and made.edited(edited, turns, resident)) or made
+
+    return judged(ordered, turns, ctas) if repair.kind is K.STRONGER else None
 
 
 def _with_change(made: GridProgram, repair: Repair) -> tuple[GridProgram, Program] | None:

@@ -155,14 +155,21 @@ class Target:
 
     def changed(self, params: Mapping[str, int], repair: Repair) -> Program | None:
         """The program of CTAs that talk in which its roles do something else; None if that is not known."""
-        from pipesim.grid_corrections import changed_grid  # with the engine, which few commands need
+        from pipesim.grid_corrections import changed_grid, ordered_grid  # with the engine, which few commands need
 
         values = self.defaults | dict(params)
         if self.changer is not None:
             found = self.changer(values, repair)
         else:
             made, protocol = self._grid(values)
-            found = None if made is None else changed_grid(made, repair, protocol.grid, protocol.resident)
+
+            def make(turns: tuple[int, ...], resident: int) -> GridProgram:
+                return protocol.flatten_grid(values, turns, resident or None, twice=False)
+
+            if made is None:
+                found = ordered_grid(make, repair, _turns(values), protocol.grid)
+            else:
+                found = changed_grid(made, repair, protocol.grid, protocol.resident)
         return found and found.with_strictness(self.strictness)
 
     def word_changes(self, params: Mapping[str, int]) -> tuple[Ranked, ...]:

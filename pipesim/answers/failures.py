@@ -26,9 +26,11 @@ from pipesim.answers.every_cta.launches import OtherLaunches, Place
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import CheckStep, Counterexample, LeftOut
+from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, LedPast, Verdict
 from pipesim.model.program import Program
+from pipesim.model.words import TURNS
 from pipesim.prove.check import MOST_STATES, Check
 from pipesim.prove.check import check as prove
 from pipesim.prove.refutation import Refutation
@@ -121,8 +123,7 @@ class Failures:
     def _proved_with(self, repair: Repair) -> bool:
         """Whether CTAs that talk by words are proved with a change of what they do, at both sizes."""
         target, sizes = self._asked.target, (self._small.sizes, self._asked.params)
-        made = (target.changed(each, repair) for each in (sizes if sizes[0] != sizes[1] else sizes[:1]))
-        return all(each is not None and prove(each, max_states=1).verdict is Verdict.PROVED for each in made)
+        return all(_proved_with(target, each, repair) for each in (sizes if sizes[0] != sizes[1] else sizes[:1]))
 
     def look_behind(self, unit: Unit) -> None:
         """What is wrong beside a finding that no change corrects: with one, all that is wrong is explained."""
@@ -221,3 +222,17 @@ class FindingsOfCtas:
                     at = self._places.get(key, [place])
                     yield replace(each, kinds=self._others.kinds_at(at), settings=settings)
             known |= {key for key, _ in mine}
+
+
+def _proved_with(target: Target, params: Mapping[str, int], repair: Repair) -> bool:
+    """Whether a description is proved with a change, in each order of the atomics whose answers decide."""
+    kind, orders = NotJudgedKind.WORD_ORDERS, [str(params.get(TURNS, 0))]
+    for order in orders:
+        program = target.changed({**params, TURNS: int(order)}, repair) if order.isdecimal() else None
+        if program is None:
+            return False
+        orders += [each for each in program.coverage.names_of(kind) if each not in orders]
+        program = replace(program, coverage=program.coverage.judging(kind))
+        if prove(program, max_states=1).verdict is not Verdict.PROVED:
+            return False
+    return True

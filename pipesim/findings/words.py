@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 from pipesim.explain.operation_words import accessed_bytes, memory_name, operation_in_words
 from pipesim.model.finding import Fault
-from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
-from pipesim.model.ops import Op
+from pipesim.model.groups import MAY_ACQUIRE, ON_BARRIER, READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.ops import Op, Order, operand, order_of
 from pipesim.model.program import Program
 
 
@@ -19,8 +19,17 @@ def tile_of(program: Program, fault: Fault) -> str:
 
 def cause_of(program: Program, fault: Fault) -> str:
     """The operation that is too weak, and whose it is."""
-    cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
-    return f"`{cause}` of {program.agent_name(fault.cause_agent)}"
+    return f"{_too_weak(program, fault)} of {program.agent_name(fault.cause_agent)}"
+
+
+def _too_weak(program: Program, fault: Fault) -> str:
+    """The operation that is too weak; of an access to a word what it does: it waits for none."""
+    op = program.code[fault.cause_agent][fault.cause_pc]
+    if op[0] not in ON_BARRIER or not program.is_word(operand(op, "barrier")):
+        return f"`{operation_in_words(program, op)}`"
+    relaxed = "relaxed " * (order_of(operand(op, "semantics")) == Order.RELAXED)
+    does = "read" if op[0] in MAY_ACQUIRE else "write"
+    return f"the {relaxed}{does} of {program.barrier_name(operand(op, 'barrier'))}"
 
 
 def previous_use(program: Program, fault: Fault) -> str:
@@ -32,8 +41,7 @@ def previous_use(program: Program, fault: Fault) -> str:
     what = f": {accessed_bytes(program, operation)} was {'read' if op in READS_MEMORY else 'written'} by"
     between = ""
     if fault.cause_agent >= 0:
-        cause = operation_in_words(program, program.code[fault.cause_agent][fault.cause_pc])
-        between = f"; `{cause}` of {who_at(program, fault.cause_agent, fault.cause_pc)} comes between"
+        between = f"; {_too_weak(program, fault)} of {who_at(program, fault.cause_agent, fault.cause_pc)} comes between"
     return f"{what} {who_at(program, fault.other_agent, fault.other_pc)}{between}"
 
 

@@ -160,6 +160,27 @@ def mixed(tiles: int = 4, stages: int = 2):
 
     return p
 """
+#: The CTA that comes last adds the parts of all.
+TICKET = """
+from pipesim import Order, Protocol
+
+def ticket(splits: int = 3):
+    p = Protocol("ticket", grid=splits)
+    parts, count = p.gmem("parts", splits, 64), p.gmem("count", 1, 4)
+
+    @p.role("epilogue")
+    def epilogue(w):
+        w.gstore(parts[w.cta], item=w.cta)
+        w.sync_warp()
+        with w.elect_one():
+            mine = w.atomic(count[0], add=1, order=Order.ACQ_REL).old
+        w.sync_warp()
+        mine = w.answer(count[0])
+        for other in range(splits) if mine == splits - 1 else ():
+            w.gload(parts[other], item=other)
+
+    return p
+"""
 GRIDS = (ROOT / "docs" / "examples" / "grids.py").read_text()
 ROOM = "                w.spin_until(empty[slot], at_least=lap, order=Order.ACQUIRE)\n"
 WRITES = "                w.gstore(tile[slot], item=i)\n"
@@ -182,6 +203,12 @@ MISTAKES = {
                          "worker: let the arrive on full release at gpu scope instead of .relaxed"),
     "acquires nothing": (SPLIT, "split", "at_least=t + 1, order=Order.ACQUIRE", "at_least=t + 1",
                          "math: let the wait for done acquire at gpu scope instead of .relaxed"),
+    "takes a ticket that acquires nothing": (
+        TICKET, "ticket", "order=Order.ACQ_REL", "order=Order.RELEASE",
+        "epilogue: let the atomic on count be .acq_rel at gpu scope instead of .release: its answer is used"),
+    "takes a ticket without order": (
+        TICKET, "ticket", ", order=Order.ACQ_REL", "",
+        "epilogue: let the atomic on count be .acq_rel at gpu scope instead of .relaxed: its answer is used"),
     "does not meet": (SPLIT, "split", "w.sync_threads()  # both halves", "pass",
                       "math executes __syncthreads() after the write to part"),
     "reads before the flag": (HAND, "hand", TAKES + READS, READS + TAKES,
@@ -240,7 +267,8 @@ def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name"), [(SPLIT, "split"), (HAND, "hand"), (TOTAL, "total"), (CHAIN, "chain"), (MIXED, "mixed")]
+    ("text", "name"),
+    [(SPLIT, "split"), (HAND, "hand"), (TOTAL, "total"), (CHAIN, "chain"), (MIXED, "mixed"), (TICKET, "ticket")],
 )
 def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "grid.py"

@@ -131,7 +131,10 @@ def group_waits(program: Program, engine: int) -> Iterator[Ranked]:
 
 
 def stronger(program: Program) -> Iterator[Ranked]:
-    """Orders that release what came before, for operations that are relaxed, or of a scope that is too narrow."""
+    """Orders that release what came before, for operations that are relaxed, or of a scope that is too narrow; both
+    orders for an atomic whose answer is used.
+    """
+    atomics = _atomics(program)
     seen: set[tuple[str, SourceInstruction]] = set()
     for agent, code in enumerate(program.code):
         for pc, op in enumerate(code):
@@ -144,8 +147,21 @@ def stronger(program: Program) -> Iterator[Ranked]:
                 continue
             seen.add(key)
             word = site.about.partition("[")[0] if program.is_word(operand(op, "barrier")) else ""
+            if word and (both := atomics.get((key[0], site.line))) is not None:
+                at = site._replace(op=0, about="")
+                yield 2, Repair(K.STRONGER, key[0], word, 2, both, at=at, past=site)
             for wide in (2,) if word else (0, 1) if program.ctas > 1 else (0,):
                 yield wide, Repair(K.STRONGER, key[0], word or key[1].about, wide, given, at=key[1])
+
+
+def _atomics(program: Program) -> dict[tuple[str, str], int]:
+    """By role and line the order of atomics whose answer is used: they are a wait for a word, and an arrive."""
+    found: dict[tuple[str, str], dict[int, int]] = {}
+    for agent, code in enumerate(program.code):
+        for op, site in zip(code, program.instructions[agent], strict=True):
+            if op[0] in (Op.WAIT, Op.ARRIVE) and program.is_word(operand(op, "barrier")) and site.line:
+                found.setdefault((program.agents[agent].role, site.line), {})[op[0]] = operand(op, "semantics")
+    return {at: each[int(Op.ARRIVE)] for at, each in found.items() if len(each) > 1}
 
 
 def _alike(program: Program, siblings: Siblings) -> Iterator[Ranked]:

@@ -146,9 +146,10 @@ def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation
 
 def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
     """An order that releases or acquires, and a scope that has those in it who wait, or signal."""
-    if op[0] != repair.at.op:
+    if op[0] != repair.at.op and not (repair.past.op and op[0] in (Op.WAIT, Op.ARRIVE)):
         return op
-    order = Order.RELEASE if op[0] in MAY_RELEASE else Order.ACQUIRE
+    release = Order.ACQ_REL if repair.past.op else Order.RELEASE  # an atomic is both
+    order = release if op[0] in MAY_RELEASE else Order.ACQUIRE
     return with_operand(op, "semantics", semantics(order, SCOPES[repair.value]))
 
 

@@ -16,7 +16,7 @@ from pipesim.model.groups import (
     SETS_UP,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import Engine, Op, Order, order_of
+from pipesim.model.ops import Engine, Op, Order, Scope, order_of, scope_of
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import SCOPES, TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
 
@@ -230,6 +230,9 @@ def _acquire(r: Repair) -> str:
 
 
 def _stronger(r: Repair) -> str:
+    if r.past.op:
+        was = ".cta" if scope_of(r.was) == Scope.CTA else f".{order_of(r.was).name.lower()}"
+        return f"{r.role}: let the atomic on {r.group} be .acq_rel at gpu scope instead of {was}: its answer is used"
     does = "acquire" if r.at.op in MAY_ACQUIRE else "release"
     scope = f" at {SCOPES[r.value].name.lower()} scope" if r.value else ""
     was = ".relaxed" if order_of(r.was) == Order.RELAXED else ".cta"
