@@ -228,6 +228,100 @@ def shared(blocks: int = 5, stages: int = 2):
 
     return p
 """
+STAGED = """
+from pipesim import Engine, Fence, Protocol
+def staged(slices: int = 8):
+    p = Protocol("staged")
+    out = p.smem("out", 2, 4096)
+
+    @p.role("math", warps=4)
+    def math(w):
+        for n in w.loop(slices, "slices"):
+            if w.index == 0:
+                with w.elect_one():
+                    w.wait_group(Engine.BULK, groups=1)
+            w.bar_sync(1, 128)
+            w.write(out[n % 2].part(w.index * 1024, 1024), n)
+            w.fence(Fence.PROXY_ASYNC)
+            w.bar_sync(2, 128)
+            if w.index == 0:
+                with w.elect_one():
+                    w.async_read(Engine.BULK, out[n % 2], n)
+                    w.commit(Engine.BULK)
+        if w.index == 0:
+            with w.elect_one():
+                w.wait_group(Engine.BULK)
+
+    return p
+"""
+SUMS = """
+from pipesim import Protocol, Scope
+def sums(rounds: int = 4):
+    p = Protocol("sums", cluster=2)
+    parts, got = p.smem("parts", 2, 256), p.mbarriers("got", 1, count=2)
+
+    @p.role("norm")
+    def norm(w):
+        for r in w.loop(rounds, "rounds"):
+            for cta in range(2):
+                w.write(parts[w.cta].mapa(cta), r)
+                with w.elect_one():
+                    got[0].arrive_cluster(cta)
+            got[0].wait_acquire(r & 1, Scope.CLUSTER)
+            for cta in range(2):
+                w.read(parts[cta], r)
+            w.cluster_sync()
+
+    return p
+"""
+ENDS = """
+from pipesim import Fence, Protocol
+def ends(tiles: int = 6, stages: int = 2):
+    p = Protocol("ends")
+    tile, full, empty = p.smem("tile", stages, 4096), p.mbarriers("full", stages), p.mbarriers("empty", stages)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for s in range(stages):
+                full[s].init(1)
+                empty[s].init(1)
+            w.fence(Fence.MBARRIER_INIT)
+        w.sync_threads()
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(tile[i % stages], full[i % stages], i)
+        w.sync_threads()  # all are done
+        with w.elect_one():
+            for s in range(stages):
+                full[s].inval()
+                empty[s].inval()
+
+    @p.role("math")
+    def math(w):
+        w.sync_threads()
+        for i in w.loop(tiles, "tiles"):
+            full[i % stages].wait(i // stages % 2)
+            w.read(tile[i % stages], i)
+            with w.elect_one():
+                empty[i % stages].arrive()
+        w.sync_threads()
+
+    return p
+"""
+DONE = "        w.sync_threads()  # all are done\n"
+INVALS = """        with w.elect_one():
+            for s in range(stages):
+                full[s].inval()
+                empty[s].inval()
+"""
+EARLIER = """            if w.index == 0:
+                with w.elect_one():
+                    w.wait_group(Engine.BULK, groups=1)
+"""
+MEETS = "            w.bar_sync(1, 128)\n"
 ROOM = "                empty[i % bars].wait(i // bars % 2 ^ 1)\n"
 AFTER = 20 * " "  #: after the products of a tile
 WAITS = "load waits for empty, with parity 1 in the first lap, before it uses a stage"
@@ -243,6 +337,14 @@ MISTAKES = {
         "math executes the arrive on v_empty one iteration later, after the next wait for its wgmmas"),
     "frees what the other product reads": (SHARED, "shared", "g == 1", "g == 0",
                                            "mma executes the commit on v_empty only after its last use of v"),
+    "waits for its store after the others were told": (
+        STAGED, "staged", EARLIER + MEETS, MEETS + EARLIER,
+        "math executes the wait for its bulk stores before the bar_sync"),
+    "meets once after all rounds": (
+        SUMS, "sums", "            w.cluster_sync()", "        w.cluster_sync()",
+        "norm executes the sync of the cluster at the end of each iteration of rounds, not once after it"),
+    "invalidates before all have met": (ENDS, "ends", DONE + INVALS, INVALS + DONE,
+                                        "load executes its invals last, after all else that it does"),
     "writes while the store reads": (PING, "ping", "            w.bar_sync(3 + group, 128)\n            w.write",
                                      "            w.write", "math executes bar_sync at named barriers 3 and 4"),
     "counts both groups": (PING, "ping", "count=4)", "count=8)", "initialise empty with a count of 4 instead of 8"),
@@ -273,7 +375,17 @@ def test_what_is_meant_comes_first(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name"), [(PING, "ping"), (PAIR, "pair"), (RING, "ring"), (AHEAD, "ahead"), (SHARED, "shared")]
+    ("text", "name"),
+    [
+        (PING, "ping"),
+        (PAIR, "pair"),
+        (RING, "ring"),
+        (AHEAD, "ahead"),
+        (SHARED, "shared"),
+        (STAGED, "staged"),
+        (SUMS, "sums"),
+        (ENDS, "ends"),
+    ],
 )
 def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "described.py"

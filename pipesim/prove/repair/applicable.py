@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, islice, pairwise, takewhile
 
+from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import (
     ACCESSES,
     CLUSTER,
@@ -19,6 +20,7 @@ from pipesim.model.groups import (
     MAY_ACQUIRE,
     MAY_RELEASE,
     MEETINGS,
+    ON_BARRIER,
     PARITY_WAITS,
     SIGNALS,
     TOUCHES_MEMORY,
@@ -111,6 +113,17 @@ def initialisations(program: Program) -> Iterator[Ranked]:
         yield 0 if repair.kind is not K.OMIT else 1, repair
 
 
+def invals(program: Program, fault: Fault | None) -> Iterator[Ranked]:
+    """Of a fault of an inval: all invals of a role after everything else that it does, or none of them."""
+    if fault is None or fault.kind not in (FaultKind.INVALIDATED, FaultKind.INVAL_PENDING):
+        return
+    for role in dict.fromkeys(
+        program.agents[n].role for n, code in enumerate(program.code) if any(op[0] == Op.INVAL for op in code)
+    ):
+        yield 3, Repair(K.LATER, role, "", at=NOWHERE._replace(op=int(Op.INVAL)))
+        yield 6, Repair(K.OMIT, role, "", at=NOWHERE._replace(op=int(Op.INVAL)))
+
+
 def publications(program: Program) -> Iterator[Ranked]:
     """Fences and meetings after inits that are not visible to all who use the barriers."""
     made = [agent for agent, code in enumerate(program.code) if any(op[0] == Op.INIT for op in code)]
@@ -159,9 +172,9 @@ def _atomics(program: Program) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], dict[int, int]] = {}
     for agent, code in enumerate(program.code):
         for op, site in zip(code, program.instructions[agent], strict=True):
-            if op[0] in (Op.WAIT, Op.ARRIVE) and program.is_word(operand(op, "barrier")) and site.line:
+            if op[0] in ON_BARRIER and program.is_word(operand(op, "barrier")) and site.line:
                 found.setdefault((program.agents[agent].role, site.line), {})[op[0]] = operand(op, "semantics")
-    return {at: each[int(Op.ARRIVE)] for at, each in found.items() if len(each) > 1}
+    return {at: each[int(Op.ARRIVE)] for at, each in found.items() if len(each) > 1 and Op.ARRIVE in each}
 
 
 def _alike(program: Program, siblings: Siblings) -> Iterator[Ranked]:

@@ -23,6 +23,7 @@ from pipesim.prove.repair.applicable import (
     fences_of_writes,
     group_waits,
     initialisations,
+    invals,
     publications,
     repairs,
     stronger,
@@ -259,7 +260,7 @@ def candidates(
     at = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)) if fault is not None else ()
     at = () if fault is not None and fault.kind is FaultKind.INVALIDATED else at  # the inval is as likely
     sites = frozenset(program.instructions[agent][pc] for agent, pc in at if agent >= 0 and pc >= 0)
-    found = repairs(program, groups, roles, asked, sites)
+    found: Iterator[Ranked] = merge(invals(program, fault), repairs(program, groups, roles, asked, sites), key=_rank)
     if program.words_cta >= 0:
         words = words_of(program)
         of_ctas = (each for each in found if fits_words(each[1], words))

@@ -22,6 +22,8 @@ from pipesim.model.groups import (
     CLUSTER,
     LIFE,
     LOOP_MARKS,
+    MEETINGS,
+    NO_EFFECT,
     ON_BARRIER,
     ON_NAMED_BARRIER,
     PARITY_WAITS,
@@ -46,6 +48,7 @@ _MOST_TRIPS = 2  #: iterations that a loop may have too few or too many
 def of_iterations(program: Program) -> Iterator[Ranked]:
     """Instructions and iterations that a role executes too rarely, too often, or in the wrong iteration."""
     yield from _left_out_sometimes(program)
+    yield from _met_once(program)
     yield from _awaited_too_rarely(program)
     yield from _in_every_iteration(program)
     yield from _in_one_iteration(program)
@@ -106,6 +109,8 @@ def every_time(program: Program, agent: int, repair: Repair) -> Listing:
 
     As it is where the turns in which it is executed now do not tell its stage, its parity or its slot.
     """
+    if repair.value == 2:
+        return _meeting_each_time(program, agent, repair)
     before = listing(program, agent)
     turns, there, known = _by_turn(program, agent, repair)
     if _is_carried(program, known):  # what comes first in the ring comes in the first turn
@@ -205,6 +210,28 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
         return op
 
     return on_turn(turn) if all(on_turn(then) == op for then, op in known.items()) else None
+
+
+def _met_once(program: Program) -> Iterator[Ranked]:
+    """Meetings once after a loop, of all warps of the cluster or of a role, that are meant at the end of its trips."""
+    for role in roles_of(program):
+        for op in {site.op: None for site in sites_of(program, role) if site.op in MEETINGS}:
+            for loop in dict.fromkeys(program.loops):
+                yield 5, Repair(K.EVERY_TIME, role, loop, 2, at=NOWHERE._replace(op=op))
+
+
+def _meeting_each_time(program: Program, agent: int, repair: Repair) -> Listing:
+    """The meeting right after the only loop of this name at the end of its other iterations as well."""
+    before = listing(program, agent)
+    loops = list(_loops(program, before.code, repair.group))
+    if len(loops) != 1:
+        return before
+    end = loops[0][-1].stop + 1
+    there = [op for op in before.code[end:] if op[0] not in NO_EFFECT][: 2 if repair.at.op == Op.CLUSTER_ARRIVE else 1]
+    if not there or there[0][0] != repair.at.op:
+        return before
+    line = before.lines[before.code.index(there[0], end)]
+    return insert_operations(before, [Insertion(trip.stop, op, line) for trip in loops[0][:-1] for op in there])
 
 
 def _awaited_too_rarely(program: Program) -> Iterator[Ranked]:

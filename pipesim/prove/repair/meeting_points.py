@@ -205,6 +205,7 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
             continue
         engine, one = operand(op, "engine"), program.agents[reader].role
         role = families(program).get(one, one)
+        yield from _earlier_waits(program, role, reader, engine)
         mets = [site_of(program, writer, pc) for pc in range(written) if code[pc][0] == Op.BAR_SYNC]
         for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
             for depth in (1, 0) if not waits_for_each(program, one, engine) else ():
@@ -219,8 +220,24 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
                 break
 
 
+def _earlier_waits(program: Program, role: str, agent: int, engine: int) -> Iterator[Ranked]:
+    """The first wait for groups of an engine before the meeting that it comes after now."""
+    met: SourceInstruction | None = None
+    for op, site in zip(program.code[agent], program.instructions[agent], strict=True):
+        met = site if op[0] == Op.BAR_SYNC else met
+        if op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
+            yield from ((2, Repair(K.MOVE, role, site.about, 1, at=site, past=past)) for past in (met,) if past)
+            break
+
+
 def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
-    """Of a race what its agents give back only after their last use of the tile that it is for."""
+    """Of a race a wait for transfers that comes too late; what its agents give back only after their last use of the
+    tile that it is for.
+    """
+    for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
+        if program.code[agent][pc][0] == Op.TRANSFER_READ:
+            engine = operand(program.code[agent][pc], "engine")
+            yield from _earlier_waits(program, program.agents[agent].role, agent, engine)
     for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
         role, use = program.agents[agent].role, site_of(program, agent, pc)
         if use.op in READS_MEMORY and use.about:

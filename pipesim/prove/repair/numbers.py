@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 
 from pipesim.model.edits import Listing, listing, replace_operations, with_expected_bytes
-from pipesim.model.groups import BY_PARITY, MAY_RELEASE, MULTICASTS, ON_NAMED_BARRIER, PARITY_WAITS, TAKES_REGISTERS
+from pipesim.model.groups import (
+    BY_PARITY,
+    MAY_ACQUIRE,
+    MAY_RELEASE,
+    MULTICASTS,
+    ON_NAMED_BARRIER,
+    PARITY_WAITS,
+    TAKES_REGISTERS,
+)
 from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -146,7 +154,7 @@ def _syncs(program: Program, _: int, repair: Repair, op: Operation) -> Operation
 
 def _stronger(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
     """An order that releases or acquires, and a scope that has those in it who wait, or signal."""
-    if op[0] != repair.at.op and not (repair.past.op and op[0] in (Op.WAIT, Op.ARRIVE)):
+    if op[0] != repair.at.op and not (repair.past.op and op[0] in MAY_RELEASE | MAY_ACQUIRE):
         return op
     release = Order.ACQ_REL if repair.past.op else Order.RELEASE  # an atomic is both
     order = release if op[0] in MAY_RELEASE else Order.ACQUIRE

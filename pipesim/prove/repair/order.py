@@ -95,8 +95,14 @@ def _alike(one: Operation, other: Operation) -> bool:
 
 
 def later(program: Program, agent: int, repair: Repair) -> Listing:
-    """Every release of the group after the work that follows it directly; or every bar_arrive at these numbers."""
+    """Every release of the group after the work that follows it directly; or every bar_arrive at these numbers; or all
+    invals at the end.
+    """
     before, mine = listing(program, agent), set(barriers_of(program, repair.group))
+    if repair.at.op == Op.INVAL:
+        return reorder_operations(
+            before, sorted(range(len(before.code)), key=lambda pc: before.code[pc][0] == Op.INVAL)
+        )
     named = set() if mine else {int(number) for number in repair.group.split(",") if number.isdecimal()}
     order: list[int] = []
     held: list[int] = []
@@ -168,10 +174,11 @@ def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
 
 
 def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:
-    """Without the instruction; without any inits where none is named."""
+    """Without the instruction; without any inits, or invals, where none is named."""
     before = listing(program, agent)
-    if not repair.at.op:
-        return delete_operations(before, {pc for pc, op in enumerate(before.code) if op[0] == Op.INIT})
+    if not repair.at.op or (repair.at.op == Op.INVAL and not repair.at.about):
+        every = repair.at.op or Op.INIT
+        return delete_operations(before, {pc for pc, op in enumerate(before.code) if op[0] == every})
     return delete_operations(before, {pc for pc in range(len(before.code)) if site_of(program, agent, pc) == repair.at})
 
 

@@ -128,6 +128,8 @@ def _drop(r: Repair) -> str:
 
 
 def _later(r: Repair) -> str:
+    if r.at.op == Op.INVAL:
+        return f"{r.role} executes its invals last, after all else that it does"
     if r.group.replace(",", "").isdecimal():
         return f"{r.role or 'every role'} arrives at {_meeting_words(r.group)} only after its reads and writes"
     if r.value >= 0:
@@ -360,6 +362,8 @@ def _trips(r: Repair) -> str:
 
 
 def _every_time(r: Repair) -> str:
+    if r.value == 2:
+        return f"{r.role} executes {instruction(r.at)} at the end of each iteration of {r.group}, not once after it"
     parts = [*r.also, r] if r.also and r.also[-1].at.op == r.past.op and r.also[-1].past != r.past else [r]
     said = " and ".join(dict.fromkeys(instruction(each.at) for each in (parts[::-1] if r.value else parts)))
     return f"{r.role} executes {said} every time, {'before' if r.value else 'after'} {_with_line(parts[0].past)}"
