@@ -28,7 +28,7 @@ CASES = {
     "over_arrival": "producer: put the arrive on full inside elect_one(): all 32 lanes execute it",
     "not_initialised": "after the inits come fence.mbarrier_init and a barrier of all threads of the CTA or cluster",
     "reinitialised": "producer omits its inits: another role makes them",
-    "invalidated": "producer omits its arrive on full",
+    "invalidated": "producer executes its invals last, after all else that it does",
     "inval_pending": "initialise full with a count of 1 instead of 2",
     "init_count": "",
     "arrive_count": "producer omits the arrive on full",

@@ -172,7 +172,8 @@ def _atomics(program: Program) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], dict[int, int]] = {}
     for agent, code in enumerate(program.code):
         for op, site in zip(code, program.instructions[agent], strict=True):
-            if op[0] in ON_BARRIER and program.is_word(operand(op, "barrier")) and site.line:
+            ordered = op[0] in (MAY_RELEASE | MAY_ACQUIRE) & ON_BARRIER
+            if ordered and program.is_word(operand(op, "barrier")) and site.line:
                 found.setdefault((program.agents[agent].role, site.line), {})[op[0]] = operand(op, "semantics")
     return {at: each[int(Op.ARRIVE)] for at, each in found.items() if len(each) > 1 and Op.ARRIVE in each}
 
