@@ -62,8 +62,17 @@ class Client:
         found = {"killed": KilledError(), "raised": ValueError("no")}.get(state)
         return Future(state, carry_out(part, asked) if found is None else found)
 
-    def scheduler_info(self) -> dict[str, Any]:
+    @property
+    def scheduler(self) -> Client:
+        return self
+
+    def identity(self) -> dict[str, Any]:
         return {"workers": dict.fromkeys(range(self._workers))}
+
+    def sync(self, call: Callable[[], Any], callback_timeout: float) -> Any:
+        if self._workers < 0:  # nothing answers
+            raise TimeoutError
+        return call()
 
     def cancel(self, futures: list[Any]) -> None:
         self.cancelled = futures
@@ -101,6 +110,10 @@ def test_what_fails_is_an_answer_of_its_configuration() -> None:
         (Client(["finished", "cancelled", "pending"]), "the connection to the Dask scheduler at tcp://here:1 was lost"),
         (
             Client(["finished", "pending", "pending"], status="connecting"),
+            "the connection to the Dask scheduler at tcp://here:1 was lost",
+        ),
+        (
+            Client(["finished", "pending", "pending"], workers=-1),
             "the connection to the Dask scheduler at tcp://here:1 was lost",
         ),
         (

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipesim.findings.catalog import NO_MOVE_SHOWS
 from pipesim.model.ending import Ending
@@ -19,9 +21,16 @@ from pipesim.trace.schema import Trace
 DEADLOCK = Ending.DEADLOCK.name.lower()
 #: Kinds that no schedule shows: the naive search cannot see them.
 UNSEEN = frozenset(kind.name.lower() for kind in NO_MOVE_SHOWS)
+#: A hang that has a name of its own ends as every other one.
+_HANGS = {"lapped_waiter": DEADLOCK}
 _MARKS = {"": Kind.STEP, "o": Kind.OPEN, "n": Kind.FAIL}
 _STEP = re.compile(r"([0-9]+)([on]?)")
 _LANDING = re.compile(r"~([0-9]+):([0-9]+)")
+
+
+def seen_kinds(document: Mapping[str, Any]) -> set[str]:
+    """The kinds of findings of an answer, as the naive search calls them, without those that it cannot see."""
+    return {_HANGS.get(each["kind"], each["kind"]) for each in document["findings"]} - UNSEEN
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def searched(answer: Answer, program: Program) -> str | None:
             return f"proved, and a schedule ends in {', '.join(sorted(seen.wrong))}"
         return "" if seen.complete else None
     assert isinstance(answer.document, dict)
-    kinds = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN - shown_with_a_change(answer)
+    kinds = naive.seen_kinds(answer.document) - shown_with_a_change(answer)
     if seen.complete and kinds - seen.wrong:
         return f"refuted by {', '.join(sorted(kinds - seen.wrong))}, which no schedule shows"
     return "" if seen.complete and kinds else None
@@ -111,10 +111,10 @@ def report_of(answer: Answer) -> dict[str, Any] | None:
 
 
 def shown_with_a_change(answer: Answer) -> set[str]:
-    """The kinds that the program has only with a change of it: another finding hides them."""
+    """The kinds that the program has only with a change of it, or behind a fault, after which no move is followed."""
     kinds: dict[bool, set[str]] = {False: set(), True: set()}
     for each in (report_of(answer) or {"refutations": []})["refutations"]:
-        kinds[each.get("after") is not None].add(each["finding"]["kind"])
+        kinds[each.get("after") is not None or bool(each.get("elsewhere"))].add(each["finding"]["kind"])
     return kinds[True] - kinds[False]
 
 
@@ -134,10 +134,10 @@ def confirm(data: bytes) -> Confirm:
         replayed = False
         for shown in report["refutations"]:
             kind = shown["finding"]["kind"]
-            if kind in naive.UNSEEN or shown.get("after") is not None:
+            if kind in naive.UNSEEN or shown.get("after") is not None or shown.get("elsewhere"):
                 continue
             again, replayed = naive.replay(program, shown["replay"]), True
-            if again is None or kind not in again:
+            if again is None or not naive.seen_kinds({"findings": [shown["finding"]]}) <= again:
                 ends = "is not possible" if again is None else f"ends in {sorted(again)}"
                 return f"a counterexample of {kind} that {ends}"
         return "" if replayed else found

@@ -81,7 +81,7 @@ def confirm(program: Program, text: str) -> Confirm:
         if answer.code == 2:
             unfit = "ConfigurationError" in answer.out  # a program that no hardware runs
             return "" if unfit else "a schedule that is possible is refused"
-        found = {finding["kind"] for finding in answer.document["findings"]} - naive.UNSEEN
+        found = naive.seen_kinds(answer.document)
         if found != again:
             return f"findings {sorted(found)}, and it ends in {sorted(again)}"
         expected = 1 if answer.document["findings"] else 3  # of one schedule that ends well nothing follows
