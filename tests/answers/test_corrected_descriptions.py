@@ -311,6 +311,41 @@ def ends(tiles: int = 6, stages: int = 2):
 
     return p
 """
+IN_PLACE = """
+from pipesim import Engine, Fence, Protocol
+def in_place(slices: int = 6, slots: int = 2):
+    p = Protocol("in_place")
+    cd, full = p.smem("cd", slots, 4096), p.mbarriers("full", slots, count=1)
+
+    @p.role("math", warps=2)
+    def math(w):
+        for n in w.loop(slices, "slices"):
+            slot = n % slots
+            full[slot].wait(n // slots % 2)
+            w.write(cd[slot].part(w.index * 2048, 2048), 100 + n)
+            w.fence(Fence.PROXY_ASYNC)
+            w.bar_arrive(1 + slot, 96)
+
+    @p.role("copies")
+    def copies(w):
+        def load(n):
+            with w.elect_one():
+                full[n % slots].expect_bytes(4096)
+                w.tma_load(cd[n % slots], full[n % slots], n)
+
+        for n in range(slots):
+            load(n)
+        for n in w.loop(slices, "slices"):
+            w.bar_sync(1 + n % slots, 96)
+            with w.elect_one():
+                w.async_read(Engine.BULK, cd[n % slots], 100 + n)
+                w.commit(Engine.BULK)
+                w.wait_group(Engine.BULK)
+            if n + slots < slices:
+                load(n + slots)
+
+    return p
+"""
 DONE = "        w.sync_threads()  # all are done\n"
 INVALS = """        with w.elect_one():
             for s in range(stages):
@@ -340,6 +375,9 @@ MISTAKES = {
     "waits for its store after the others were told": (
         STAGED, "staged", EARLIER + MEETS, MEETS + EARLIER,
         "math executes the wait for its bulk stores before the bar_sync"),
+    "has one named barrier for all slots": (
+        IN_PLACE.replace("1 + n % slots", "1"), "in_place", "1 + slot", "1",
+        "use a named barrier for each slot of cd, 1 + slot, instead of 1 for all"),
     "meets once after all rounds": (
         SUMS, "sums", "            w.cluster_sync()", "        w.cluster_sync()",
         "norm executes the sync of the cluster at the end of each iteration of rounds, not once after it"),
@@ -385,6 +423,7 @@ def test_what_is_meant_comes_first(name: str, tmp_path: Path) -> None:
         (STAGED, "staged"),
         (SUMS, "sums"),
         (ENDS, "ends"),
+        (IN_PLACE, "in_place"),
     ],
 )
 def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:

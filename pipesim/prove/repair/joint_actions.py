@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from pipesim.model.edits import Insertion, Listing, insert_operations, listing
+from pipesim.model.edits import Insertion, Listing, insert_operations, listing, replace_operations
 from pipesim.model.groups import LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
 from pipesim.model.program import Program
@@ -110,7 +110,10 @@ def with_meetings(program: Program, repair: Repair) -> Program:
             known |= dict.fromkeys((each.cta, NAMED_BARRIERS + each.warp) for each in apart)
         elif repair.kind is RepairKind.NUMBER:
             last = min(repair.value + len(program.agents), NAMED_BARRIERS)
-            known |= {(me.cta, number): None for number in range(repair.value, last)}
+            every = range(repair.value, last)
+            if repair.past.about:  # for each slot
+                every = range(int(repair.group), int(repair.group) + repair.value)
+            known |= {(me.cta, number): None for number in every}
         elif repair.kind is RepairKind.AFTER_INIT and program.ctas == 1:
             known |= {(me.cta, 0): None}
     if len(known) == len(program.named_barriers):
@@ -173,9 +176,16 @@ def prime_meetings(program: Program, agent: int, repair: Repair) -> Listing:
 
 def own_number(program: Program, agent: int, repair: Repair) -> Listing:
     """Warps of all meetings but the first at other named barriers than the one given: one for each meeting; or (``was``
-    below -1) the warps of the meeting of as many threads.
+    below -1) the warps of the meeting of as many threads; or with a tile in ``past`` all in turn at one for each slot.
     """
     before, me = listing(program, agent), program.agents[agent]
+    if repair.past.about:
+        first = int(repair.group)
+        here = [pc for pc, op in enumerate(before.code) if program.named_barrier(op) == first]
+        to_each = [program.named_barriers.index((me.cta, first + slot)) for slot in range(repair.value)]
+        turns = {pc: to_each[turn % repair.value] for turn, pc in enumerate(here)}
+        now = {pc: with_operand(before.code[pc], "named_barrier", to) for pc, to in turns.items()}
+        return replace_operations(before, now)
     meeting = 1 if repair.was < -1 else _of_number(program, agent, repair)
     if not meeting:
         return before

@@ -49,6 +49,7 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
     """Named barriers: who waits there, who only arrives, and meetings that are missing."""
     in_use = _in_use(program)
     yield from ((4, Repair(K.SYNCS, "", str(number))) for number in sorted(in_use))
+    yield from _for_each_slot(program, in_use)
     for role in (*roles_of(program), *dict.fromkeys(families(program).values())):
         mine = members(program, role)
         sites = list(sites_of(program, role))
@@ -89,6 +90,18 @@ def of_meetings(program: Program) -> Iterator[Ranked]:
                 for by in shifts(stages):
                     in_order = first > 0 and (first + by) % stages == 0
                     yield min(rank, 4) if in_order else rank, Repair(K.SHIFT, role, group, by, stages, at=beside)
+
+
+def _for_each_slot(program: Program, in_use: set[int]) -> Iterator[Ranked]:
+    """A named barrier for each slot of a tile, for one at which some warps arrive and others wait."""
+    for number in sorted(in_use - {0}):
+        done = [{op[0] for op in code if program.named_barrier(op) == number} for code in program.code]
+        if {int(Op.BAR_ARRIVE)} in done and {int(Op.BAR_SYNC)} in done:
+            for tile in (tile for tile in program.tiles if tile.slots > 1 and not tile.cta):
+                others = set(range(number + 1, number + tile.slots))
+                if not others & in_use and max(others) < NAMED_BARRIERS:
+                    past = NOWHERE._replace(about=tile.name)
+                    yield 3, Repair(K.NUMBER, "", str(number), tile.slots, past=past)
 
 
 def _other_numbers(program: Program, role: str, site: SourceInstruction, at: list[int]) -> Iterator[Ranked]:

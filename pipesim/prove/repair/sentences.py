@@ -179,6 +179,8 @@ def _warp_sync(r: Repair) -> str:
 
 
 def _number(r: Repair) -> str:
+    if r.past.about:
+        return f"use a named barrier for each slot of {r.past.about}, {r.group} + slot, instead of {r.group} for all"
     if r.was < -1:
         own = f"a named barrier of its own, {r.value}"
         return f"{r.role} meets at {own} ({-r.was:,} threads), not at named barrier {r.group} beside others"
