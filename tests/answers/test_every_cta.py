@@ -236,3 +236,50 @@ def test_the_document_names_the_kinds(tmp_path: Path, capsys: pytest.CaptureFixt
     first = {"cta": 0, "ctas": 3, "contents": {}, "differs": "", "line": "", "verdict": "proved"}
     assert report["kinds"][0] == first
     assert (report["scope"]["ctas"], report["scope"]["grid"]) == ([], 4)
+
+
+EQUAL = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry equal()
+{
+ .reg .pred %p<4>;
+ .reg .b32 %r<8>;
+ .shared .align 8 .b64 bar;
+ .shared .align 4 .b8 cell[1024];
+ mov.u32 %r0, %tid.x;
+ mov.u32 %r1, %ctaid.x;
+ mov.u32 %r2, bar;
+ setp.ne.u32 %p0, %r0, 0;
+ @!%p0 mbarrier.init.shared::cta.b64 [%r2], 1;
+ bar.sync 0;
+ mul.lo.u32 %r3, %r0, %r1;
+ DECIDES
+ or.pred %p2, %p1, %p0;
+ @!%p2 mbarrier.arrive.shared::cta.b64 _, [%r2];
+wait:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0;
+ @!%p3 bra wait;
+ ret;
+}
+"""
+STORED = """mov.u32 %r4, cell;
+ mad.lo.u32 %r5, %r3, 4, %r4;
+ st.shared.u32 [%r5], %r0;
+ bar.sync 0;
+ ld.shared.u32 %r6, [%r4];
+ setp.eq.u32 %p1, %r6, 7;"""
+
+
+@pytest.mark.parametrize(
+    ("decides", "verdict"),
+    [
+        ("match.all.sync.b32 %r4|%p1, %r3, 0xffffffff;", Verdict.REFUTED),  # all lanes have 0 in the first CTA alone
+        ("match.all.sync.b32 %r4|%p1, %r0, 0xffffffff;", Verdict.PROVED),
+        (STORED, Verdict.UNKNOWN),  # all lanes store to one place in the first CTA, and any of them may be last
+        (STORED.replace("%r3, 4", "%r0, 4"), Verdict.PROVED),
+    ],
+)
+def test_lanes_that_are_alike_in_one_cta(tmp_path: Path, decides: str, verdict: Verdict) -> None:
+    launch = Launch("equal", (3, 1, 1), (32, 1, 1))
+    assert checked(tmp_path, EQUAL.replace("DECIDES", decides), launch, quick=True).verdict is verdict

@@ -19,6 +19,8 @@ MEET = ADD.format(1) + " mov.u32 %r7, %nctaid.x; COUNT " + WAIT.format(0, "lt")
 #: The same twice, with a counter that goes on.
 LAPS = MEET + ADD.format(1) + " add.u32 %r7, %r7, %r7;" + WAIT.format(1, "lt")
 
+SEEN = MEET.replace("COUNT", "") + " add.u32 %r9, %r7, 4;"  #: more than N + 4 is seen in grids of 6 CTAs and more
+
 
 def meets(body: str, grid: int = 40) -> bool:
     made = kernel(body, grid).kernel
@@ -41,6 +43,9 @@ def meets(body: str, grid: int = 40) -> bool:
         ("setp.eq.u32 %p3, %r1, 17; @%p3 ret;" + MEET.replace("COUNT", ""), False),  # one CTA never comes
         ("mov.u32 %r9, 1; setp.eq.u32 %p3, %r1, 17; @%p3 mov.u32 %r9, 2;"
          + MEET.replace("COUNT", "").replace("], 1;", "], %r9;"), False),
+        (SEEN + "setp.gt.u32 %p3, %r8, %r9; @!%p3 red.release.gpu.global.add.u32 [%rd1], 1;", False),  # what was seen
+        (SEEN + "setp.gt.u32 %p3, %r8, %r9; @%p3 trap;", False),
+        (SEEN + "mov.u32 %r8, 0; setp.gt.u32 %p3, %r8, %r9; @%p3 trap;", True),  # and what was not
         ("setp.eq.u32 %p3, %r1, 17; @%p3 st.relaxed.gpu.global.u32 [%rd1], 0;" + MEET.replace("COUNT", ""), False),
     ],
 )  # fmt: skip

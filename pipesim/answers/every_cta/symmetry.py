@@ -50,6 +50,10 @@ def _events(cluster: Cluster) -> list[WordEvent] | None:
     assert words is not None
     if words.doubts or words.waiting or cluster.limited or any(w.status is not Status.ENDED for w in cluster.warps):
         return None
+    body = cluster.code.function.body
+    opened = accesses.left_open if accesses is not None else ()
+    if any(body[at].opcode != "ld" for at in opened) or any(each.opcode == "multimem" for each in body):
+        return None  # a write that may be to one of the words
     found = [each for each in words.events if each.address in words.asked]
     followed = {each.position for each in words.events}
     talked = [(at, at + words.sizes[at]) for at in sorted(words.asked)]
@@ -57,6 +61,9 @@ def _events(cluster: Cluster) -> list[WordEvent] | None:
         if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):
             return None
     if not found or any(each.act not in (WordAct.ADD, WordAct.WAIT) or each.observed for each in found):
+        return None
+    regions = cluster.code.regions  # a value that ended a wait may be another in another order, and then what follows
+    if not all(regions.is_read_in_its_loop_alone(each.position) for each in found if each.act is WordAct.WAIT):
         return None
     return found if len({each.agent for each in found}) == 1 else None
 

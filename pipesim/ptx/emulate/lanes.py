@@ -122,7 +122,9 @@ class WarpLanes:
         if not isinstance(a, PerLane):
             return self._members(members) if isinstance(a, int) else a
         seen = self._each(a, members)
-        return _unknown(seen, self._members(members) if all(same(v, seen[0]) for v in seen) else 0)
+        first = seen[0]
+        equal = all(v == first if isinstance(v, int) and isinstance(first, int) else same(v, first) for v in seen)
+        return _unknown(seen, self._members(members) if equal else 0)
 
     def leader(self, members: Value) -> Value:
         """``elect.sync``: the lane that is elected; PTX leaves open which, the hardware measured takes the lowest."""

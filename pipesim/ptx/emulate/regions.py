@@ -290,6 +290,31 @@ class Regions:
             found = frozenset(p for p in found if self.graph.block_of[p] in inner)
         return found
 
+    def is_read_in_its_loop_alone(self, position: int) -> bool:
+        """Whether the loop of a wait alone reads what its load returns, and what is computed of that."""
+        loop, uses = self.innermost_loop_around(position), self.uses
+        names, before = frozenset(uses.writes[position]), 0
+        while len(names) > before:
+            before = len(names)
+            names = names.union(*(uses.writes[p] for p in loop if self._reads(p, names)))
+        left = [(s, names) for p in loop for s in self.successors(p) if s not in loop]
+        seen = set(left)
+        while left:
+            p, names = left.pop()
+            if p >= len(self.function.body):  # the end
+                continue
+            if self._reads(p, names):
+                return False
+            names = names.difference(uses.writes[p]) if self.function.body[p].guard is None else names
+            ahead = {(s, names) for s in self.successors(p)} - seen if names else set()
+            seen |= ahead
+            left += sorted(ahead, key=lambda each: each[0])
+        return True
+
+    def _reads(self, position: int, names: frozenset[str]) -> bool:
+        guard = self.function.body[position].guard
+        return not names.isdisjoint(self.uses.reads[position]) or (guard is not None and guard.register in names)
+
     def ends_otherwise(self, position: int) -> bool:
         """Whether the loop around a try may end by more than its answer, as one that asks a few times does."""
         if position in self.waits:

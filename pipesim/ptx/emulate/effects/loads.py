@@ -195,13 +195,14 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     if _forgets_nothing(cluster, warp, space, address, size * len(values), values):
         return
-    left: dict[object, Value] = {}  #: of several lanes that store to one place any may be last
+    left: dict[int, Value] = {}  #: of several lanes that store to one place any may be last
     for lane in lanes_in(warp.mask):
         for i, value in enumerate(values):
             seen = Unknown(leaf) if isinstance(value, OpenAnswer) and (leaf := leaf_of(value)) else of_lane(value, lane)
             at = address.each[lane] + i * size
-            if space != "local" and not same(left.setdefault(identity(at), seen), seen):
-                seen = left[identity(at)] = unknown("what several lanes store to one place", each.line)
+            place = int.__int__(at)  # in this CTA: expressions that differ may lead to one place
+            if space != "local" and not same(left.setdefault(place, seen), seen):
+                seen = left[place] = unknown("what several lanes store to one place", each.line)
             _store_value(cluster, warp, space, at, size, seen, lane)
 
 
