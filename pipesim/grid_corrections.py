@@ -232,7 +232,7 @@ class _Handovers:
         return replace(access, value=whole)
 
     def _needed(self, places: Iterable[Place], array: str, *, wait: bool) -> dict[int, int]:
-        """The words that uses of data have to wait for, or by which they are to be handed on, with their values."""
+        """The words that uses of data have to wait for, or by which they publish, with their values."""
         found: dict[int, int] = {}
         for place in places:
             for other in (self._sources if wait else self._targets)[place]:
@@ -324,7 +324,7 @@ def _difference(known: _Handovers, meant: dict[Place, WordAccess]) -> str:
 
 
 def _is_late(program: Program, agent: int, repair: Repair) -> bool:
-    """True if the agent comes to the data first before its first wait, or last after its last write."""
+    """True if the agent reaches the data first before its first wait, or last after its last write."""
     lines = [program.line(agent, pc) for pc in range(len(program.code[agent]))]
     if not {repair.at.line, repair.past.line} <= set(lines):
         return False
@@ -334,7 +334,7 @@ def _is_late(program: Program, agent: int, repair: Repair) -> bool:
 
 
 def _moved(program: Program, recorded: Program, agent: int, repair: Repair) -> Listing:
-    """All that stands at the line of a wait before the data, all that stands at that of a write after it."""
+    """All that is at the line of a wait before the data, all at that of a write after it."""
     before, step = listing(program, agent), 1 if repair.at.op == Op.WAIT else -1
     order: list[int] = []
     since, moved = -1, False
@@ -358,7 +358,7 @@ def _with_new(made: GridProgram, new: dict[Place, WordAccess], *, after: bool) -
 
 
 def _meeting_again(made: GridProgram, known: _Handovers, repair: Repair) -> tuple[GridProgram, Program]:
-    """What stands at the line of a barrier of the grid once more after the data that is read behind it."""
+    """What is at the line of a barrier of the grid once more after the data that is read after it."""
     program, new = made.editable(), dict[int, Listing]()
     waits = {known.words[place].offset: known.words[place] for place in reversed(known.at_line(repair.at, ""))}
     most = 2 * len(known.at_line(repair.at, ""))

@@ -1,6 +1,6 @@
 """Kernels whose CTAs talk by words of global memory: the whole of a small grid is recorded, with each access to a word.
 
-What is such a word, and in which order the CTAs come to it, is what the emulation of all of them says; the records have
+What is such a word, and in which order the CTAs reach it, is what the emulation of all of them says; the records have
 the values, by which the order of the launch is found (:mod:`hwkernels.rewriter.word_turns`).
 """
 

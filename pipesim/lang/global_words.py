@@ -131,7 +131,7 @@ class GridProgram:
         return {each: n for n, each in enumerate(dict.fromkeys((*self.memory.words.values(), *self.more)))}
 
     def operation(self, access: WordAccess) -> Operation:
-        """What stands for an access in :meth:`editable`."""
+        """What represents an access in :meth:`editable`."""
         return _on_barrier(access, len(self.recorded.barriers) + self.accesses[access])
 
     def editable(self) -> Program:

@@ -1,7 +1,7 @@
-"""The condition of a branch as the source writes it, and the variables of the loops around it at a trip.
+"""The condition of a branch as the source writes it, and the variables of the loops around it in an iteration.
 
 PTX has no names, so the text is the evidence: its loops around the place of the branch, and their first values and
-steps. A variable is named if the branch is in as many loops, and one register had its values at every trip.
+steps. A variable is named if the branch is in as many loops, and one register had its values in every iteration.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEEPEST = 20  #: names made of names
 _SPECIAL = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid",
             "program_id": "ctaid", "num_programs": "nctaid"}  # fmt: skip
 
-_PLAIN = (  # what stands for what, so that an expression of C++, or of kernels in Python, can be computed
+_PLAIN = (  # what represents what, so that an expression of C++, or of kernels in Python, can be computed
     (re.compile(r"\bstatic_cast\s*<[\w\s:]+>|(?<=\d)[uUlL]+\b"), ""), (re.compile(r"!(?!=)"), " not "),
     (re.compile(r"&&"), " and "), (re.compile(r"\|\|"), " or "), (re.compile(r"(?<!/)/(?!/)"), "//"),
     (re.compile(r"\b\w+\.(program_id|num_programs)\((?:axis=)?([012])\)"), r"\1_\2"),
@@ -64,7 +64,7 @@ class _Counted:
 
 
 class BranchTrips:
-    """Which trips of the loops around a branch the agents were in when they came there."""
+    """Which iterations of the loops around a branch the agents were in when they came there."""
 
     def __init__(self, kernel: Kernel, branch: Instruction, loops: Sequence[Loop]) -> None:
         """``loops``: those around the branch, the innermost first."""
@@ -84,13 +84,13 @@ class BranchTrips:
         self._fits = len(self._texts) == len(loops)
         block, inner = self._graph.block_of[branch.position], loops[0] if loops else None
         self._own = self._heading is not None and self._heading.loop  #: it decides about a loop itself
-        self._next = self._own and inner is not None and block in inner.backs  #: about the next trip
+        self._next = self._own and inner is not None and block in inner.backs  #: about the next iteration
         self._fits &= not self._own or self._next or (inner is not None and block == inner.header)
         self._cluster: Any = None
         self._counted: list[_Counted] = []
 
     def watches(self) -> Iterator[tuple[int, Callable[[Any], None]]]:
-        """What is called where, so that trips are counted."""
+        """What is called where, so that iterations are counted."""
         for n, loop in enumerate(self._loops if self._fits else ()):
             for before in self._graph.blocks[loop.header].predecessors:
                 last = self._graph.blocks[before].end - 1
@@ -109,7 +109,7 @@ class BranchTrips:
         return self._counted
 
     def _comes(self, warp: Any, n: int, *, back: bool) -> None:
-        """A warp is before the first trip of a loop, or at the end of one."""
+        """A warp is before the first iteration of a loop, or at the end of one."""
         loop = self._counting(warp.cluster)[n]
         if not loop.registers:
             return
@@ -129,7 +129,7 @@ class BranchTrips:
         loop.registers -= {at for at, held in each_lane if not isinstance(held, int) or (held - value) % (1 << 32)}
 
     def _values(self, warp: Any, lanes: int, place: Frame, trip: Mapping[str, int]) -> Values:
-        """Of names: those of a trip, of the launch, and what the text makes of others."""
+        """Of names: those of an iteration, of the launch, and what the text makes of others."""
         given = {each.name: each.content for each in self._kernel.launch.parameters}
         left, lane = _DEEPEST, (lanes & -lanes).bit_length() - 1
 
@@ -155,9 +155,9 @@ class BranchTrips:
         return {name: now[0] + now[1] * (self._next and name == values[-1][0]) for name, now in values if now}
 
     def said(self, warp: Any, lanes: int, trip: Mapping[str, int], past: Instruction, *, alone: bool) -> SaidBranch:
-        """What is certain, after the run, of a branch that led past an instruction in a trip.
+        """What is certain, after the run, of a branch that led past an instruction in an iteration.
 
-        One that is not of a comparison ``alone`` may decide what the headings after its own have, too.
+        One that is not of a comparison ``alone`` may decide what the headings after its own have as well.
         """
         unsure = {each.heading.variable for each in self._counted if not each.registers or not each.came_again}
         trip = {name: value for name, value in trip.items() if name not in unsure}

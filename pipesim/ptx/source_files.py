@@ -101,7 +101,7 @@ class HeadingText(NamedTuple):
     """An ``if`` or a loop: from where to where its heading, what follows it and its ``else`` are in their text.
 
     ``leaves``: what follows ends with ``continue``, ``break`` or ``return``. ``variable`` of a loop, "" if none is
-    certain, with the texts of its first value and of what is added to it for each trip.
+    certain, with the texts of its first value and of what is added to it for each iteration.
     """
 
     loop: bool

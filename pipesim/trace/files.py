@@ -102,7 +102,7 @@ def read_meta(path: str | Path) -> TraceMeta:
 
 
 def _most_rows(nbytes: int) -> int:
-    """The records that a file of so many bytes may have: a small one does not make a large table."""
+    """The records that a file of this size may have: a small one does not make a large table."""
     return min(bounds.MAX_ROWS, max(bounds.MAX_PACKED_ROWS, nbytes))
 
 

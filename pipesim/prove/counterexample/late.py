@@ -49,7 +49,7 @@ class _Waiting:
 def late_of(program: Program, refuted: Refutation) -> Late | None:
     """The longest time for which something that could continue did not: first by laps of a ring, then by moves.
 
-    Only of what the schedule would be another without, or end otherwise. None of a schedule that is too long to look
+    Only of what the schedule needs. None of a schedule that is too long to look
     at, and of one in which nothing is late.
     """
     if len(refuted.schedule) * len(program.agents) > _MOST:

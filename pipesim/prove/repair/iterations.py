@@ -213,7 +213,7 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
 
 
 def _met_once(program: Program) -> Iterator[Ranked]:
-    """Meetings once after a loop, of all warps of the cluster or of a role, that are meant at the end of its trips."""
+    """Meetings once after a loop, of all warps of the cluster or of a role, meant at the end of each iteration."""
     for role in roles_of(program):
         for op in {site.op: None for site in sites_of(program, role) if site.op in MEETINGS}:
             for loop in dict.fromkeys(program.loops):

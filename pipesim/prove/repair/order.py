@@ -157,7 +157,7 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
             last = next((n for n in range(end - 1, place, -1) if is_use(sites[n], repair.past)), place)
             order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
         return [*range(ends[0]), *order]
-    moved: dict[int, int] = {}  # behind which place comes which
+    moved: dict[int, int] = {}  # after which place comes which
     at = -1
     for place, site in enumerate(sites):
         if site == repair.at:

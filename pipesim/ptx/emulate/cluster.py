@@ -41,7 +41,7 @@ from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 TURN = 2_000  #: instructions of one warp before the next has its turn
-_LONG = 6  #: a run is long that has had one in so many of the instructions that are followed
+_LONG = 6  #: a run is long that has had one in this many of the instructions that are followed
 _MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
 
 

@@ -3,7 +3,7 @@
 The cluster is watched for a moment at which it is where it was before, and before that, with as much added to each
 register. Then each register becomes an expression of ``t``, the laps until then: what a lap adds is added ``t`` times.
 If the next laps lead to the state in which ``t`` is one more, each is the same lap for every ``t`` that fulfils the
-conditions noted in them. So many laps are left out: ``t`` becomes the largest such number, and the run continues.
+conditions noted in them. That many laps are left out: ``t`` becomes the largest such number, and the run continues.
 
 While laps of one loop are gone through so, laps of a loop inside may be left out as well: what was noted of them are
 then conditions on the laps of the outer one. What is not the same after a lap is unknown, and no lap may need it.

@@ -197,7 +197,7 @@ class CppText:
         return found
 
     def _counted(self, at: int, body: tuple[int, int], parts: Sequence[str]) -> tuple[str, str, str]:
-        """The variable of a loop that changes by one step at the end of each trip, its first value and the step."""
+        """The variable of a loop that steps at the end of each iteration, its first value and the step."""
         first = _FIRST.match(parts[0].partition(",")[0]) if len(parts) > 1 else None
         name = first or re.match(r"(\w+) ?[<>!]", parts[0])
         if name is None:

@@ -111,7 +111,7 @@ def report_of(answer: Answer) -> dict[str, Any] | None:
 
 
 def shown_with_a_change(answer: Answer) -> set[str]:
-    """The kinds that the program has only with a change of it, or behind a fault, after which no move is followed."""
+    """The kinds that the program has only with a change of it, or after a fault, from which on no move is followed."""
     kinds: dict[bool, set[str]] = {False: set(), True: set()}
     for each in (report_of(answer) or {"refutations": []})["refutations"]:
         kinds[each.get("after") is not None or bool(each.get("elsewhere"))].add(each["finding"]["kind"])
