@@ -38,7 +38,7 @@ SCHEMA_VERSION, OLDEST_VERSION = 5, 2
 READ_FROM = "read_from"
 #: Under this key there, how many compare-and-swaps on a lock found it taken, if any did.
 LOCK_FAILURES = "lock_failures"
-#: Of a trace whose CTAs talk by words of global memory: the CTAs in the order of their writes, [] if not known.
+#: Of a trace whose CTAs talk by words of global memory: the CTAs in the order of their writes, [] where none is needed.
 TURNS = "turns"
 #: Of such a trace the address of each word, by its name.
 WORDS = "words"
