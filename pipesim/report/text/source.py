@@ -84,7 +84,7 @@ def _lines(file: str, first: int, end: int) -> list[str]:
     own = sources.lines(file) if sources is not None else None
     if own is not None:
         return [own[n - 1] if 0 < n <= len(own) else "" for n in range(first, end)]
-    if not is_quotable(Path(file), *(python_folders() if sources is None else ())) and not _is_cell(file):
+    if not is_quotable(Path(file), *python_folders()) and not _is_cell(file):
         return [""] * (end - first)
     linecache.checkcache(file)
     return [linecache.getline(file, n) for n in range(first, end)]

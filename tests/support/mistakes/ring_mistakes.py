@@ -230,12 +230,12 @@ _RING = [
     _in(
         right_ring, "invalidated_by_the_producer",
         {LOAD: f"{LOAD}\nif i == tiles - 1:\n    for barrier in r.full: barrier.inval()"},
-        (f"{ANY}INVALIDATED, INVAL_PENDING",),
+        (f"{ANY}INVALIDATED, INVAL_PENDING",), "producer omits the inval",
     ),
     _in(
         right_ring, "used_after_inval",
         {RELEASE: f"if i == tiles - 1:\n    r.of_full(i).inval()\n    {AWAIT}\n{RELEASE}"}, (f"{ANY}INVALIDATED",),
-        "consumer executes the inval on full only after the wait for full",
+        "consumer executes its invals last, after all else that it does",
     ),
     _in(
         right_ring, "consumer_arrives_before_reading", {RELEASE: "pass", READ: f"{RELEASE}\n{READ}"},
@@ -337,6 +337,7 @@ _SMALL = [
         small.hand_over, "writer_is_a_lap_ahead",
         {"slots=1": "slots=max(tiles, 1)", "tile[0]": "tile[i]", AGAIN: "pass", WRITTEN: "w.bar_arrive(1, threads)",
          HAS_READ: "pass"}, ("tiles > 1: DEADLOCK",),
+        "use a named barrier for each slot of tile, 1 + slot, instead of 1 for all",
         "writer waits at named barrier 1 as well: bar_sync instead of bar_arrive",
     ),
     _in(
