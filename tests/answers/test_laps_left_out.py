@@ -43,13 +43,13 @@ def checked(folder: Path, kernel: tuple[str, Launch]) -> CheckReport:
     return check(find(str(file)), {}, quick=True)
 
 
-@pytest.mark.parametrize("seed", slow_but((3, 6), range(120)))
+@pytest.mark.parametrize("seed", slow_but((3, 6), range(16)))
 def test_the_laps_that_are_left_out_are_those_of_the_kernel(seed: int) -> None:
     """Of random kernels: rings whose depth divides no count, parities carried from tile to tile, tails, two rings."""
     assert judge_laps(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("tiles", "steps"), [(4_096, 1_024), (4, 100_000), (100_000, 3), (1_000_000, 7_002)])
 def test_two_long_loops_cost_what_some_laps_do(tmp_path: Path, tiles: int, steps: int) -> None:
     """The text says how many instructions there are: 17 or 18 for each step, of each warp."""

@@ -49,7 +49,7 @@ def test_the_folder_is_hostile(folder: Path) -> None:
     "words",
     [
         ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1,2", "--jobs", "2"),
-        ("verify", "producer_consumer", "cluster_multicast", "-p", "tiles=2"),
+        pytest.param(("verify", "producer_consumer", "cluster_multicast", "-p", "tiles=2"), marks=pytest.mark.long),
         ("check", "producer_consumer", "-p", "tiles=2"),
         ("check", str(ROOT / "docs/examples/row_max.ptx"), "--quick"),
         ("doctor",),
@@ -64,6 +64,7 @@ def test_nothing_of_it_is_run(folder: Path, script: str, words: tuple[str, ...])
     assert answer.stdout
 
 
+@pytest.mark.long
 def test_as_a_module(folder: Path, tmp_path: Path) -> None:
     """Python itself looks there for what finds a module; pipesim and its workers look for nothing there."""
     for name in ("multiprocessing", "concurrent", "numpy", "simpy", "rich"):

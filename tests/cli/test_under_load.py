@@ -38,7 +38,7 @@ def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[int, bytes, 
     return process.returncode, out, err, {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_six_side_by_side_say_what_each_says_alone(tmp_path: Path) -> None:
     alone = []
     for n, words in enumerate(COMMANDS):

@@ -93,8 +93,10 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("words", "code"), COMMANDS)
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [pytest.param(*each, marks=pytest.mark.slow if n == 1 else pytest.mark.long) for n, each in enumerate(COMMANDS)],
+)
 def test_a_command_says_the_same(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     said = []
     for name in ("plain", "confined"):
