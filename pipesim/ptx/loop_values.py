@@ -7,6 +7,7 @@ steps. A variable is named if the branch is in as many loops, and one register h
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from pipesim.ptx.launch.values import Number
 from pipesim.ptx.names.resolve import Resolver, resolver_of
 from pipesim.ptx.source_files import HeadingText, SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
+from pipesim.ptx.text.operands import binary
 
 _MOST_CHARACTERS = 48  #: of a condition that is repeated in a sentence
 _DEEPEST = 20  #: names made of names
@@ -34,12 +36,12 @@ _PLAIN = (  # what represents what, so that an expression of C++, or of kernels 
     (re.compile(r"\b\w+\.(program_id|num_programs)\((?:axis=)?([012])\)"), r"\1_\2"),
     (re.compile(r"\b(\w+Idx|\w+Dim)\.([xyz])"), r"\1_\2"),
 )  # fmt: skip
-_PARTS = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Call, ast.Name, ast.Load, ast.Constant,
-    ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Not, ast.USub, ast.UAdd, ast.boolop, ast.cmpop,
-)  # fmt: skip
-_CALLED = {"min": min, "max": max}
+_COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}  # fmt: skip
 _LONGEST = 200  #: characters of an expression that is computed
+_TOO_LARGE = 1 << 64
 
 Values: TypeAlias = Callable[[str], int | None]  #: of a name in the source, ``blockIdx_x`` for ``blockIdx.x``
 
@@ -182,20 +184,41 @@ class BranchTrips:
 
 
 def value_of(text: str, values: Values) -> int | None:
-    """The value of an expression of whole numbers in C++ or Python; None if it is not certain."""
+    """The value of an expression of whole numbers in C++ or Python; None if it is not certain.
+
+    The text is one of a source file, which is data: it is read, and never run.
+    """
     for found, instead in _PLAIN:
         text = found.sub(instead, text)
     try:
-        tree = ast.parse(text.strip()[:_LONGEST], mode="eval")
-        names = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
-        known = {name: _CALLED.get(name) or values(name) for name in names}
-        if None in known.values() or not all(map(_is_plain, ast.walk(tree))):
-            return None
-        return int(eval(compile(tree, "<source>", "eval"), {"__builtins__": {}, **known}))  # noqa: S307  # of _PARTS
-    except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
+        return _value(ast.parse(text.strip(), mode="eval").body, values) if len(text) <= _LONGEST else None
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
         return None
 
 
-def _is_plain(part: ast.AST) -> bool:
-    numbers = isinstance(getattr(part, "value", 0), int) and len(getattr(part, "ops", "1")) == 1
-    return numbers and isinstance(part, _PARTS)
+def _value(node: ast.expr, values: Values) -> int:
+    """The value of its tree. Raises ValueError for what is not certain, or has more than 64 bits."""
+    found: int | None = None
+    match node:
+        case ast.Constant(value=int(value)):
+            found = value
+        case ast.Name(id=name):
+            found = values(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            found = -_value(operand, values)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            found = _value(operand, values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            found = not _value(operand, values)
+        case ast.BinOp(left=left, op=op, right=right):
+            found = binary(op, _value(left, values), _value(right, values))
+        case ast.Compare(left=left, ops=[compared], comparators=[right]) if type(compared) in _COMPARED:
+            found = _COMPARED[type(compared)](_value(left, values), _value(right, values))
+        case ast.BoolOp(op=both, values=parts):
+            each = [_value(part, values) for part in parts]
+            found = all(each) if isinstance(both, ast.And) else any(each)
+        case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, *_] as given, keywords=[]):
+            found = (min if name == "min" else max)(_value(each, values) for each in given)
+    if found is None or abs(found) >= _TOO_LARGE:
+        raise ValueError("not certain")
+    return int(found)

@@ -24,7 +24,7 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import find
-from tests.support.lanes import slow_but
+from tests.support.lanes import long_after, slow_after, slow_but
 from tests.support.nested_loops import nested_kernel
 from tools.judge_sizes import judge_laps
 
@@ -49,8 +49,10 @@ def test_the_laps_that_are_left_out_are_those_of_the_kernel(seed: int) -> None:
     assert judge_laps(seed)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("tiles", "steps"), [(4_096, 1_024), (4, 100_000), (100_000, 3), (1_000_000, 7_002)])
+SIZES = [(4_096, 1_024), (4, 100_000), (100_000, 3), (1_000_000, 7_002)]
+
+
+@pytest.mark.parametrize(("tiles", "steps"), long_after(1, slow_after(0, SIZES)))
 def test_two_long_loops_cost_what_some_laps_do(tmp_path: Path, tiles: int, steps: int) -> None:
     """The text says how many instructions there are: 17 or 18 for each step, of each warp."""
     report = checked(tmp_path, nested_kernel(tiles, steps))

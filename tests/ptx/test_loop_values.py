@@ -77,13 +77,29 @@ VALUES = {"a": 5, "b": 7, "blockIdx_x": 3, "program_id_0": 2, "none": None}
     ("text", "value"),
     [
         ("a + b * 2", 19), ("a < b && !(a == 3)", 1), ("a > b || b > 9u", 0), ("min(a, b - 1) / 2u", 2),
-        ("-7 / 2 + a", 1), ("static_cast<int>(a)", 5), ("blockIdx.x + 1", 4), ("tl.program_id(0) * 4", 8),
-        ("none + 1", None), ("a[b]", None), ("f(a)", None), ("a == b == 0", None), ("a & 4", None), ("a / 0", None),
+        ("-7 / 2 + a", 2), ("static_cast<int>(a)", 5), ("blockIdx.x + 1", 4), ("tl.program_id(0) * 4", 8),
+        ("none + 1", None), ("a[b]", None), ("f(a)", None), ("a == b == 0", None), ("a & 4", 4), ("a / 0", None),
         ("a ** b", None), ("'a' * 9", None), ("", None), ("1.5 * a", None),
     ],
 )  # fmt: skip
 def test_an_expression_has_the_value_that_the_names_give_it(text: str, value: int | None) -> None:
     assert value_of(text, VALUES.get) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*".join(["big"] * 40),  # names of names of such products would take all memory
+        "1 + " * 60 + "tile",  # longer than is computed: a part of it is another expression
+        "().__class__", "print(1)", "min(*[1])", "min()", "tile if n else n", "'a'", "1.5 + tile", "(lambda: 1)()",
+    ],
+)  # fmt: skip
+def test_of_another_text_no_value_is_known_and_nothing_is_run(text: str) -> None:
+    assert value_of(text, {"tile": 3, "n": 9, "big": 1 << 62}.get) is None
+
+
+def test_a_quotient_is_cut_off_as_in_cpp() -> None:
+    assert [value_of(text, VALUES.get) for text in ("-7 / 2", "-7 % 2", "7 / -2")] == [-3, -1, -3]
 
 
 def test_what_a_statement_adds_to_a_variable() -> None:

@@ -199,12 +199,16 @@ def _value(node: ast.expr) -> int:
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
             return ~_value(operand)
         case ast.BinOp(left=left, op=op, right=right):
-            return _binary(op, _value(left), _value(right))
+            return binary(op, _value(left), _value(right))
         case _:
             raise ValueError("not an integer expression")
 
 
-def _binary(op: ast.operator, left: int, right: int) -> int:
+def binary(op: ast.operator, left: int, right: int) -> int:
+    """An operation of whole numbers as PTX and C++ have it: a quotient is cut off towards 0.
+
+    Raises ValueError for another one, ZeroDivisionError.
+    """
     match op:
         case ast.Add():
             return left + right
