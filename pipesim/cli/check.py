@@ -98,7 +98,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--redact", action="store_true",
-        help="a report to be shown to others: without source lines, parameters, what they were compared with, or folders",
+        help="a report to be shown to others: without source lines, parameters, what these were compared with, and "
+        "folders",
     )  # fmt: skip
     parser.add_argument(
         "--fix", action="store_true", help="print the first correction that is an edit of one source line, as a diff"
