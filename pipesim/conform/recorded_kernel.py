@@ -18,6 +18,7 @@ import numpy as np
 
 from pipesim.conform.timing import without_work
 from pipesim.errors import EvidenceError
+from pipesim.model.edits import Listing, delete_operations, listing, with_listings
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
@@ -60,7 +61,7 @@ def recorded_kernel(
     if trace.meta.extra.get(READ_FROM) == "ptx":
         program = _as_recorded(with_roles_of_first_cta(program), by_line, trace.meta)
         _require_same(program, trace.meta)
-        return RecordedKernel(program, trace, frozenset(site.key for site in trace.meta.sites))
+        return RecordedKernel(_without_idle_inits(program), trace, frozenset(site.key for site in trace.meta.sites))
     named = _with_tries(_with_barriers(_with_agents(program, trace.meta), places, trace.meta), trace)
     agents = tuple(AgentInfo(a.role, a.index, a.warp) for a in named.agents if a.cta == 0)
     more = len(agents) - len(trace.meta.agents)
@@ -91,6 +92,25 @@ def _as_recorded(program: Program, by_line: Sequence[tuple[str, int]], meta: Tra
         replace(a, role=called[a.warp, a.lanes].role, index=called[a.warp, a.lanes].index) for a in program.agents
     )
     return replace(program, agents=tuple(agents))
+
+
+def _without_idle_inits(program: Program) -> Program:
+    """Without the inits after the first of mbarriers that nothing else names: on hardware these are stores that no
+    operation sees. PTX does not allow them; Triton leaves them where it has removed every use.
+    """
+    named = {operand(op, "barrier") for code in program.code for op in code if op[0] in ON_BARRIER and op[0] != Op.INIT}
+    in_use = {replace(program.barriers[n], cta=0) for n in named if n >= 0}  # in every CTA: a copy may signal several
+    seen: set[int] = set()
+    listings: dict[int, Listing] = {}
+    for agent, code in enumerate(program.code):
+        again: set[int] = set()
+        for place, barrier in [(place, operand(op, "barrier")) for place, op in enumerate(code) if op[0] == Op.INIT]:
+            if barrier in seen and replace(program.barriers[barrier], cta=0) not in in_use:
+                again.add(place)
+            seen.add(barrier)
+        if again:
+            listings[agent] = delete_operations(listing(program, agent), again)
+    return with_listings(program, listings) if listings else program
 
 
 def _require_same(program: Program, meta: TraceMeta) -> None:

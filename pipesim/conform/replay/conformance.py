@@ -10,14 +10,14 @@ import numpy as np
 
 from pipesim.conform.replay.align import EVERY, AgentAlignment, Alignments, Sight
 from pipesim.conform.replay.divergence import CtaDivergences, words_beside
-from pipesim.conform.replay.follow_records import STRICT, replay
+from pipesim.conform.replay.follow_records import STRICT, Rules, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
 from pipesim.conform.replay.releases import Stopwatch
 from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
 from pipesim.conform.replay.word_values import RecordedWords, early_read
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
-from pipesim.model.ending import Ending
+from pipesim.model.ending import HUNG, Ending
 from pipesim.model.groups import MAY_BLOCK
 from pipesim.model.machine import finished
 from pipesim.model.program import Program
@@ -217,6 +217,13 @@ def _replay_cta(
     releases = None if watch is None else watch.start(program, aligned, events, rows)
     followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT, releases)
     found = followed.divergence
+    if trace.meta.status in HUNG and found is not None and found.kind is DivergenceKind.FAULT:
+        # the hardware may not have noticed it, and hung later
+        further = replay(program, events, aligned, partial, uncertainty, divergences, Rules(forgiving=True))
+        if further.divergence is None and (stuck := divergences.not_finished(further.state)).stuck_too:
+            return _CtaResult(
+                replace(stuck, claim=f"{stuck.claim}; before that, {found.claim}"), None, iterations, ended
+            )
     early = None if found is not None or talk is None else early_read(events, aligned, talk.words, uncertainty)
     if early is not None:
         found = divergences.word_too_early(early)
