@@ -16,6 +16,7 @@ from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import emulate_without_laps, prepare
 from pipesim.ptx.extract import emit
@@ -73,6 +74,25 @@ def test_a_tile_that_is_not_as_the_others_is_read() -> None:
     assert any(warp.status is Status.BLOCKED for warp in run.cluster.warps)
     assert 300 * 20 * 34 < run.instructions + run.left_out < 301 * 20 * 60
     assert prove(emit(made, run).program).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("most", [1 << 22, 200])
+def test_moments_store_what_changed(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Of two warps with 4,000 registers more, 670 moments would store 5,400,000 values: they store 94,000.
+
+    Where too many would be stored the older half is forgotten, and the laps are found in the others.
+    """
+    monkeypatch.setattr("pipesim.ptx.emulate.laps_left_out._MOST_STORED", most)
+    text, launch = nested_kernel(400, 20)
+    more = " .reg .b32 %more<4000>;\n" + "".join(f" mov.u32 %more{each}, {each};\n" for each in range(4_000))
+    begin = " mov.u32 %r0, %tid.x;\n"
+    made = prepare(read_module(text.replace(begin, more + begin), "nested.ptx"), launch)
+    run = emulate_without_laps(made, launch, EmulationLimits())
+    watcher = run.cluster.watcher
+    assert isinstance(watcher, LapsLeftOut)
+    assert len(run.cluster.warps[0].R) > 4_000
+    assert watcher.snapshots.stored < 100_000
+    assert prove(emit(made, run).program).verdict is Verdict.PROVED
 
 
 LAPS = program_of(nested_kernel(64, 96))

@@ -161,6 +161,7 @@ class Cluster:
         self.cluster_barrier = ClusterBarrier()
         self.handed_out = 0
         self.watcher: RoundWatcher | None = None
+        self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
         self.is_long: Callable[[], None] | None = None  #: called once where the run is long
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
@@ -276,6 +277,8 @@ class Cluster:
     def _turn(self, warp: EmulatedWarp) -> int:
         if warp.status is Status.BLOCKED and warp.ready is not None and not warp.ready_now():
             return 0
+        if self.watcher is not None:
+            self.moved.add(warp)
         try:
             return max(warp.run(TURN), 1)
         except WaysDiffer:

@@ -15,10 +15,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emit.record import RepeatedPart, StreamMark
-from pipesim.ptx.emulate.lengthened import LEFT, Change, added_twice, is_next, slots_of, stands_of, values_of, with_laps
+from pipesim.ptx.emulate.lengthened import LEFT, Change, added_twice, is_next, stands_of, with_laps
+from pipesim.ptx.emulate.register_snapshots import (
+    KnownBytes,
+    RegisterSnapshot,
+    RegisterSnapshots,
+    known_bytes,
+    slots_of,
+)
 from pipesim.ptx.emulate.values import WARP, PerLane, Value, lanes_of
 from pipesim.ptx.free.forms import Atom, Form
-from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
+from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
@@ -30,14 +37,14 @@ _MOST_TIMES = 24  #: that the cluster is where it was before in one lap, as in a
 _MOST_TRIES = 4  #: of laps of one length
 _MOST_OPEN = 2  #: loops in each other
 _MOST_ROUNDS = 1 << 13  #: in which laps are looked for
+_MOST_STORED = 1 << 22  #: values of moments
 _NONE = Atom(-1, "", None, (), 0, 0)
 
 
 class _RunMoment(NamedTuple):
-    """The values at a moment, the known bytes of shared memory, and how many instructions were before."""
+    """What is there at a moment, and how many instructions were before."""
 
-    values: list[Value]
-    known: list[dict[object, object]]
+    snapshot: RegisterSnapshot
     ran: int
 
 
@@ -51,14 +58,14 @@ class _OpenLap:
 
     stands: object
     values: list[Value]
-    known: list[dict[object, object]]
+    known: KnownBytes
     t: Atom
     length: int
     begun: int
     marks: list[tuple[StreamMark, ...]]
     first: int  #: instructions before the first of these laps
     lefts: int = 0
-    moments: dict[object, list[_RunMoment]] = field(default_factory=dict)
+    moments: dict[int, list[_RunMoment]] = field(default_factory=dict)
 
 
 class LapsLeftOut:
@@ -69,7 +76,8 @@ class LapsLeftOut:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._inputs: FreeInputs = cluster.inputs
-        self._moments: dict[object, list[_RunMoment]] = {}
+        self.snapshots = RegisterSnapshots(cluster)
+        self._moments: dict[int, list[_RunMoment]] = {}
         self._open: list[_OpenLap] = []
         self._tried: dict[int, int] = {}  # how often in vain, by the length of the lap
         self._atoms: set[Atom] = set()
@@ -94,11 +102,11 @@ class LapsLeftOut:
         ran, stands = self._ran, stands_of(cluster)
         late = (n for n, each in enumerate(self._open) if ran > each.begun + each.length)
         self._close(next(late, len(self._open)))
-        values = values_of(cluster)
-        now = _RunMoment(values, self._known(), ran)
-        for scope in (self._moments, *(lap.moments for lap in self._open)):
-            moments = scope.setdefault(stands, [])
-            if moments and len(moments[-1].values) != len(values):
+        now = _RunMoment(self.snapshots.take(), ran)
+        self._forget_old()
+        for scope in self._scopes():
+            moments = scope.setdefault(hash(stands), [])
+            if moments and not moments[-1].snapshot.is_like(now.snapshot):
                 moments.clear()
             moments.append(now)
             del moments[: -3 * _MOST_TIMES - 1]
@@ -112,35 +120,36 @@ class LapsLeftOut:
         """Begin a lap of many where the cluster was here before, and before that, a lap on."""
         if len(self._open) >= _MOST_OPEN:
             return
-        moments = (self._open[-1].moments if self._open else self._moments)[stands]
+        moments = (self._open[-1].moments if self._open else self._moments)[hash(stands)]
         now = moments[-1]
         for times in range(1, min((len(moments) + 1) // 2, _MOST_TIMES)):
             first, second = moments[-1 - 2 * times], moments[-1 - times]
             length = now.ran - second.ran
             tried = self._tried.get(length, 0)
-            same = length == second.ran - first.ran and first.known == second.known == now.known
-            if not same or tried >= _MOST_TRIES:
+            if length != second.ran - first.ran or tried >= _MOST_TRIES:
                 continue
-            added = added_twice(first.values, second.values, now.values)
+            added = _added(first, second, now)
             if added is not None and times > 1 and len(moments) > 3 * times:  # it may have been so before that, too
-                before = moments[-1 - 3 * times]
-                added = added if added_twice(before.values, first.values, second.values) == added else None
-            most = min(_BOUNDS[tried % 2], _most_held(now.values, added)) if added is not None else 0
+                added = added if _added(moments[-1 - 3 * times], first, second) == added else None
+            values = now.snapshot.values() if added is not None else []
+            most = min(_BOUNDS[tried % 2], _most_held(values, added)) if added is not None else 0
             if added is not None and most > _LAPS:
-                self._begin(stands, now, added, most, length)
+                self._begin(stands, values, added, most, length)
                 return
 
-    def _begin(self, stands: object, now: _RunMoment, added: list[Change], most: int, length: int) -> None:
+    def _begin(self, stands: object, values: list[Value], added: list[Change], most: int, length: int) -> None:
         name = f"laps {len(self._atoms)}"
         ((t, _),) = self._inputs.forms.free(name, 0, most).terms
         self._inputs.now[name] = 0
         self._atoms.add(t)
         laps = Form(0, ((t, 1),))
-        pairs = zip(now.values, added, strict=True)
+        pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, {}, laps, self._inputs) for value, more in pairs]
         for (holder, key), value in zip(slots_of(self._cluster), made, strict=True):
             holder[key] = value
-        self._open.append(_OpenLap(stands, made, now.known, t, length, now.ran, [self._marks()], now.ran))
+        self.snapshots.all_moved()
+        known, ran = known_bytes(self._cluster), self._ran
+        self._open.append(_OpenLap(stands, made, known, t, length, ran, [self._marks()], ran))
 
     def _ends(self, lap: _OpenLap) -> bool:
         """Whether the lap is over here; then the next one begins, or the others are left out."""
@@ -155,10 +164,11 @@ class LapsLeftOut:
                 left.append((holder, key))
                 new = new or value is not LEFT
         self._forget_bytes(lap.t)
-        if lap.known != self._known():
+        if lap.known != known_bytes(self._cluster):
             return False
         for holder, key in left:
             holder[key] = LEFT
+        self.snapshots.all_moved()
         marks = self._marks()
         lap.marks = [marks] if new else [*lap.marks, marks]
         lap.lefts += new
@@ -190,20 +200,19 @@ class LapsLeftOut:
         inputs = self._inputs
         inputs.settle(t, laps)
         self._forget_bytes(t)
-        slots = zip(slots_of(self._cluster), values_of(self._cluster), strict=True)
-        for holder, key, value in [(*slot, value) for slot, value in slots if value.__class__ is not int]:
-            holder[key] = self._settled(value, t, laps)
+        for holder, key in list(slots_of(self._cluster)):
+            if holder[key].__class__ is not int:
+                holder[key] = self._settled(holder[key], t, laps)
+        self.snapshots.all_moved()
         for warp in self._cluster.warps:
             for stored in warp.pending.values.values():
                 stored.update({at: self._settled(value, t, laps) for at, value in stored.items()})
         for lap in self._open:  # whose values are those that their loops are to lead to again
             lap.values = self._all_settled(lap.values, t, laps)
-        for moments in (
-            each for scope in (self._moments, *(lap.moments for lap in self._open)) for each in scope.values()
-        ):
+        for moments in (each for scope in self._scopes() for each in scope.values()):
             for at, each in enumerate(moments):
                 if each.ran > begun:
-                    moments[at] = each._replace(values=self._all_settled(each.values, t, 0))
+                    moments[at] = _RunMoment(each.snapshot.mapped(lambda value: self._settled(value, t, 0)), each.ran)
 
     def _all_settled(self, values: list[Value], t: Atom, laps: int) -> list[Value]:
         return [each if each.__class__ is int else self._settled(each, t, laps) for each in values]
@@ -226,18 +235,32 @@ class LapsLeftOut:
             stream.marks.append(mark)
         return found
 
-    def _known(self) -> list[dict[object, object]]:
-        """The known bytes of shared memory, and what was written over tensor maps."""
-        found: list[dict[object, object]] = [
-            {at: identity(value) for at, value in memory.known.items()} for memory in self._cluster.bytes
-        ]
-        return [*found, {at: dict(fields) for at, fields in self._cluster.written_maps.items()}]
+    def _forget_old(self) -> None:
+        """Of very many moments the later half remains."""
+        if self.snapshots.stored > _MOST_STORED:
+            self.snapshots.stored //= 2
+            for scope in self._scopes():
+                runs = sorted(each.ran for moments in scope.values() for each in moments)
+                for stands, moments in list(scope.items()):
+                    scope[stands] = [each for each in moments if each.ran > runs[len(runs) // 2]]
+                    if not scope[stands]:
+                        del scope[stands]
+
+    def _scopes(self) -> list[dict[int, list[_RunMoment]]]:
+        """The moments of the run, and those of the laps that are open."""
+        return [self._moments, *(lap.moments for lap in self._open)]
 
     def _forget_bytes(self, t: Atom) -> None:
         """Bytes of shared memory that depend on ``t`` are not known."""
         for memory in self._cluster.bytes:
             for at in [at for at, v in memory.known.items() if v.__class__ is Varying and v.form.has(t)]:
                 memory.forget(at, at + 1)
+
+
+def _added(first: _RunMoment, second: _RunMoment, third: _RunMoment) -> list[Change] | None:
+    """What was added to each value twice, with the same known bytes of shared memory."""
+    same = first.snapshot.known == second.snapshot.known == third.snapshot.known
+    return added_twice(first.snapshot.parts, second.snapshot.parts, third.snapshot.parts) if same else None
 
 
 def _most_held(values: list[Value], added: list[Change]) -> int:

@@ -16,9 +16,16 @@ operations of a lap, with what is under way at its ends, are compared by the pro
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from pipesim.ptx.emulate.register_snapshots import (
+    KnownBytes,
+    RegisterSnapshot,
+    RegisterSnapshots,
+    known_bytes,
+    slots_of,
+)
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
@@ -35,14 +42,11 @@ Change = Form | tuple[Form | None, ...] | None  #: what a lap adds, to each lane
 
 
 class _LapMoment(NamedTuple):
-    """The values at a moment, how many comparisons with ``m`` and conditions there had been, and the known bytes of
-    shared memory.
-    """
+    """What is there at a moment, and how many comparisons with ``m`` and conditions there had been."""
 
-    values: list[Value]
+    snapshot: RegisterSnapshot
     compared: int
     conditions: int
-    known: list[dict[object, object]]
 
 
 class _Lap(NamedTuple):
@@ -52,7 +56,7 @@ class _Lap(NamedTuple):
 
     stands: object
     values: list[Value]
-    known: list[dict[object, object]]
+    known: KnownBytes
     t: Atom
     u: Atom
     times: int
@@ -77,7 +81,8 @@ class LengthenedLoop:
         ((more, _),) = self._inputs.forms.free(f"more of {name}", 0, most - LAPS_SEEN).terms
         self._seen = {self._m: Form(LAPS_SEEN, ((more, 1),))}  # where there are as many laps as are seen, or more
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
-        self._moments: dict[object, list[_LapMoment]] = {}
+        self._moments: dict[int, list[_LapMoment]] = {}
+        self._snapshots = RegisterSnapshots(cluster)
         self._inside: _Lap | None = None
         self._stood = 0  # how often where that lap began
         self._compared = 0  # how often before that lap was left
@@ -119,22 +124,23 @@ class LengthenedLoop:
             self._lap.rotate(-1)
             return
         self._lap.clear()
-        values = values_of(self._cluster)
-        moments = self._moments.setdefault(stands, [])
-        if moments and len(moments[-1].values) != len(values):
+        self._forget_bytes()
+        snapshot = self._snapshots.take()
+        moments = self._moments.setdefault(hash(stands), [])
+        if moments and not moments[-1].snapshot.is_like(snapshot):
             moments.clear()
         inputs = self._inputs
-        moments.append(_LapMoment(values, len(inputs.forms.compared), len(inputs.conditions), self._known()))
+        moments.append(_LapMoment(snapshot, len(inputs.forms.compared), len(inputs.conditions)))
         for times in range(1, (len(moments) + 1) // 2):
             seen = first, second, now = tuple(moments[at] for at in (-1 - 2 * times, -1 - times, -1))
-            if self._uses_up(*seen) and first.known == second.known == now.known:
-                values = [[self._decided(value) for value in each.values] for each in seen]
-                added = added_twice(*values)
+            if self._uses_up(*seen) and first.snapshot.known == second.snapshot.known == now.snapshot.known:
+                values = [[self._decided(value) for value in each.snapshot.values()] for each in seen]
+                added = added_twice(*([each] for each in values))
                 if added is not None:
-                    pairs = zip(added, first.values, values[0], strict=True)
+                    pairs = zip(added, first.snapshot.values(), values[0], strict=True)
                     added = [more if same(value, decided) else None for more, value, decided in pairs]
                     self._forget_conditions(first.conditions)
-                    self._enter(stands, now._replace(values=values[2]), added, times)
+                    self._enter(stands, values[2], added, times)
                     return
         del moments[: -2 * _MOST_TIMES]
 
@@ -179,20 +185,14 @@ class LengthenedLoop:
             if there is not None and condition.holds_between(*bounds(there)):
                 del self._inputs.conditions[terms]
 
-    def _known(self) -> list[dict[object, object]]:
-        """The known bytes of shared memory, and what was written over tensor maps; bytes that depend on the laps are
-        forgotten.
-        """
+    def _forget_bytes(self) -> None:
+        """Bytes of shared memory that depend on the laps are not known."""
         for memory in self._cluster.bytes:
             mine = (at for at, v in memory.known.items() if v.__class__ is Varying and _has(v.form, self._is_mine))
             for at in list(mine):
                 memory.forget(at, at + 1)
-        found: list[dict[object, object]] = [
-            {at: identity(value) for at, value in memory.known.items()} for memory in self._cluster.bytes
-        ]
-        return [*found, {at: dict(fields) for at, fields in self._cluster.written_maps.items()}]
 
-    def _enter(self, stands: object, now: _LapMoment, added: list[Change], times: int) -> None:
+    def _enter(self, stands: object, values: list[Value], added: list[Change], times: int) -> None:
         """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come.
 
         Two of the ``t`` laps are those that were seen.
@@ -203,17 +203,18 @@ class LengthenedLoop:
         sum_of_both = Form(0, tuple(sorted(((t, 1), (u, 1)), key=lambda each: each[0].number)))
         replaced = {self._m: sum_of_both}
         laps = Form(-LAPS_SEEN, ((t, 1),))
-        pairs = zip(now.values, added, strict=True)
+        pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
         for (holder, key), value in zip(slots_of(self._cluster), made, strict=True):
             holder[key] = value
         self._inputs.lengthen(sum_of_both, {t, u})
-        self._inside, self._stood = _Lap(stands, made, now.known, t, u, times), 0
+        self._inside, self._stood = _Lap(stands, made, known_bytes(self._cluster), t, u, times), 0
 
     def _leave(self, lap: _Lap) -> None:
         """Where the lap is over, its values are those at its beginning, with one lap more before, one less after it."""
         slots = list(slots_of(self._cluster))
-        alike = len(slots) == len(lap.values) and lap.known == self._known()
+        self._forget_bytes()
+        alike = len(slots) == len(lap.values) and lap.known == known_bytes(self._cluster)
         pairs = zip(slots, lap.values, strict=True) if alike else ()
         others = [(holder, key) for (holder, key), value in pairs if not is_next(value, holder[key], lap.t, lap.u)]
         if not alike or others:
@@ -228,6 +229,7 @@ class LengthenedLoop:
         for holder, key in slots:
             holder[key] = _replaced(holder[key], replaced, self._inputs)
         self._inputs.lengthen(Form(0, ((self._m, 1),)), {self._m})
+        self._snapshots.all_moved()
         self._inside, self._moments = None, {}
         self._compared = len(self._inputs.forms.compared)
 
@@ -235,34 +237,6 @@ class LengthenedLoop:
 _MOST_LOOPS = 64  #: that are gone through one after the other
 _MOST_LEFTS = 2  #: laps, until one leaves the values that it is to leave
 _MOST_TIMES = 16  #: that the cluster is where it was before in one lap, as in a loop in the loop
-
-Slot = tuple[Any, Any]  #: what holds a value, and its key there
-
-
-def slots_of(cluster: Cluster) -> Iterator[Slot]:
-    """Where the values are that the warps compute with, in an order that the same moment of two laps shares."""
-    for warp in cluster.warps:
-        for register in range(len(warp.R)):
-            yield warp.R, register
-        for held in _beside_registers(warp):
-            for key in sorted(held):
-                yield held, key
-
-
-def values_of(cluster: Cluster) -> list[Value]:
-    """What is there, in that order."""
-    found: list[Value] = []
-    for warp in cluster.warps:
-        found += warp.R
-        for held in _beside_registers(warp):
-            found += [held[key] for key in sorted(held)]
-    return found
-
-
-def _beside_registers(warp: EmulatedWarp) -> Iterator[dict[Any, Value]]:
-    for frame in warp.frames:
-        yield from (frame.saved, *(done for _, done in frame.done))
-    yield from (warp.local.words, warp.local.small)
 
 
 def stands_of(cluster: Cluster) -> object:
@@ -297,17 +271,26 @@ def _stands_at(warp: EmulatedWarp) -> object:
     return warp.status, warp.pc, warp.mask, frames, groups, rest
 
 
-def added_twice(first: list[Value], second: list[Value], third: list[Value]) -> list[Change] | None:
-    """What was added to each value between two moments, if as much was between the two before them."""
+def added_twice(
+    first: Iterable[Sequence[Value]], second: Iterable[Sequence[Value]], third: Iterable[Sequence[Value]]
+) -> list[Change] | None:
+    """What was added to each value between two moments, if as much was between the two before them.
+
+    The values are given in parts: what snapshots share did not change.
+    """
     found: list[Change] = []
-    for a, b, c in zip(first, second, third, strict=True):
-        if a is b is c:
-            found.append(_SAME)
+    for parts in zip(first, second, third, strict=True):
+        if parts[0] is parts[1] is parts[2]:
+            found += [_SAME] * len(parts[0])
             continue
-        added = _change(b, c)
-        if added != _change(a, b):
-            return None
-        found.append(added)
+        for a, b, c in zip(*parts, strict=True):
+            if a is b is c:
+                found.append(_SAME)
+                continue
+            added = _change(b, c)
+            if added != _change(a, b):
+                return None
+            found.append(added)
     return found
 
 
