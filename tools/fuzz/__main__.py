@@ -1,4 +1,4 @@
-"""Fuzzers: ``python tools/fuzz [COUNT] [SEED] [--kind NAME ...] [--workers N] [--keep FOLDER]``.
+"""Fuzzers: ``python tools/fuzz [COUNT] [SEED] [--kind NAME ...] [--workers N] [--keep FOLDER] [--seconds N]``.
 
 COUNT cases of each kind of input from seed SEED on (docs: the modules of ``kinds``), each with 60 s and 500 MB in
 one of N worker processes. What may come back is an error in four parts with its exit code, or a result; a naive engine
@@ -10,10 +10,12 @@ cases. Needs what pipesim needs, and jsonschema.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -47,20 +49,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kind", nargs="+", choices=KINDS, default=list(KINDS), help="kinds of input")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="worker processes (default 1)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the first case of each complaint is written")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="count no case that ends after this time")
     options = parser.parse_args(argv)
     began = time.monotonic()
     seeds = range(options.seed, options.seed + options.count)
     tasks = [(kind, seed) for seed in seeds for kind in options.kind]  # of all kinds in turn, so that no worker waits
     found: dict[str, list[Result]] = {kind: [] for kind in options.kind}
-    for result in _with_progress(in_workers(tasks, options.workers), len(tasks)):
-        found[result.kind].append(result)
+    with closing(in_workers(tasks, options.workers)) as ended:
+        for result in _with_progress(ended, len(tasks)):
+            found[result.kind].append(result)
+            if time.monotonic() - began > options.seconds:
+                break  # those that wait in the workers are not begun
     for kind, results in found.items():
         slowest = max(results, key=lambda result: result.seconds, default=Result(kind, 0))
         if slowest.seconds > _SLOW:
             print(f"{kind}: {slowest.seconds:.0f} s, seed {slowest.seed}: {slowest.what}")
     every = list(chain.from_iterable(found.values()))
     print(table([_HEAD, *(row(kind, results) for kind, results in found.items()), row("all", every)]))
-    print(f"{len(tasks):,} cases in {time.monotonic() - began:.0f} s, {options.workers} workers, seed {options.seed}")
+    print(f"{len(every):,} cases in {time.monotonic() - began:.0f} s, {options.workers} workers, seed {options.seed}")
     return _complained(every, options.keep)
 
 

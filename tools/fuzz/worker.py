@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir, suppress
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ def _short(case: Case) -> str:
     return f"{case.what}; {' '.join(case.words)}"[:200]
 
 
-def in_workers(tasks: Iterable[tuple[str, int]], workers: int) -> Iterator[Result]:
+def in_workers(tasks: Iterable[tuple[str, int]], workers: int) -> Generator[Result]:
     """The results of all cases, each in one of ``workers`` processes, in the order of the tasks."""
     started = [_Worker() for _ in range(workers)]
     idle = list(started)
