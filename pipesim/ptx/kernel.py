@@ -271,7 +271,7 @@ class EditableKernel:
         """The program with these lines instead, as :meth:`prepared` has them; ``first``: with other parities;
         ``past_hangs``: followed past a hang as well.
         """
-        ready = self.prepared(lines)
+        ready = replace(self.prepared(lines), leaves_laps_out=False)  # a change is tried on all that is followed
         emulation = emulate(ready, limits, first, past_hangs=past_hangs)
         body, made = ready.function.body, emit(ready, emulation)
         where = tuple(tuple(body[at].line for at in each.positions) for each in made.streams)
