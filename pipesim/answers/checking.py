@@ -32,7 +32,7 @@ from pipesim.answers.global_memory.grid_memory import (
     with_accesses,
     with_global_memory,
 )
-from pipesim.answers.global_memory.judge import judge
+from pipesim.answers.global_memory.judge import judge, uses_global_memory
 from pipesim.answers.progress import SILENT, Progress, Unit
 from pipesim.answers.views.check import (
     CheckReport,
@@ -53,6 +53,7 @@ from pipesim.model.words import TURNS
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.prove.any_size.family import EveryValue, SomeValues
+from pipesim.prove.any_size.laps import is_same
 from pipesim.prove.assumed import assumed_by
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
@@ -91,6 +92,7 @@ class SteppedCheck:
         self._failures = Failures(asked, unknown(asked.program, How.STOPPED))
         self._left: tuple[Advisory, ...] = ()
         self._leftovers: tuple[Leftover, ...] = ()
+        self._left_of: Program | None = None
         self._ranges: list[ProvedRange] = []
         self._nearby: tuple[NearbyValues, ...] = ()
         self._together: ProvedTogether | None = None
@@ -304,6 +306,8 @@ class SteppedCheck:
         asked = self._asked
         assert asked.target.kernel is not None
         kernel = asked.target.kernel.kernel
+        if not uses_global_memory(kernel):
+            return first
         try:
             judged = judge(kernel)
             for met in () if judged.races else judged.inside:
@@ -485,7 +489,9 @@ class SteppedCheck:
         asked = self._asked
         self._found, self._failures = found, Failures(asked, found)
         if found.verdict is Verdict.PROVED:
-            self._leftovers = leftovers(asked.program)
+            of, self._left_of = self._left_of, asked.program
+            if of is None or of.cut != asked.program.cut or not is_same(of, asked.program):
+                self._leftovers = leftovers(asked.program)
         self._assumed = self._assumed_by(asked.program, by_commit_order=found.by_commit_order)
         self._due = list(_EXPLAINED if found.refutations else _WIDENED if found.verdict is Verdict.PROVED else ())
 

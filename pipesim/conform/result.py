@@ -192,3 +192,29 @@ class Timing:
     matched: int  #: events found in both by (agent, site, iteration)
     bias_cycles: int  #: median of measured minus simulated time of an event, first events aligned
     spread_cycles: int  #: 95th percentile of the absolute difference around the bias
+
+
+class LimitKind(Enum):
+    """What limits a run. The value is a phrase for a report."""
+
+    ROLE = "a role that is always busy"
+    LOADS = "loads that arrive late"
+    SIGNALS = "signals between roles"
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """What limits a run: ``role`` waits least for others, ``waits_permille`` of the time, longest for ``group``.
+
+    ``group`` is "" for a role that never waits.
+    """
+
+    limit: LimitKind
+    role: str
+    waits_permille: int
+    group: str = ""
+
+    @property
+    def name(self) -> tuple[LimitKind, str]:
+        """What two runs have in common that are limited by the same: the role, or the group of barriers."""
+        return self.limit, self.role if self.limit is LimitKind.ROLE else self.group

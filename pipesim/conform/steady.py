@@ -9,11 +9,10 @@ loads are too late where the role that waits least waits for copies, else the si
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
-from pipesim.conform.result import Spread
+from pipesim.conform.result import Bottleneck, LimitKind, Spread
 from pipesim.model.ending import Ending
 from pipesim.model.waits import steady_window
 from pipesim.trace.activity import WAITS_FROM, waited_for
@@ -155,32 +154,6 @@ BUSY_PERMILLE = 200
 _FIRST, _LAST = 250, 875  #: of the recorded time, in thousandths: before and after are prologue and tail
 _PASSES = 120  #: cycles of a wait that does not block, at most: 95 on Hopper (profiles, wait.issue), with its records
 _OTHERS = frozenset({EventKind.WAIT_ENTER, EventKind.BAR_ENTER})  #: a wait for a group is for the agent's own transfers
-
-
-class LimitKind(Enum):
-    """What limits a run. The value is a phrase for a report."""
-
-    ROLE = "a role that is always busy"
-    LOADS = "loads that arrive late"
-    SIGNALS = "signals between roles"
-
-
-@dataclass(frozen=True)
-class Bottleneck:
-    """What limits a run: ``role`` waits least for others, ``waits_permille`` of the time, longest for ``group``.
-
-    ``group`` is "" for a role that never waits.
-    """
-
-    limit: LimitKind
-    role: str
-    waits_permille: int
-    group: str = ""
-
-    @property
-    def name(self) -> tuple[LimitKind, str]:
-        """What two runs have in common that are limited by the same: the role, or the group of barriers."""
-        return self.limit, self.role if self.limit is LimitKind.ROLE else self.group
 
 
 def bottleneck(trace: Trace) -> Bottleneck | None:

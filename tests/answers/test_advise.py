@@ -7,7 +7,7 @@ import pytest
 from pipesim.answers.advise.advise import advise
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Outcome
-from pipesim.conform.steady import LimitKind
+from pipesim.conform.result import LimitKind
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict

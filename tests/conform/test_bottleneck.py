@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipesim.conform.steady import Bottleneck, LimitKind, bottleneck
+from pipesim.conform.result import Bottleneck, LimitKind
+from pipesim.conform.steady import bottleneck
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile

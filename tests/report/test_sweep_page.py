@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.sweep.sweep import METRIC, comparable, rank, smallest, unit_for
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, Resources, SweepReport, Times, WorkUnit
-from pipesim.conform.steady import Bottleneck, LimitKind
+from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.report.pages.sweep import sweep_lines
 
 NAMES = ("stages", "k_iters", "num_consumer", "block_n", "k_group_size", "epilogue", "a_name_of_twenty_two", "n")

@@ -63,19 +63,20 @@ from pipesim.conform.diagnose.examination import (
     RebuiltBarrier,
 )
 from pipesim.conform.result import (
+    Bottleneck,
     ComparedEvent,
     Conformance,
     Divergence,
     DivergenceKind,
     EarlyReturn,
     Figure,
+    LimitKind,
     Share,
     SiteTiming,
     Spread,
     Timing,
     TraceVerdict,
 )
-from pipesim.conform.steady import Bottleneck, LimitKind
 from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord

@@ -43,6 +43,7 @@ from pipesim.answers.global_memory.spans import (
 )
 from pipesim.answers.global_memory.updates import ASKING, Observations, loads_behind
 from pipesim.model.ops import Order, Scope
+from pipesim.ptx.coverage import kind_on_global
 from pipesim.ptx.emulate.global_accesses import (
     MODULE_VARIABLES,
     AccessKind,
@@ -52,6 +53,7 @@ from pipesim.ptx.emulate.global_accesses import (
     strength_of,
 )
 from pipesim.ptx.emulation import Kernel, on_global_memory
+from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.slice import ParameterPlaces
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.free.forms import Form, Terms, bounds
@@ -86,6 +88,11 @@ class AccessRole(Enum):
     READ = 2
     STRONG_READ = 3
     EQUAL = 4  #: stores of one value: as many as there are of one instruction may meet
+
+
+def uses_global_memory(kernel: Kernel) -> bool:
+    """Whether any of its instructions may."""
+    return any(may_touch_global(each) or kind_on_global(each) for each in kernel.function.body)
 
 
 def judge(kernel: Kernel) -> GridMemory:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from pipesim.answers.views.sweep import Resources, Times, WorkUnit
 from pipesim.conform.compare import period_pair
-from pipesim.conform.steady import LimitKind, bottleneck
+from pipesim.conform.result import LimitKind
+from pipesim.conform.steady import bottleneck
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand

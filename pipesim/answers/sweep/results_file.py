@@ -20,7 +20,7 @@ from typing import Any
 from pipesim.answers.sweep.configuration import Params, SweepAnswer
 from pipesim.answers.views.sweep import Configuration, Outcome, Resources, Times, WorkUnit
 from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
-from pipesim.conform.steady import Bottleneck, LimitKind
+from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.errors import ResultsFileError
 from pipesim.inputs import InputKind
 

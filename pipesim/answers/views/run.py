@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading
-from pipesim.conform.steady import Bottleneck
+from pipesim.conform.result import Bottleneck
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, FaultReport, Finding
 from pipesim.process.limits import Limit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading, of_verdict
-from pipesim.conform.steady import Bottleneck
+from pipesim.conform.result import Bottleneck
 from pipesim.model.finding import Verdict
 
 

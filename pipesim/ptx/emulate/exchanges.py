@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from pipesim.ptx.emulate.values import lanes_in
@@ -21,7 +21,7 @@ _WORD = 4
 _MOST = 2_048  #: accesses and meetings of a warp that are remembered while its lanes do not meet
 
 
-class ExchangeOrder(Enum):
+class ExchangeOrder(IntEnum):
     """What orders two accesses of different lanes: PTX, that the lanes run in step, or nothing."""
 
     PTX = 0
@@ -102,6 +102,8 @@ class _LaneAccesses:
                     elif last and held:
                         held[:] = [(each, lanes)]
                     else:
+                        if held[1:]:
+                            _forget_alike(held, each.way)
                         held.append((each, lanes))
         self._indexed = len(self.all)
         return owners
@@ -224,7 +226,7 @@ class LaneExchanges:
     def _overwrites(self, cta: int, access: _LaneAccess) -> ExchangeOrder:
         stored = self._order(self._writes.get(cta), access, reads=False)
         loaded = self._order(self._reads.get(cta), access, reads=False)
-        return max(stored, loaded, key=lambda order: order.value)
+        return max(stored, loaded)
 
     def _order(self, before: _LaneAccesses | None, access: _LaneAccess, *, reads: bool) -> ExchangeOrder:
         """What orders this access after those of other lanes to the same bytes."""
@@ -242,7 +244,7 @@ class LaneExchanges:
                     key = id(other), theirs, lanes
                     if key not in judged:
                         judged[key] = self._between(other, theirs, access, lanes, reads=reads)
-                        found = max(found, judged[key], key=lambda order: order.value)
+                        found = max(found, judged[key])
         return found
 
     def _between(
@@ -272,6 +274,22 @@ class LaneExchanges:
             elif event is LaneEvent.WAIT and released:
                 told |= lanes
         return told
+
+
+def _forget_alike(held: list[tuple[_LaneAccess, int]], way: Way) -> None:
+    """Of accesses by the same lanes the last one: what orders it orders those before.
+
+    ``way``: of what comes now. Branches that are not on it have ended.
+    """
+    last, lanes = held[-1]
+    for at, (each, by) in enumerate(held[:-1]):
+        if by == lanes and each.alike == last.alike and _sides(each.way, way) == _sides(last.way, way):
+            del held[at]
+            return
+
+
+def _sides(then: Way, now: Way) -> list[int]:
+    return [side for (branch, side), (other, _) in zip(then, now, strict=False) if branch is other]
 
 
 def _bounds(access: _LaneAccess) -> tuple[int, int]:

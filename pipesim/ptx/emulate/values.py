@@ -221,6 +221,11 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         elif kind is Varying:
             varying = a
     if lanes is not None:
+        if lanes.__class__ is Ramp and len(args) == _BOTH:
+            first, second = args
+            if first.__class__ is int or second.__class__ is int:
+                other = second if first is lanes else first
+                return _of_ramp(function, lanes.first, lanes.step, other, comes_first=first is lanes)
         return lanes_of(_by_lane(function, args, known=unknown is None))
     if unknown is not None and function not in _TOTAL:
         return unknown[0]
@@ -228,6 +233,14 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         return varying.inputs.apply(function, args)
     found = function(*args)
     return int(found) if found.__class__ is bool else found
+
+
+@lru_cache(maxsize=4096)
+def _of_ramp(function: Callable[..., Value], first: int, step: int, other: int, *, comes_first: bool) -> Value:
+    """The function of a ramp and one integer: that of a lane's number is asked for again and again."""
+    ramp = Ramp(first, step)
+    args = (ramp, other) if comes_first else (other, ramp)
+    return lanes_of(_by_lane(function, args, known=True))
 
 
 def _by_lane(function: Callable[..., Value], args: tuple[Value, ...], *, known: bool) -> list[Value]:
@@ -284,6 +297,7 @@ _AT_ONCE: Mapping[Callable[..., Value], Callable[..., Value]] = {
 #: Give Python's truth values, which become numbers.
 _COMPARISONS = frozenset({operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne})
 _INTEGERS = frozenset({int, bool})
+_BOTH = 2  #: operands
 
 
 def select(p: Value, a: Value, b: Value) -> Value:
@@ -327,6 +341,12 @@ def _joined_answers(mask: int, value: Value, other: Value) -> Value:
 def lanes_in(mask: int) -> tuple[int, ...]:
     """The numbers of the lanes of a mask, the lowest first."""
     return tuple(lane for lane in range(WARP) if mask >> lane & 1)
+
+
+@lru_cache(maxsize=1024)
+def lanes_that_hold(each: tuple[int, ...]) -> int:
+    """The lanes of a predicate that is known, as a mask."""
+    return sum(1 << lane for lane, one in enumerate(each) if one)
 
 
 def are_known(each: Iterable[Value]) -> bool:

@@ -20,7 +20,18 @@ from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.synchronisation import counts_each_thread
-from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Value, join_lanes, lanes_in, leaf_of
+from pipesim.ptx.emulate.values import (
+    FULL,
+    WARP,
+    Leaf,
+    PerLane,
+    Value,
+    integers,
+    join_lanes,
+    lanes_in,
+    lanes_that_hold,
+    leaf_of,
+)
 from pipesim.ptx.emulate.waits_for_words import end_of_wait
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
@@ -233,6 +244,8 @@ class EmulatedWarp(DividedWarp):
         if isinstance(p, int):
             return self.mask if bool(p) is not negated else 0
         if isinstance(p, PerLane):
+            if integers(p.each):
+                return self.mask & (lanes_that_hold(tuple(p.each)) ^ (FULL if negated else 0))
             found = 0
             for lane in lanes_in(self.mask):
                 value = p.each[lane]

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from pipesim.answers.views.check import WalkReport
 from pipesim.answers.views.run import RunReport
-from pipesim.conform.steady import Bottleneck, LimitKind
+from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock
 from pipesim.prove.counterexample.activity import FOREVER, Activity, Span

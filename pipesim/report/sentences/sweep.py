@@ -16,7 +16,7 @@ from pipesim.answers.views.sweep import (
     Times,
     WorkUnit,
 )
-from pipesim.conform.steady import LimitKind
+from pipesim.conform.result import LimitKind
 from pipesim.report.text.words import count, cycles, number, percent, tenths
 
 #: Where a metric compares things that are not alike.

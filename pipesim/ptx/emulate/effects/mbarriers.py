@@ -5,6 +5,8 @@ What they do to a barrier is ``model/barrier.py``'s; here is which barrier, with
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pipesim.model import barrier as mbarrier
 from pipesim.model.ops import Op, Order, Space, order_of, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
@@ -17,34 +19,31 @@ from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
 from pipesim.ptx.emulate.warp import EmulatedWarp
-from pipesim.ptx.text.instruction import Address, Sink
+from pipesim.ptx.text.instruction import Address, Instruction, Sink
 
 _WHAT = "the address of an mbarrier"
 
 
-def mbarrier_instruction(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    """Any ``mbarrier`` instruction, by its modifiers."""
-    each = step.instruction
-    if each.has_any("try_wait", "test_wait"):
-        _ask(cluster, warp, step)
-    elif each.has("arrive") or each.has("arrive_drop"):
-        _arrive(cluster, warp, step)
-    elif each.has("init"):
-        _init(cluster, warp, step)
-    elif each.has("inval"):
-        _inval(cluster, warp, step)
-    elif each.has_any("expect_tx", "complete_tx"):
-        _transactions(cluster, warp, step)
-    elif each.has("pending_count"):
-        warp.write_results(step, unknown("mbarrier.pending_count", each.line))
-    else:
-        raise EmulationStop(f"{each.mnemonic} is not known")
+def mbarrier_effect(each: Instruction) -> Callable[[Cluster, EmulatedWarp, DecodedStep], None]:
+    """What carries out an ``mbarrier`` instruction, by its modifiers."""
+    return next((effect for names, effect in _EFFECTS.items() if each.has_any(*names)), _not_known)
+
+
+def _not_known(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    raise EmulationStop(f"{step.instruction.mnemonic} is not known")
+
+
+def _pending_count(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
+    warp.write_results(step, unknown("mbarrier.pending_count", step.instruction.line))
 
 
 def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
     """The mbarriers of the lanes that execute, and how many lanes name each."""
+    given = step.get(index, warp)
+    if given.__class__ is int:
+        return {barrier_place(cluster, step.instruction.position, given): warp.mask.bit_count()}
     found: dict[Place, int] = {}
-    for address, lanes in lanes_by_value(warp, step.get(index, warp), _WHAT).items():
+    for address, lanes in lanes_by_value(warp, given, _WHAT).items():
         place = barrier_place(cluster, step.instruction.position, address)
         found[place] = found.get(place, 0) + lanes
     return found
@@ -279,3 +278,13 @@ def cp_async_arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> 
             cluster.effect(place, mbarrier.arrive(cluster.barrier(place), lanes))
 
         cluster.fly(warp.agent, each.position, land)
+
+
+_EFFECTS = {
+    ("try_wait", "test_wait"): _ask,
+    ("arrive", "arrive_drop"): _arrive,
+    ("init",): _init,
+    ("inval",): _inval,
+    ("expect_tx", "complete_tx"): _transactions,
+    ("pending_count",): _pending_count,
+}

@@ -21,8 +21,13 @@ _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": 
 
 def semantics_of(each: Instruction) -> int:
     """Order and scope as written."""
-    order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.DEFAULT)
-    scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.DEFAULT)
+    return _semantics(each.modifiers)
+
+
+@lru_cache(maxsize=256)
+def _semantics(modifiers: tuple[str, ...]) -> int:
+    order = next((_ORDERS[m] for m in modifiers if m in _ORDERS), Order.DEFAULT)
+    scope = next((_SCOPES[m] for m in modifiers if m in _SCOPES), Scope.DEFAULT)
     return semantics(order, scope)
 
 

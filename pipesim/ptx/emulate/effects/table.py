@@ -172,7 +172,6 @@ _EFFECTS: dict[str, Effect] = {
     "stmatrix": loads.store_matrix,
     "wmma": loads.fragment,
     "multimem": loads.multicast,
-    "mbarrier": mbarriers.mbarrier_instruction,
     "cp": copies.copy_instruction,
     "clusterlaunchcontrol": launch_control,
     "bar": barriers.cta_barrier,
@@ -226,6 +225,8 @@ def effect_of(each: Instruction) -> Effect:
         return loads.fill
     if each.opcode == "multimem" and each.has("cp"):
         return copies.copy_instruction
+    if each.opcode == "mbarrier":
+        return mbarriers.mbarrier_effect(each)
     if each.opcode == "cp" and each.has("mbarrier"):
         return mbarriers.cp_async_arrive
     return _EFFECTS.get(each.opcode, _unread)
