@@ -39,10 +39,13 @@ def does_the_same(program: Program) -> bool:
 
 def _repeats_each(program: Program, parts: tuple[LeftOutLaps, ...], outer: dict[LeftOutLaps, _Inside]) -> bool:
     found: _Found = {each: [] for each in parts}
-    for lap, _ in repeated_laps(program, {each.lap: 1 for each in parts}, _MOST_PAIRS):
-        for each, laps in found.items():
+    by_lap: dict[tuple[int, ...], list[LeftOutLaps]] = {}
+    for each in parts:
+        by_lap.setdefault(each.lap, []).append(each)
+    for lap, _ in repeated_laps(program, dict.fromkeys(by_lap, 1), _MOST_PAIRS):
+        for each in by_lap[tuple(map(sub, lap.end, lap.begin))]:
             if _is_one_of(lap, each):
-                laps.append(lap)
+                found[each].append(lap)
     return all(
         any(_once_inside(lap, outer[each], found) for lap in laps) if each in outer else bool(laps)
         for each, laps in found.items()
@@ -50,10 +53,9 @@ def _repeats_each(program: Program, parts: tuple[LeftOutLaps, ...], outer: dict[
 
 
 def _is_one_of(lap: Lap, part: LeftOutLaps) -> bool:
-    """Whether a lap is inside, and agents look at the same operation after it as at its beginning."""
-    moved = tuple(map(sub, lap.end, lap.begin))
+    """Whether a lap as long is inside, and agents look at the same operation after it as at its beginning."""
     sides = zip(part.begin, lap.begin, lap.end, part.end, strict=True)
-    return moved == part.lap and all(a <= b and d < e for a, b, d, e in sides if a < e)
+    return all(a <= b and d < e for a, b, d, e in sides if a < e)
 
 
 def _once_inside(lap: Lap, inside: _Inside, found: _Found) -> bool:
