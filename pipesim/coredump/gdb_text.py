@@ -74,6 +74,8 @@ class GdbDump(CoreDump):
         self._base |= {found[2]: int(found[1], 16) - int(found[3]) for found in _PLACE.finditer(text)}
         if not self._pcs:
             more = "paste `info cuda kernels`, `info cuda threads`, and of each warp `x/8i $pc-64` and `info registers`"
+            if text.startswith("PAR1"):
+                more = "of a trace `pipesim diff TRACE --protocol KERNEL.ptx` says who waits for whom"
             raise CoreDumpError("no thread of a GPU is in this text", place=place, correction=more)
         self.notes = () if self._code else ("it has no instructions: paste `x/8i $pc-64` of each warp as well",)
         self.notes += () if self.shows_all else ("it may lack CTAs: paste `info cuda threads`, which has all of them",)

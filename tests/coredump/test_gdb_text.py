@@ -63,6 +63,8 @@ def test_what_is_not_in_the_text_is_not_known() -> None:
     assert "paste `info cuda threads`" in said(re.sub(r"(?m)^.*\(127,0,0\).*\n|^.*\(128,0,0\)     \(.*\n", "", MISSING))
     with pytest.raises(CoreDumpError, match="no thread of a GPU"):
         GdbDump("(cuda-gdb) bt", "x")
+    with pytest.raises(CoreDumpError, match="pipesim diff TRACE"):
+        GdbDump("PAR1", "a.parquet")
 
 
 def test_with_the_machine_code_beside_it() -> None:
