@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import assert_never
 
-from pipesim.answers.counterexample import refuted_at
+from pipesim.answers.checking.counterexample import refuted_at
 from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.errors import ParameterError, PipesimError
 from pipesim.model.coverage import Assumption

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipesim.answers.budget import Budget
-from pipesim.answers.checking import SteppedCheck
-from pipesim.answers.counterexample import counterexample_of
+from pipesim.answers.checking.counterexample import counterexample_of
+from pipesim.answers.checking.failures import EVERY_RANGE, CheckQuestion
+from pipesim.answers.checking.stepped import SteppedCheck
 from pipesim.answers.every_size.classes import AnyWord
-from pipesim.answers.failures import EVERY_RANGE, CheckQuestion
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import AgainstReport, CheckReport, Counterexample, WalkReport
 from pipesim.answers.views.conclusion import heading

@@ -13,10 +13,10 @@ from typing import assert_never
 
 from pipesim.answers.budget import Budget
 from pipesim.answers.check import check
-from pipesim.answers.checking import SteppedCheck
+from pipesim.answers.checking.failures import CheckQuestion
+from pipesim.answers.checking.stepped import SteppedCheck
 from pipesim.answers.compare import trace_comparison
 from pipesim.answers.evidence import Capture, CollectedTraces, HardwareSource, collect
-from pipesim.answers.failures import CheckQuestion
 from pipesim.answers.progress import SILENT, Progress, Stage
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.answers.run import run

@@ -322,9 +322,9 @@ class _Checks:
 
     def _in_steps(self, target: Target, program: Program, *, last: bool) -> CheckReport:
         from pipesim.answers.budget import Budget, states_of
-        from pipesim.answers.checking import SteppedCheck
+        from pipesim.answers.checking.failures import CheckQuestion
+        from pipesim.answers.checking.stepped import SteppedCheck
         from pipesim.answers.every_size.classes import AnyWord
-        from pipesim.answers.failures import CheckQuestion
         from pipesim.cli.output import TerminalProgress
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 

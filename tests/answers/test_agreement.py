@@ -15,7 +15,7 @@ import pytest
 from hwkernels.device import launch
 from pipesim.answers import verify as verify_parts
 from pipesim.answers.check import check
-from pipesim.answers.checking import SteppedCheck
+from pipesim.answers.checking.stepped import SteppedCheck
 from pipesim.cli.main import main
 from pipesim.errors import HardwareError
 from pipesim.model.ending import Ending

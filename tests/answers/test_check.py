@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.answers import failures
 from pipesim.answers.check import check
+from pipesim.answers.checking import failures
 from pipesim.answers.views.check import CheckReport
 from pipesim.findings.kind import Basis
 from pipesim.lang.protocol import Protocol

@@ -9,8 +9,8 @@ import pytest
 
 from pipesim.answers.budget import Budget, BudgetSpentError
 from pipesim.answers.check import check
-from pipesim.answers.checking import SteppedCheck
-from pipesim.answers.failures import CheckQuestion
+from pipesim.answers.checking.failures import CheckQuestion
+from pipesim.answers.checking.stepped import SteppedCheck
 from pipesim.answers.progress import Progress, Unit
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.check import check as check_whole
-from pipesim.answers.counterexample import corrections_of
+from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import Check, check
 from pipesim.prove.repair.correction import Correction

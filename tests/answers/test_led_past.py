@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.counterexample import corrections_of, led_past_of
+from pipesim.answers.checking.counterexample import corrections_of, led_past_of
 from pipesim.prove.check import check
 from pipesim.report.findings.finding import led_past_words
 from pipesim.targets import find

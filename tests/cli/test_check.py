@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pipesim.answers.checking import SteppedCheck
+from pipesim.answers.checking.stepped import SteppedCheck
 from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import CheckStep
 from pipesim.cli.output import TerminalProgress

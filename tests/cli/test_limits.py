@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pipesim.answers import checking
 from pipesim.answers import verify as verify_parts
+from pipesim.answers.checking import stepped, verdict
 from pipesim.answers.spread import spread
 from pipesim.answers.verify import ProofPart, SimulationPart, Subject, carry_out
 from pipesim.answers.views.check import CheckReport
@@ -87,7 +87,7 @@ class TestEveryCommand:
 
 class TestCheck:
     def test_without_a_verdict_it_is_unknown(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(checking, "prove", time_is_up)
+        monkeypatch.setattr(verdict, "prove", time_is_up)
         answer = call("check", PC, *FEW)
         assert (answer.code, answer.err) == (3, "")
         assert answer.verdict == "? unknown: neither proved nor refuted when the time limit was reached"
@@ -98,7 +98,7 @@ class TestCheck:
     def test_a_verdict_is_kept(
         self, call: Call, monkeypatch: pytest.MonkeyPatch, reached: Callable[..., None], what: str
     ) -> None:
-        monkeypatch.setattr(checking.SteppedCheck, "_look_for_leftovers", reached)
+        monkeypatch.setattr(stepped.SteppedCheck, "_look_for_leftovers", reached)
         answer = call("check", PC, *FEW)
         assert (answer.code, answer.err) == (0, "")
         said = " ".join(answer.out.split())

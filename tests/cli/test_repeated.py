@@ -60,7 +60,7 @@ def _interrupt_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     if where == "keep":
         from pipesim.answers.sweep.results_file import ResultsFile as Interrupted
     else:
-        from pipesim.answers.checking import SteppedCheck as Interrupted  # type: ignore[assignment]
+        from pipesim.answers.checking.stepped import SteppedCheck as Interrupted  # type: ignore[assignment]
     usual = getattr(Interrupted, where)
 
     def interrupted(*given: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.answers.counterexample import counterexample_of
+from pipesim.answers.checking.counterexample import counterexample_of
 from pipesim.answers.project_settings import Triage, TriagePolicy, settings_of
 from pipesim.answers.views.check import Origin
 from pipesim.errors import UsageError

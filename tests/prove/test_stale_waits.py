@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipesim import Fence, Protocol, Slot, Warp
-from pipesim.answers.counterexample import computing_of, corrections_of
+from pipesim.answers.checking.counterexample import computing_of, corrections_of
 from pipesim.findings.catalog import report_fault
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.answers.counterexample import led_past_of
+from pipesim.answers.checking.counterexample import led_past_of
 from pipesim.prove.check import check
 from pipesim.ptx.loop_values import value_of
 from pipesim.ptx.names.cpp_text import CppText, step_of

@@ -151,7 +151,7 @@ class TestKernels:
         self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Its PTX lies in a folder below; the finding names the last part of the path alone."""
-        monkeypatch.setattr("pipesim.answers.failures.corrections_of", lambda *_: ())  # they take their time
+        monkeypatch.setattr("pipesim.answers.checking.failures.corrections_of", lambda *_: ())  # they take their time
         folder = pytester.path / "kernels"
         folder.mkdir()
         for name in ("row_max.ptx", "row_max.json", "row_max.cu"):

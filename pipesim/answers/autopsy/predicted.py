@@ -16,7 +16,7 @@ from dataclasses import replace
 from pipesim.answers.autopsy.barrier_names import renamed, with_names
 from pipesim.answers.autopsy.standing import WaitsFor
 from pipesim.answers.budget import Budget, BudgetSpentError
-from pipesim.answers.failures import CheckQuestion, Failures
+from pipesim.answers.checking.failures import CheckQuestion, Failures
 from pipesim.answers.views.autopsy import DumpedCtas, DumpedLaunch, PredictedHang
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.explain.blocked_agents import blocked_agents, explain

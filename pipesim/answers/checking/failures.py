@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pipesim.answers.counterexample import (
+from pipesim.answers.checking.counterexample import (
     SmallestFailure,
     command_of,
     computing_of,

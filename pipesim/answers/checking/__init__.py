@@ -1,0 +1,1 @@
+"""The check of one program: its verdict, what explains it, and how far it holds."""

@@ -1,0 +1,245 @@
+"""The verdict of a check: of the program in every order of its atomics, in all CTAs, with global memory, at every size.
+
+Each function takes what is known before, and leaves in the state about which program the check continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipesim.answers.checking.counterexample import FEW_STATES
+from pipesim.answers.checking.failures import CheckQuestion
+from pipesim.answers.checking.state import ENDED, CheckState
+from pipesim.answers.every_size.claims import EverySize
+from pipesim.answers.every_size.classes import AnyWord
+from pipesim.answers.every_size.words import words_that_decide
+from pipesim.answers.global_memory.grid_memory import (
+    INSIDE,
+    GridMemory,
+    MeetingInside,
+    is_on_global_memory,
+    with_accesses,
+    with_global_memory,
+)
+from pipesim.answers.global_memory.judge import judge, uses_global_memory
+from pipesim.answers.views.check import CheckStep, CutBy, LeftOut
+from pipesim.model.coverage import Assumption, NotJudgedKind
+from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
+from pipesim.model.words import TURNS
+from pipesim.process.limits import LimitReachedError
+from pipesim.prove.check import Check, How, unknown
+from pipesim.prove.check import check as prove
+
+if TYPE_CHECKING:
+    from pipesim.ptx.emulation import Kernel
+
+AddBeside = Callable[[CheckQuestion, Check], None]  #: a check of other CTAs, which have a finding of their own
+_WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
+
+
+def proof_of(state: CheckState, program: Program) -> Check:
+    """The verdict on a program; unknown where a limit is reached."""
+    try:
+        return prove(program, state.asked.max_states)
+    except LimitReachedError as reached:
+        state.reach(reached)
+        return unknown(program, ENDED[reached.limit])
+
+
+def by_laps(state: CheckState) -> Check | None:
+    """The verdict on a kernel of which laps are left out, if it is proved; else the check is about as much of it as
+    is followed.
+    """
+    asked = state.asked
+    if not asked.program.laps:
+        return None
+    found = proof_of(state, asked.program)
+    if found.verdict is Verdict.PROVED or state.cut is not None:
+        state.asked = replace(asked, program=asked.program.with_laps)
+        return found
+    target = asked.target.followed
+    state.asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
+    state.look_elsewhere()
+    return None
+
+
+def with_sizes_nearby(state: CheckState, kernel: Kernel, first: Check) -> Check:
+    """The verdict where CTAs may meet in global memory. If it is the one before that, also for values nearby."""
+    found = first if first.verdict is Verdict.REFUTED else on_global_memory(state, first)
+    same = found.verdict is first.verdict is not Verdict.UNKNOWN and state.cut is None
+    if same and not state.talk and not state.asked.any_words:
+        from pipesim.answers.every_size.nearby import values_nearby  # of kernels alone
+
+        state.nearby = values_nearby(kernel, state.others.looked_at)
+    return found
+
+
+def in_every_order(state: CheckState, first: Check) -> Check:
+    """The verdict on a description in each order of the atomics whose answers decide; the check continues about the
+    first that is not proved.
+    """
+    asked, kind, found = state.asked, NotJudgedKind.WORD_ORDERS, first
+    open_ = [str(asked.params.get(TURNS, 0))]
+    if first.how is How.SOME_ORDERS and asked.target.program is None:
+        for order in open_:
+            if not order.isdecimal():
+                found = first
+                break
+            params = {**asked.params, TURNS: int(order)} if int(order) or TURNS in asked.params else asked.params
+            program = asked.program if order == open_[0] else asked.target.build(params, grid=asked.ctas)
+            open_ += [each for each in program.coverage.names_of(kind) if each not in open_]
+            program = replace(program, coverage=program.coverage.judging(kind))
+            found = proof_of(state, program)
+            if found.verdict is not Verdict.PROVED:
+                state.asked = replace(asked, params=params, program=program)
+                break
+            state.assume_for(program, found)
+        else:
+            coverage = asked.program.coverage.judging(kind)
+            state.asked = replace(asked, program=replace(asked.program, coverage=coverage))
+    state.take_beside(found)
+    return found
+
+
+def beyond_the_limit(state: CheckState) -> Check | None:
+    """The verdict on a kernel that runs longer than is followed, if it is refuted at a smaller value of a word."""
+    asked = state.asked
+    if asked.target.kernel is None or not asked.target.kernel.limited or asked.any_words:
+        return None
+    for name, value in words_that_decide(asked.target.kernel.kernel).items():
+        every = EverySize(asked.target, (AnyWord(name, 1, value),))
+        found = at_every_size(state, unknown(asked.program, How.CUT), every)
+        if found.verdict is Verdict.REFUTED:
+            return found
+        state.asked, state.ranges, state.assumed = asked, [], ()
+    return None
+
+
+def at_every_size(state: CheckState, proved: Check, every: EverySize) -> Check:
+    """The verdict on the same kernel with other values of the words that may have any, if it is not proved.
+
+    With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
+    """
+    asked = state.asked
+    for program, settings in every:
+        found = proof_of(state, program)
+        if found.verdict is not Verdict.PROVED:
+            target, state.size = every.target(settings), settings
+            state.asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
+            state.take(found)
+            return found
+        state.assume_for(program, found)
+    if not state.talk:
+        state.ranges, state.together = list(every.ranges), every.together
+    return proved
+
+
+def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) -> Check:
+    """The verdict on the same kernel in all CTAs, and where other CTAs leave it fewer tiles.
+
+    The check continues about the kernel as it is where it is refuted first, else where it is unknown first. If it
+    is refuted elsewhere with other findings, these are checks of their own. A limit leaves unknown what no run
+    refutes.
+    """
+    asked, others, worst, states = state.asked, state.others, first, 0
+    others.begin(first.verdict)
+    state.findings.add(asked.program, first.refutations)
+    try:
+        for target in others:
+            program = target.build(grid=asked.ctas)
+            proved = worst.verdict is Verdict.PROVED
+            most = asked.max_states if proved else max(FEW_STATES, asked.max_states - states)
+            found = prove(program, most)
+            if program.laps and found.verdict is not Verdict.PROVED:
+                target = target.followed
+                program = target.build(grid=asked.ctas)
+                found = prove(program, most)
+            states += found.states
+            others.judge(found.verdict)
+            there = replace(asked, target=target, program=program)
+            new = state.findings.add(program, found.refutations)
+            if _WORSE.index(found.verdict) > _WORSE.index(worst.verdict):
+                state.asked, worst = there, found
+                others.settle()
+                state.take(found)
+            elif new:
+                add_beside(there, found)
+            elif proved:
+                state.assume_for(program, found)
+    except LimitReachedError as reached:
+        state.reach(reached, CheckStep.CTAS)
+        if worst.verdict is Verdict.PROVED:
+            worst = unknown(asked.program, ENDED[reached.limit])
+            state.take(worst)
+    else:
+        if others.left_out and worst.verdict is Verdict.PROVED:
+            how = How.SOME_CONTENTS if others.contents else How.SOME_CTAS
+            worst = replace(worst, verdict=Verdict.UNKNOWN, how=how)
+            state.take(worst)
+        elif others.left_out:
+            state.left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK))
+    return worst
+
+
+def on_global_memory(state: CheckState, first: Check) -> Check:
+    """The verdict where CTAs may meet in global memory; what is said of it is part of the program's coverage."""
+    asked = state.asked
+    assert asked.target.kernel is not None
+    kernel = asked.target.kernel.kernel
+    if not uses_global_memory(kernel):
+        return first
+    try:
+        judged = judge(kernel)
+        for met in () if judged.races else judged.inside:
+            wrong, judged = _inside_a_cluster(state, met, judged)
+            if wrong is not None:
+                return wrong
+        program = with_global_memory(asked.program, kernel, judged)
+    except LimitReachedError as reached:
+        state.reach(reached, CheckStep.CTAS)
+        return first
+    target = replace(asked.target, program=program, kernel=replace(asked.target.kernel, program=program))
+    state.asked = replace(asked, program=program, target=target)
+    if len(program.coverage.forbidden) > len(asked.program.coverage.forbidden):
+        found = proof_of(state, program)
+    elif first.verdict is Verdict.PROVED and Assumption.BUFFERS in program.strictness & {
+        each.kind for each in program.coverage.assumed
+    }:
+        found = unknown(program, How.ASSUMES)
+    else:
+        found = first
+    state.take_beside(found)  # of other CTAs, and of CTAs together
+    return found
+
+
+def _inside_a_cluster(state: CheckState, met: MeetingInside, judged: GridMemory) -> tuple[Check | None, GridMemory]:
+    """The verdict where warps of one cluster access the same bytes of global memory in any order, None elsewhere;
+    and what is known then.
+
+    With it the check continues about the program that has these accesses.
+    """
+    asked = state.asked
+    assert asked.target.kernel is not None
+    made = with_accesses(asked.target.kernel.kernel, met)
+    program = with_global_memory(made.program, made.kernel, judged).with_strictness(asked.program.strictness)
+    found = prove(program, FEW_STATES)
+    wrong = tuple(each for each in found.refutations if is_on_global_memory(program, each))
+    if not wrong or met.told:
+        if found.verdict is not Verdict.PROVED or not met.everywhere:
+            judged = judged.with_left_open(met.positions, INSIDE)
+        return None, replace(judged, equal=judged.equal | (met.positions & made.equal_stores))
+    made = replace(made, program=program)
+    target = asked.target.with_settings({"cta": met.cta} if met.cta else {}, made)
+    state.asked = replace(asked, target=replace(target, program=program, kernel=made), program=program)
+    found = replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong)
+    state.take(found)
+    return found, judged
+
+
+def _refuses_buffers(program: Program) -> bool:
+    """Whether it rests on an assumption about buffers that is not to be made."""
+    made = {each.kind for each in program.coverage.assumed}
+    return Assumption.BUFFERS in made & program.strictness
