@@ -350,7 +350,7 @@ class Code:
         results = tuple(map(self.register, self._writes[each.position]))
         valued = each.position in self.valued
         together = each.has("aligned") or (each.opcode in ("bar", "barrier") and not each.has("cluster"))
-        needed = synchronises(each)
+        needed = synchronises(each) or each.opcode == "trap"
         counts = each.opcode in ("bar", "barrier")
         aligned = each.has("aligned") or (each.opcode == "bar" and not each.has("warp"))
         logged = is_step(each) and not is_try(each)

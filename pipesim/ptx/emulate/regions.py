@@ -12,14 +12,11 @@ from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.graph import Graph
-from pipesim.ptx.flow.opcodes import may_touch_shared
+from pipesim.ptx.flow.opcodes import PASS_ON, may_touch_shared
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Guard, Instruction, Special
-
-#: Opcodes whose result depends on nothing but their operands, as compilers pass an answer on.
-_PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "vote", "xor"})
 
 
 def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction], uses: Uses) -> frozenset[str]:
@@ -38,7 +35,7 @@ def follow_from(position: int, loop: frozenset[int], body: Sequence[Instruction]
         ahead = False
         for p in loop:
             made, read = uses.writes[p], uses.reads[p]
-            if body[p].opcode not in _PASS_ON or body[p].guard is not None or not read or found.issuperset(made):
+            if body[p].opcode not in PASS_ON or body[p].guard is not None or not read or found.issuperset(made):
                 continue
             if found.issuperset(read) and all(writers[name] == 1 for name in made):
                 found.update(made)

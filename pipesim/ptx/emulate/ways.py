@@ -337,6 +337,12 @@ class DividedWarp(WarpLanes):
             self.cluster.notes.time_outs.add(segment.position)
         if ways[0] == ways[1]:
             return ways[0]
+        regions, (asked_at, *_) = self.code.regions, self.tries[p.asked]
+        if regions.leads_nowhere(ways[0]):  # no answer in time is a trap: asked again where it said no, it is a wait
+            if segment.position not in regions.ahead(asked_at + 1):
+                raise EmulationStop("the kernel traps, or not, by the result of a try_wait")
+            self.cluster.notes.time_outs.add(segment.position)
+            ways[0] = asked_at
         region = self.code.regions.region_at(segment.position)
         flush(self.cluster, self)
         mark = self.cluster.recorder.mark(self.agent, p.asked)

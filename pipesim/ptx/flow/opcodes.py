@@ -53,6 +53,10 @@ _NO_RESULT = frozenset(
 _KNOWN = VALUES | ACCESSES | CONTROL | WITHOUT_EFFECT | {"cp"}
 
 
+#: Opcodes whose result depends on nothing but their operands, as compilers pass an answer on.
+PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "vote", "xor"})
+
+
 def is_known(instruction: Instruction) -> bool:
     """Whether the slice knows what kind of instruction it is."""
     return instruction.opcode in _KNOWN or synchronises(instruction)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
-from pipesim.ptx.flow.opcodes import LIBRARY, is_known, may_touch_global, may_touch_shared, synchronises
+from pipesim.ptx.flow.opcodes import LIBRARY, PASS_ON, is_known, may_touch_global, may_touch_shared, synchronises
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol, TensorAddress
@@ -219,6 +219,7 @@ def slice_of(
             made.kept.add(each.position)
     if words:
         made.keep_words()
+    made.keep_time_outs()
     made.finish()
     kept, valued = frozenset(made.kept), frozenset(made.valued)
     opaque = {position: origin for position, origin in made.opaque.items() if position not in kept}
@@ -277,6 +278,33 @@ class _Slicer:
                     if memory.startswith("global"):
                         self._remember(memory)
                         self._need_stored(memory)
+
+    def keep_time_outs(self) -> None:
+        """Branches to a trap, and traps, by the answer of tries alone: on the other way it was yes."""
+        for number, block in enumerate(self.graph.blocks):
+            last = self.function.body[block.end - 1]
+            if number in self.graph.traps:
+                deciders = [self.function.body[self.graph.blocks[each].end - 1] for each in self._deciders[number]]
+            else:
+                deciders = [last] if last.opcode == "trap" else []
+            for each in deciders:
+                if each.guard is not None and self._is_answer(each.guard.register):
+                    self.keep(each)
+
+    def _is_answer(self, register: str) -> bool:
+        """Whether a register holds what tries have answered, and numbers besides."""
+        seen, tries = {register}, 0
+        waiting = [register]
+        while waiting:
+            for each in map(self.function.body.__getitem__, self._writers.get(waiting.pop(), ())):
+                asks = each.opcode == "mbarrier"
+                if not asks and each.opcode not in PASS_ON:
+                    return False
+                tries += asks
+                more = () if asks else [name for name in self.uses.reads[each.position] if name not in seen]
+                seen.update(more)
+                waiting += more
+        return tries > 0
 
     def _need_stored(self, memory: str) -> None:
         for position in self._stores.get(memory, ()):

@@ -33,6 +33,7 @@ COPY = " cp.async.ca.shared.global [%r5], [%rd1], 4;\n cp.async.commit_group;\n"
 LANDED = " cp.async.wait_group 0;\n"
 MATRIX = " mov.u32 %r8, 0;\n shl.b32 %r10, %r2, 4;\n add.u32 %r10, %r10, %r4;\n"
 STORE_MATRIX = MATRIX + " stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r10], {%r8, %r8, %r8, %r8};\n"
+LOAD_MATRIX = " ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r13, %r14, %r15, %r16}, [%r10];\n"
 
 
 def kernel(body: str) -> Program:
@@ -73,11 +74,14 @@ def with_rules(program: Program, *strict: Assumption) -> str:
             " ld.shared.u32 %r9, [tile];\n",
         ),
         (STORE_MATRIX, "", LOAD),
+        (STORE, "", LOAD_MATRIX),
+        (STORE_MATRIX, "", LOAD_MATRIX),
+        (STORE + MEET + LOAD_MATRIX, "", STORE),
     ],
 )
 def test_lanes_hand_bytes_to_each_other_in_step_or_as_ptx_orders_it(before: str, between: str, after: str) -> None:
     """PTX ISA, "bar.warp.sync", "cp.async.wait_group": a wait is for the copies of the own thread."""
-    zero = "" if before == COPY else STORE_MATRIX + MEET
+    zero = MATRIX if before == COPY else STORE_MATRIX + MEET
     wrong, right = kernel(zero + before + between + after), kernel(zero + before + between + MEET + after)
     line = text_of(START + zero + before + between).count("\n") - 1
     assert wrong.coverage.rejoined == (f"small.ptx:{line}",)

@@ -183,6 +183,32 @@ def test_the_time_out_of_a_wait_is_not_followed_and_said():
     assert check(program).verdict is Verdict.PROVED
 
 
+TRY = " mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 1;\n"
+SELECTED = " selp.u32 %r30, 1, 0, %p9;\n setp.ne.u32 %p8, %r30, 0;\n"
+
+
+@pytest.mark.parametrize(
+    ("once", "verdict"),
+    [
+        (TRY + " @%p9 bra done;\n trap;\ndone:\n", Verdict.PROVED),
+        (TRY + " @!%p9 bra late;\n bra.uni done;\nlate:\n trap;\ndone:\n", Verdict.PROVED),
+        (TRY + SELECTED + " @%p8 bra done;\n trap;\ndone:\n", Verdict.PROVED),
+        (TRY + " @%p9 bra done;\n" + TRY + " @%p9 bra done;\n trap;\ndone:\n", Verdict.PROVED),
+        (TRY + " @!%p9 trap;\n", Verdict.UNKNOWN),
+        (TRY + " mov.pred %p8, %p9;\n" + TRY + " or.pred %p8, %p8, %p9;\n @!%p8 trap;\n", Verdict.UNKNOWN),
+        (TRY + " @%p9 bra done;\n" + TRY + " @%p9 bra done;\ndone:\n", Verdict.REFUTED),
+    ],
+)
+def test_a_try_whose_no_is_a_trap_is_a_wait(once: str, verdict: Verdict):
+    """The other warp fills the tile and arrives: who reads it has waited, or the launch has ended in a trap."""
+    fill = " setp.eq.u32 %p1, %r1, 0;\n @%p1 bra reads;\n st.shared.u32 [tile], 5;\n"
+    fill += " mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n bra.uni end;\nreads:\n"
+    program = program_of(SET_UP.format(first=1, count=32) + fill + once.replace("], 1", "], 0")
+                         + " ld.shared.u32 %r31, [tile];\nend:\n")  # fmt: skip
+    assert check(program).verdict is verdict
+    assert (verdict is Verdict.PROVED) is any(each.kind is Assumption.TIME_OUTS for each in program.coverage.assumed)
+
+
 def test_a_warp_that_traps_is_not_followed():
     program = program_of(READ_TWO + " trap;\n")
     assert "the kernel traps here" in program.coverage.stopped[0]

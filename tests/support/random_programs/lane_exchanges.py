@@ -31,10 +31,13 @@ _TOGETHER: dict[str, Callable[[int], int]] = {
     "elect.sync _|%p9, -1;": lambda lane: 1 << lane,
     "vote.sync.ballot.b32 %r10, %p1, -1;": lambda lane: 1 << lane,
 }
+_MATRIX = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r14];"  #: of all 32 words, which lanes exchange
 SET_UP = """ mov.u32 %r12, 0xffff;
  @!%p1 mov.u32 %r12, 0xffff0000;
  and.b32 %r11, %r2, 1;
  shl.b32 %r13, 0x55555555, %r11;
+ and.b32 %r14, %r2, 7;
+ mad.lo.u32 %r14, %r14, 16, %r4;
  st.shared.u32 [%r5], 0;
  bar.warp.sync -1;
 """
@@ -57,13 +60,15 @@ def random_exchanges(seed: int) -> tuple[str, bool]:
         who, where, writes = rng.choice([*_WHO]), rng.choice([*_WHERE]), rng.random() < 0.5
         if writes and where == "%r4" and who != "@!%p2 ":
             where = "%r5"  # of stores of several lanes to one word none is the last
-        body += f" {who}st.shared.u32 [{where}], %r2;\n" if writes else f" {who}ld.shared.u32 %r9, [{where}];\n"
-        mine = [lane for lane in _LANES if _WHO[who](lane)]
-        for lane in mine:
-            word = _WHERE[where](lane)
+        text = f"{who}st.shared.u32 [{where}], %r2;" if writes else f"{who}ld.shared.u32 %r9, [{where}];"
+        mine = [(lane, _WHERE[where](lane)) for lane in _LANES if _WHO[who](lane)]
+        if not writes and rng.random() < 0.25:
+            text, mine = _MATRIX, [(lane, word) for lane in _LANES for word in range(32)]
+        body += f" {text}\n"
+        for lane, word in mine:
             before = stored.get(word, []) + (loaded.get(word, []) if writes else [])
             right = right and all(by == lane or clocks[lane][by] >= at for by, at in before)
-        for lane in mine:
-            (stored if writes else loaded).setdefault(_WHERE[where](lane), []).append((lane, time))
+        for lane, word in mine:
+            (stored if writes else loaded).setdefault(word, []).append((lane, time))
             clocks[lane][lane] = time
     return body, right
