@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 
-_INTERRUPTED = 130  #: as a shell reports what Ctrl-C ended
 _ALLOCATIONS = (
     20_000  #: until cycles are looked for, of which there are few: with Python's 700 it takes 8 % of the time
 )
@@ -23,26 +22,35 @@ def _leave_current_folder() -> None:
 
 
 def run() -> int:
-    """Run the command line; its exit code. Ctrl-C prints no traceback while modules are imported, nor at the end."""
+    """Run the command line; its exit code.
+
+    A signal is not a traceback, nor an end without a word, while modules are imported; at the end it changes nothing.
+    """
     try:
         import signal
 
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _end)
+        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in ending:
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # not as under nohup
+                signal.signal(number, _end)
         gc.set_threshold(_ALLOCATIONS)
         from pipesim.cli.main import main  # takes longer than some commands
 
-        code = main()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return main()
+        finally:
+            for number in ending:
+                signal.signal(number, signal.SIG_IGN)  # the interpreter would take back a handler of its own
     except KeyboardInterrupt:
         _end()
-    return code
+        raise
 
 
-def _end(*_: object) -> None:
+def _end(number: int = 2, *_: object) -> None:
     """Outside a command there is nothing to clean up; and of what is raised, an import may make another exception."""
-    os.write(2, b"pipesim: interrupted\n")
-    os._exit(_INTERRUPTED)
+    said = {1: b"ended by SIGHUP", 2: b"interrupted", 15: b"ended by SIGTERM"}[number]
+    os.write(2, b"pipesim: " + said + b"\n")
+    os._exit(128 + number)  # as a shell reports it
 
 
 if __name__ == "__main__":

@@ -121,11 +121,14 @@ def _where(options: argparse.Namespace) -> Where:
 
 
 def _write_files(options: argparse.Namespace, report: SweepReport) -> None:
-    """The plot and the table; not of a part that the same command continues, which then finds their names free."""
-    if report.interrupted and options.results is not None:
-        left = [str(path) for path in (options.svg, options.csv) if path is not None]
+    """The plot and the table; not of a part, so that the same command finds their names free."""
+    left = [str(path) for path in (options.svg, options.csv) if path is not None]
+    if report.interrupted:
+        whole = f"the same command continues {options.results}, and writes them"
+        if options.results is None:
+            whole = "the sweep is not complete; with --results FILE the same command continues it"
         if left:
-            remark(f"not written: {' and '.join(left)}; the same command continues {options.results}, and writes them")
+            remark(f"not written: {' and '.join(left)}; {whole}")
         return
 
     from pipesim.trace.whole import write_whole

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from pipesim.answers.spread import spread
+from pipesim.answers.sweep.configuration import evaluate
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 
 PC = ("producer_consumer", "-p", "tiles=2")
 ROW_MAX = str(ROOT / "docs/examples/row_max.ptx")
 WRITE = "os.fsync"  #: where a file is written
+ANSWER = "evaluate"  #: where the second configuration of a sweep is computed
 SWEEP = ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1..3", "--jobs", "1")
 
 
@@ -21,6 +24,8 @@ SWEEP = ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1..3", "--
     ("line", "where", "files", "code"),
     [
         ((*SWEEP, "--results", "r", "--csv", "c", "--svg", "s"), "keep", {"r", "c", "s"}, 3),
+        ((*SWEEP[:-1], "2", "--results", "r", "--csv", "c", "--svg", "s"), "keep", {"r", "c", "s"}, 3),
+        ((*SWEEP, "--csv", "c", "--svg", "s"), ANSWER, {"c", "s"}, 3),
         ((*SWEEP, "--csv", "c"), WRITE, {"c"}, 130),
         (("check", *PC, "--sarif", "s"), "details", {"s"}, 130),
         (("check", *PC, "--sarif", "s"), WRITE, {"s"}, 130),
@@ -36,14 +41,17 @@ def test_the_same_line(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: tuple[str, ...], where: str, files: set[str],
     code: int,
 ) -> None:  # fmt: skip
+    _in_this_process(monkeypatch)
     _interrupt_at(monkeypatch, where)
     answer = call(*line)
     assert answer.code == code, answer.err
+    assert code != 3 or answer.err.startswith("pipesim: not written: ")
     left = {path.name for path in tmp_path.iterdir()}
     assert left <= {"r"}, "what the command continues from"
     rows = Path("r").read_bytes() if left else b""
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
+    _in_this_process(monkeypatch)
     answer = call(*line)
     assert answer.code == 0, answer.err
     assert {path.name for path in tmp_path.iterdir()} == files
@@ -53,9 +61,42 @@ def test_the_same_line(
         assert "1 read from the results file" in answer.out
 
 
+def test_one_that_is_interrupted_after_its_last_answer_is_complete(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pipesim.answers.sweep.sweep.spread", _interrupted_at_its_end)
+    answer = call(*SWEEP[:-1], "2", "--results", "r", "--csv", "c")
+    assert (answer.code, answer.err) == (0, "")
+    assert Path("c").read_bytes().count(b"\n") == 4, "the names of its columns, and all rows"
+
+
+def _in_one(parts: Any, do: Any, failed: Any, done: Any, _: int, keep: Any) -> None:
+    spread(parts, do, failed, done, 1, keep)
+
+
+def _interrupted_at_its_end(*given: Any) -> None:
+    _in_one(*given)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be spread over processes, which take a while to start."""
+    monkeypatch.setattr("pipesim.answers.sweep.sweep.spread", _in_one)
+
+
 def _interrupt_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     if where == WRITE:
         monkeypatch.setattr(WRITE, lambda *_: signal.raise_signal(signal.SIGINT))
+        return
+    if where == ANSWER:
+        begun = iter(range(9))
+
+        def evaluated(*given: Any) -> Any:
+            if next(begun) == 1:
+                signal.raise_signal(signal.SIGINT)
+            return evaluate(*given)
+
+        monkeypatch.setattr("pipesim.answers.sweep.sweep.evaluate", evaluated)
         return
     if where == "keep":
         from pipesim.answers.sweep.results_file import ResultsFile as Interrupted

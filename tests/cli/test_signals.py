@@ -56,25 +56,43 @@ def test_one_in_a_write_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "module",
-    slow_but(["simpy"], ["argparse", "pipesim.targets", "simpy", "numpy.linalg"]),
-)
-def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str) -> None:
-    """The process sends it to itself when the module is looked for."""
-    program = f"""
-import importlib.abc, os, signal, sys
+#: The process sends a signal to itself when a module is looked for; without one, as the interpreter ends.
+ITSELF = """
+import atexit, importlib.abc, os, signal, sys
+
+number, module = int(sys.argv.pop(1)), sys.argv.pop(1)
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+        if name == module:
+            os.kill(os.getpid(), number)
 
-sys.argv[1:] = ["run", "{PC}", "-p", "tiles=2"]
+if not module:
+    atexit.register(os.kill, os.getpid(), number)
 sys.meta_path.insert(0, Finder())
 from pipesim.__main__ import run
 sys.exit(run())
 """
-    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, cwd=ROOT)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "pipesim: interrupted\n")
+
+
+def _to_itself(number: int, module: str, *line: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-c", ITSELF, str(int(number)), module, *line]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code", "said"), ENDS)
+@pytest.mark.parametrize("module", slow_but(["simpy"], ["argparse", "pipesim.targets", "simpy", "numpy.linalg"]))
+def test_one_while_modules_are_imported(module: str, number: signal.Signals, code: int, said: str) -> None:
+    assert _to_itself(number, module, "run", PC, "-p", "tiles=2") == (code, "", said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "number"), [("schema", signal.SIGINT), ("--version", signal.SIGTERM), ("schema", signal.SIGHUP)]
+)
+def test_one_as_the_interpreter_ends_changes_nothing(line: str, number: signal.Signals) -> None:
+    code, out, err = _to_itself(number, "", line)
+    assert (code, err) == (0, "")
+    assert out

@@ -255,6 +255,7 @@ def _answers(
 ) -> tuple[dict[Params, SweepAnswer], str]:
     """The answers of these, each with what the results file has of it, and what ended the sweep ("" if nothing did)."""
     found: dict[Params, SweepAnswer] = {}
+    ended = "interrupted"
     question = Question(asked.profile, asked.prove, asked.max_states, asked.max_steps)
     with progress.configurations(asked.target.name, len(rest)) as step:
 
@@ -270,18 +271,16 @@ def _answers(
             if reached.limit is not Limit.TIME or not found:
                 raise
             current().resume()
-            return found, reached.in_words()
+            ended = reached.in_words()
         except ClusterLostError as lost:
             if not found:
                 raise
-            return found, lost.fact
+            ended = lost.fact
         except KeyboardInterrupt:
             if not found:
                 raise
             current().resume()
-            return found, "interrupted"
-    interrupted = any(each.configuration.state is Outcome.NOT_REACHED for each in found.values())
-    return found, "interrupted" if interrupted else ""
+    return found, ended if len(found) < len(rest) else ""  # spread() returns where it is interrupted
 
 
 def _compute(
