@@ -175,7 +175,7 @@ def bottleneck(trace: Trace) -> Bottleneck | None:
         longest = max(waits, key=lambda group: waits[group], default="")
         if info.role not in found or total < found[info.role][0]:
             found[info.role] = total, longest
-    if len(found) < min(2, len({info.role for info in trace.meta.agents})):
+    if not found or len(found) < min(2, len({info.role for info in trace.meta.agents})):
         return None
     role, (total, group) = min(found.items(), key=lambda each: each[1][0])
     if total < BUSY_PERMILLE:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.conform.steady import bottleneck
 from pipesim.targets import find
@@ -32,3 +36,10 @@ def test_signals_limit_a_ring_whose_every_role_waits_for_another() -> None:
     found = bottleneck(trace)
     assert found is not None
     assert found.limit in (LimitKind.SIGNALS, LimitKind.ROLE)
+
+
+def test_nothing_limits_a_run_of_which_the_trace_has_no_agents() -> None:
+    """As that of a program whose first CTA has none."""
+    trace = ring(tiles=1)
+    meta = replace(trace.meta, agents=())
+    assert bottleneck(replace(trace, meta=meta, events=trace.events.select(np.array([0])))) is None

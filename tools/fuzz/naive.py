@@ -60,20 +60,21 @@ def explore(program: Program, most: int) -> Explored:
 
 
 def replay(program: Program, text: str, most: int = 20_000) -> frozenset[str] | None:
-    """What is wrong after the moves of a line; None if the line is not a schedule of the program, or is too long."""
-    state, wrong = canonical(initial_state(program)), frozenset[str]()
-    done = 0
+    """What is wrong after the moves of a line, or was first; None where one is not possible or there are too many."""
+    state, wrong, first = canonical(initial_state(program)), frozenset[str](), frozenset[str]()
+    done, trapped = 0, False
     for word in "".join(text.split()).split("."):
         name, times = _times(word)
         for _ in range(times):
             done += 1
             move = _move(name)
-            if done > most or wrong or move is None or move not in moves(program, state):
+            if done > most or trapped or move is None or move not in moves(program, state):
                 return None
             after = make(program, state, move)
             state, wrong = after.state, frozenset(fault.kind.name.lower() for fault in after.faults)
+            first, trapped = first or wrong, any(fault.kind.traps for fault in after.faults)
     ended = all(finished(program, state, agent) for agent in range(len(program.agents)))
-    return wrong if wrong or ended or moves(program, state) else frozenset({DEADLOCK})
+    return wrong or first if wrong or ended or moves(program, state) else frozenset({DEADLOCK})
 
 
 def _times(word: str) -> tuple[str, int]:

@@ -237,8 +237,11 @@ def from_text(text: str) -> Schedule:
 
 
 def play_schedule(program: Program, text: str) -> Play:
-    """The play of a line's schedule. ParameterError for a move that is not possible where it is."""
-    play = Play(program)
+    """The play of a line's schedule; where nothing is wrong at its end, as far as to the first fault, if there is one.
+
+    ParameterError for a move that is not possible where it is.
+    """
+    play, first = Play(program), None
     for number, move in enumerate(from_text(text), 1):
         trapped = any(fault.kind.traps for fault in play.faults)
         if trapped or attempt(program, play.state, move) is None:
@@ -248,4 +251,5 @@ def play_schedule(program: Program, text: str) -> Play:
                 correction="give the parameters that `pipesim check` printed with the schedule",
             )
         play.make(move)
-    return play
+        first = play.fork() if play.faults and first is None else first
+    return play if play.faults or play.deadlock is not None else first or play

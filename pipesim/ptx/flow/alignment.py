@@ -115,10 +115,10 @@ class _Remainders:
         if not isinstance(operands[0], Register) or not _INTEGERS.issuperset(modifiers):
             return _ANY
         if each.opcode == "ld":
-            offset = self._places.parameter(operands[1])
-            if offset is None:
+            offset, bits = self._places.parameter(operands[1]), modifiers[-1][1:]
+            if offset is None or not bits.isdecimal():
                 return _ANY
-            modulus, value = self._words(offset, int(modifiers[-1][1:]) // 8)
+            modulus, value = self._words(offset, int(bits) // 8)
             return _number(value, modulus)
         values = [self._operand(operand) for operand in operands[1:]]
         rule = RULES.get(each.opcode)

@@ -12,8 +12,9 @@ from pipesim.cli.main import main
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.model.moves import Kind, Move
+from pipesim.model.program import Program
 from pipesim.prove.check import check as prove
-from pipesim.prove.counterexample.play import from_text, to_text
+from pipesim.prove.counterexample.play import from_text, play_schedule, to_text
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import target_of
 from tests.support.mistakes import BROKEN, BROKEN_FILE
@@ -89,3 +90,24 @@ def test_the_command_takes_what_its_json_says(tmp_path: Path, capsys: pytest.Cap
     sizes = [word for name, value in shown["at"].items() for word in ("-p", f"{name}={value}")]
     assert main([*command, *sizes, "--replay", shown["replay"]]) == 1
     assert "✗ consumer_never_arrives fails in this schedule" in capsys.readouterr().out
+
+
+def test_a_schedule_that_continues_after_a_fault_shows_it() -> None:
+    """A fault that hardware does not notice does not end the program: where nothing follows, the first one is shown."""
+    program = target_of(BROKEN["consumer_does_not_wait"]).build({})
+    (shown, *_) = prove(program).refutations
+    text = to_text(shown.schedule)
+    further = [
+        line for line in (f"{text}.{agent}" for agent in range(len(program.agents))) if _is_possible(program, line)
+    ]
+    assert further
+    for line in further:
+        assert replay(program, line).refutations[0].finding == replay(program, text).refutations[0].finding
+
+
+def _is_possible(program: Program, line: str) -> bool:
+    try:
+        play_schedule(program, line)
+    except ParameterError:
+        return False
+    return True

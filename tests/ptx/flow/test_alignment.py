@@ -82,3 +82,8 @@ def test_the_remainder_of_a_result_is_that_of_every_value() -> None:
             modulus, rest = alignment.RULES[opcode](*given)
             values = [[rest + modulus * made.randrange(99) for modulus, rest in given] for _ in range(40)]
             assert {rule(*each) % modulus for each in values} == {rest}, (opcode, given)
+
+
+def test_a_load_without_a_size_is_not_followed() -> None:
+    """No assembler takes it; the fuzzer wrote it."""
+    assert said(f" ld.param.wide %rd1, [x];\n{PLUS.format(8)}", LOAD, Pointer(256)) == []
