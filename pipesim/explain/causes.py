@@ -190,9 +190,20 @@ def _with_cause(
         arrives = contributes(program, lapped.barrier, "arrival")
         others = [n for n, code in enumerate(program.code) if n != agent and any(map(arrives, code))]
         names = tuple(program.agent_name(other) for other in others)
-        return replace(each, missed=lapped.meant, lapped_by=names, counted=_is_counted(program, agent))
+        group, missed = program.barriers[lapped.barrier].name, (lapped.barrier, lapped.parity)
+        takes = [_waits_for(program, code, group) for code in program.code]
+        past = (_waits_for(program, code[:pc], group) for code, pc in zip(program.code, state.pcs, strict=True))
+        taking = (n for n, done in enumerate(past) if missed in done and takes[n] != takes[agent])
+        rivals, counted = tuple(map(program.agent_name, taking)), _is_counted(program, agent)
+        return replace(each, missed=lapped.meant, lapped_by=names, counted=counted, rivals=rivals)
     given = _arrivals_given(book, state, agent, each)
     return replace(each, given=given, count_line=_count_line(program, state, agent) if given >= 0 else "")
+
+
+def _waits_for(program: Program, code: Sequence[Operation], group: str) -> list[tuple[int, int]]:
+    """The barriers of a group that are waited for, with their parities."""
+    waits = ((operand(op, "barrier"), operand(op, "parity")) for op in code if op[0] in PARITY_WAITS)
+    return [wait for wait in waits if program.barriers[wait[0]].name == group]
 
 
 def _is_counted(program: Program, agent: int) -> bool:

@@ -147,7 +147,8 @@ class BlockedAgent:
     complete before it looked, ``given`` the arrivals that the program gives a phase (threads that ever arrive at a
     named barrier) where they are fewer than ``count``; -1 otherwise. ``count_line`` is where that count is stated.
     ``lapped_by``: who completed the phases that it missed, () if it missed none; ``counted`` is False if no agent waits
-    for the agent as long as it waits itself: it arrives nowhere, or only where all meet at the end.
+    for the agent as long as it waits itself: it arrives nowhere, or only where all meet at the end. ``rivals``: who
+    waited for the phase that it missed, and waits for other phases than it does.
     """
 
     agent: str
@@ -166,6 +167,7 @@ class BlockedAgent:
     count_line: str = ""
     lapped_by: tuple[str, ...] = ()
     counted: bool = True
+    rivals: tuple[str, ...] = ()
 
 
 class OneSided(NamedTuple):

@@ -35,7 +35,7 @@ from pipesim.prove.check import MOST_STATES, Check
 from pipesim.prove.check import check as prove
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, elsewhere, finding_key, hidden_by, lines_of
-from pipesim.prove.repair.correction import MOST_TRIED, Correction, is_of_any_kind
+from pipesim.prove.repair.correction import MOST_READ, MOST_TRIED, Correction, is_of_any_kind
 from pipesim.prove.repair.kinds import Repair
 from pipesim.targets import Target
 
@@ -75,7 +75,7 @@ class Failures:
     def __init__(self, asked: CheckQuestion, found: Check) -> None:
         self.also: tuple[FaultKind | Ending, ...] = ()
         self._asked = asked
-        self._given = found.refutations
+        self._found, self._given = found, found.refutations
         self._small = SmallestFailure(asked.target, asked.params, asked.program, found)
         self._wrong = list(found.refutations)
         self._shortened: set[int] = set()
@@ -100,7 +100,23 @@ class Failures:
             self._shortened.add(n)
 
     def correct(self, unit: Unit) -> None:
-        """Try changes of the program, which have to put all of it right."""
+        """Try changes of the program, which have to put all of it right; where none does that may be since it fails at
+        smaller sizes for another reason, and is looked at as it was asked for.
+        """
+        self._correct(unit)
+        asked, small, wrong = self._asked, self._small, self._wrong
+        few = sum(map(len, asked.program.code)) <= MOST_READ
+        if small.program is asked.program or any(self._corrections.values()) or not few or asked.program.words_cta >= 0:
+            return
+        self._small = SmallestFailure(asked.target, asked.params, asked.program, self._found)
+        self._wrong = list(self._given)
+        self._correct(unit)
+        if any(self._corrections.values()):
+            self.shorten(unit)
+        else:
+            self._small, self._wrong = small, wrong
+
+    def _correct(self, unit: Unit) -> None:
         kernel, program = self._asked.target.editable, self._asked.program
         again = self._proved_with if program.words_cta >= 0 and self._asked.target.program is None else None
         other = self._small.another_size() if kernel is None else None

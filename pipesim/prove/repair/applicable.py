@@ -374,10 +374,11 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
                 each.op in SIGNALS and not executes_everywhere(program, role, each) for each in nearest.get(other, ())
             ):
                 rank = 4  # the warps meet before one of them signals for all
+            later = one.op in SIGNALS and sites.index(other) < sites.index(one)  # in the next iteration
             if one.op in SIGNALS and other.op == Op.BAR_SYNC and not executes_everywhere(program, role, one):
                 rank = 4  # the warps meet before one of them signals for all
-            again = one.op in SIGNALS and other.op == Op.WAIT_GROUP and sites.index(other) < sites.index(one)
-            yield rank, Repair(K.MOVE, role, one.about, was=1 if again else -1, at=one, past=other)
+            rank = 6 if later and other.op != Op.WAIT_GROUP else rank
+            yield rank, Repair(K.MOVE, role, one.about, was=1 if later else -1, at=one, past=other)
     passed_on = {program.named_barrier(op) for op in program.operations if op[0] == Op.BAR_ARRIVE}
     turns = {site for site in sites if site.op == Op.BAR_SYNC and _meets_at(program, role, site) & passed_on}
     for one, other in earlier:

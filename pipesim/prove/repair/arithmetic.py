@@ -11,7 +11,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.model.warp_shape import GRANULE, SM_REGISTERS
-from pipesim.prove.repair.kinds import NOWHERE, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, ROWS, Repair, RepairKind
 from pipesim.prove.repair.numbers import bytes_of_expects, may_expect
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of, sites_of
@@ -170,6 +170,10 @@ def masks(program: Program) -> Iterator[Repair]:
             was = some - {0, everyone}
             past = NOWHERE if len(was) == 1 else NOWHERE._replace(about="one that differs in each CTA")
             yield Repair(RepairKind.MASK, role, group, everyone, min(was), past=past)
+            for site in (s for s in sites_of(program, role) if s.op in MULTICASTS and s.about == group):
+                for width in (w for w in range(2, program.ctas) if not program.ctas % w):
+                    for value in (-width, -width - ROWS):
+                        yield Repair(RepairKind.MASK, role, group, value, min(was), site, past)
         if 0 in some and program.ctas > 1:
             for site in (s for s in sites_of(program, role) if s.op == Op.TMA_LOAD and s.about == group):
                 yield Repair(RepairKind.MASK, role, group, everyone, 0, site)

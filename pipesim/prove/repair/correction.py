@@ -271,9 +271,8 @@ def candidates(
         found = (each for each in found if not each[1].is_after_uses or each[1].past.about in raced)
         found = merge(of_race(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
-        larger = other or asked
-        few = sum(map(len, larger.code)) <= MOST_READ
-        more = repairs(larger, groups, roles) if few else sorted(of_iterations(larger), key=_rank)
+        larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)
+        more = repairs(larger, groups, roles) if larger else sorted(of_iterations(other or asked), key=_rank)
         more = iter(()) if program.words_cta >= 0 else more
         found = iter(dict.fromkeys(merge(found, more, key=_rank)))
     return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)
@@ -313,7 +312,7 @@ _IS_ON = frozenset(
         RepairKind.CARRY,
     }
 )
-_LATER = RepairKind.MOVE, 1  #: an arrive that comes after the next wait for groups, which serialises nothing
+_LATER = RepairKind.MOVE, 1  #: an arrive that comes an iteration later, which serialises nothing
 _OTHER_PHASE = frozenset({RepairKind.PHASES, RepairKind.STAGES, RepairKind.LAPS, RepairKind.LEAVE_OUT})
 
 

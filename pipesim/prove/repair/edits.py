@@ -136,5 +136,7 @@ def _with_places(program: Program, repair: Repair) -> Program:
     for op in program.operations:
         if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair):
             place = program.accesses[operand(op, "access")]
-            known |= dict.fromkeys(replace(place, cta=rank) for rank in ranks(repair.value))
+            known |= dict.fromkeys(
+                replace(place, cta=rank) for rank in (ranks(repair.value) if repair.value >= 0 else range(program.ctas))
+            )
     return replace(program, accesses=tuple(known))

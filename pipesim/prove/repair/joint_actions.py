@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import replace
 
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing, replace_operations
-from pipesim.model.groups import LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
-from pipesim.model.ops import Fence, Op, Operation, Scope, operand, semantics, with_operand
+from pipesim.model.groups import BRANCHES, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
+from pipesim.model.ops import Fence, Op, Operation, Scope, operand, ranks, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.kinds import OF_COPIES, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
 
@@ -79,6 +79,8 @@ def _at_home(program: Program, op: Operation, there: int, here: int) -> Operatio
 def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
     """After each arrive on the group, or commit to it, one at the same place in every other CTA."""
     before, group = listing(program, agent), set(barriers_of(program, repair.group))
+    if repair.value == OF_COPIES:
+        return _to_those_who_copy(program, agent, before, group)
     found: list[Insertion] = []
     told: set[int] = set()  # by arrives in a row
     gives = [gives_back(op) and operand(op, "barrier") in group for op in before.code]
@@ -93,6 +95,34 @@ def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
         missing = [other for other in everywhere if other is not None and other not in told]
         found += [Insertion(pc + 1, with_operand(op, "barrier", other), before.lines[pc]) for other in missing]
     return insert_operations(before, found)
+
+
+def copying_into(program: Program, cta: int) -> list[int]:
+    """The CTAs whose copies land in this one."""
+    return sorted(
+        {
+            program.agents[agent].cta
+            for agent, code in enumerate(program.code)
+            for op in code
+            if op[0] == Op.TMA_LOAD
+            and cta in (ranks(operand(op, "cta_mask")) or (program.accesses[operand(op, "access")].cta,))
+        }
+    )
+
+
+def _to_those_who_copy(program: Program, agent: int, before: Listing, group: set[int]) -> Listing:
+    """Instead of arrives in a row on the same stage of the group one in each CTA whose copies land in the agent's."""
+    code, lines = list[Operation](), list[int]()
+    everywhere, stage = copying_into(program, program.agents[agent].cta), -1
+    for op, line in zip(*before, strict=True):
+        own = op[0] == Op.ARRIVE and operand(op, "barrier") in group
+        if own and program.barriers[operand(op, "barrier")].stage == stage:
+            continue
+        stage = program.barriers[operand(op, "barrier")].stage if own else -1
+        there = [program.counterpart(operand(op, "barrier"), cta) for cta in everywhere] if own else []
+        code += [with_operand(op, "barrier", bar) for bar in there if bar is not None] or [op]
+        lines += [line] * (len(code) - len(lines))
+    return Listing(tuple(code), tuple(lines)) if not any(op[0] in BRANCHES for op in before.code) else before
 
 
 # threads that meet

@@ -18,8 +18,9 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.arithmetic import pairs
-from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, TO_THE_OTHER, Ranked, Repair, RepairKind
+from pipesim.prove.repair.arithmetic import count_of, pairs
+from pipesim.prove.repair.joint_actions import copying_into
+from pipesim.prove.repair.kinds import NOWHERE, OF_COPIES, SIGNALLING, TO_THE_OTHER, Ranked, Repair, RepairKind
 from pipesim.prove.repair.missing_instructions import waits_for_each
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.other_operands import begins_at, shifts
@@ -319,6 +320,14 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
         commits = any(site.op == Op.COMMIT and site.about == group for site in sites_of(program, role))
         at = NOWHERE._replace(op=int(Op.COMMIT), about=group) if commits else NOWHERE
         yield 2, Repair(K.PEERS, role, group, int(_is_remote(program, role, group)), at=at)
+        if (was := count_of(program, group)) > 0 and any(op[0] == Op.TMA_LOAD for op in program.operations):
+            bars = {operand(op, "barrier") for op in program.code[members(program, role)[0]] if gives_back(op)}
+            told = {program.barriers[n].cta for n in bars if program.barriers[n].name == group}
+            each, rest = divmod(was, max(len(told), 1))
+            now = each * len(copying_into(program, program.agents[members(program, role)[0]].cta))
+            counted = () if now == was else (Repair(K.COUNT, "", group, now, was),)
+            if not rest:
+                yield 3, Repair(K.PEERS, role, group, OF_COPIES, at=at, also=counted)
     met = {sum(op[0] == Op.CLUSTER_ARRIVE for op in code) for code in program.code}
     drains = any(op[0] in PARITY_WAITS for code in program.code for op in code[-1:])  # and not for all, maybe
     yield 1 if len(met) > 1 else 3 + drains, Repair(K.CLUSTER_END, "", "")

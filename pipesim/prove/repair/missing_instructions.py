@@ -61,6 +61,20 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
                     begun = [s for s in sites_of(program, role) if s.op in PARITY_WAITS and s.about == past.about]
                     yield from ((4, Repair(K.ARRIVE, role, group, last, at=site, past=past)) for site in begun)
             yield from _counted_in(program, role, group, users)
+            if (role, group) not in (*released, *waits) and (was := count_of(program, group)) > 0:
+                yield from _handed_over(program, role, group, was, alike, last)
+
+
+def _handed_over(
+    program: Program, role: str, group: str, was: int, begun: list[SourceInstruction], last: int
+) -> Iterator[Ranked]:
+    """A group that one role gives back, given back by another one instead, which uses what is filled after the wait."""
+    waiting = [n for n, code in enumerate(program.code) if group in _awaited_groups(program, n) and code]
+    now = len(members(program, role)) // program.ctas
+    if now and shares_memory(program, role, waiting):
+        for one in dict.fromkeys(program.agents[n].role for n in arriving_on(program, group, role)):
+            others = Repair(K.DROP, one, group), Repair(K.COUNT, "", group, now, was)
+            yield from ((4, Repair(K.ARRIVE, role, group, last, past=past, also=others)) for past in begun)
 
 
 def _counted_in(program: Program, role: str, group: str, users: list[int]) -> Iterator[Ranked]:

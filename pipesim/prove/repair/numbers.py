@@ -18,7 +18,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import SCOPES, Repair, RepairKind
+from pipesim.prove.repair.kinds import ROWS, SCOPES, Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of, site_of, stages_of
 
 _Change = Callable[[Program, int, Repair, Operation], Operation]
@@ -117,8 +117,15 @@ def _depth(_: Program, __: int, repair: Repair, op: Operation) -> Operation:
     return with_operand(op, "groups", repair.value) if wanted and operand(op, "groups") == repair.was else op
 
 
-def _mask(program: Program, _: int, repair: Repair, op: Operation) -> Operation:
-    return with_operand(op, "cta_mask", repair.value) if multicasts(program, op, repair) else op
+def _mask(program: Program, agent: int, repair: Repair, op: Operation) -> Operation:
+    if not multicasts(program, op, repair):
+        return op
+    step, own = -repair.value, program.agents[agent].cta
+    if step > ROWS:  # those in a row with the agent's own CTA
+        mask = sum(1 << r for r in range(program.ctas) if r // (step - ROWS) == own // (step - ROWS))
+    else:  # those in its column, or those that are given
+        mask = sum(1 << r for r in range(program.ctas) if not (r - own) % step) if step > 0 else repair.value
+    return with_operand(op, "cta_mask", mask)
 
 
 def _stay(program: Program, _: int, repair: Repair, op: Operation) -> Operation:

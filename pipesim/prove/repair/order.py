@@ -308,6 +308,12 @@ def phases_of_writes(program: Program, group: str) -> dict[tuple[int, int], tupl
     return found
 
 
+def reads_what_is_signalled(program: Program, role: str, group: str) -> bool:
+    """True if a role reads what is written before a signal on the group."""
+    read = {cell for agent in members(program, role) for cell in _cells(program, agent, READS_MEMORY)}
+    return not read.isdisjoint(cell for cell, _ in phases_of_writes(program, group))
+
+
 def uses_what_others_fill(program: Program, agent: int, engine: int) -> bool:
     """True if the agent's transfers on an engine use memory that agents of other roles write."""
     role = program.agents[agent].role

@@ -16,8 +16,8 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import arrivals_of, count_of
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.numbers import may_expect
-from pipesim.prove.repair.order import gives_back, waited_before
-from pipesim.prove.repair.places import slots_of_items, tile_of, uses_in_turn
+from pipesim.prove.repair.order import gives_back, reads_what_is_signalled, waited_before
+from pipesim.prove.repair.places import passes_by, slots_of_items, tile_of, uses_in_turn
 from pipesim.prove.repair.sites import begin_of, executes_everywhere, members, operations_at, roles_of, sites_of
 
 K = RepairKind
@@ -381,5 +381,7 @@ def of_turns(program: Program) -> Iterator[Ranked]:
                 for start in (0, 1):
                     yield 4, Repair(K.CARRY, role, group, start)
                     yield 4, Repair(K.CARRY, role, group, start, 1)
-            if len(sizes[group]) > 1:
+            if len(sizes[group]) > 1 and (more := passes_by(program, members(program, role)[0], group)) > 0:
+                yield 4, Repair(K.CARRY, role, group, more, 3)
+            if len(sizes[group]) > 1 and reads_what_is_signalled(program, role, group):
                 yield 5, Repair(K.CARRY, role, group, 0, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipesim.model.edits import Listing, listing, replace_operations
@@ -217,8 +217,10 @@ def in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
 def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     """The waits for the group stage by stage, ``value`` the parity of the first lap; what the agent does with the stage
     that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are; with 2 each wait
-    is for the stage and lap in which what the agent reads after it is signalled.
+    is for the stage and lap in which what the agent reads after it is signalled; with 3 see :func:`_advanced`.
     """
+    if repair.was == 3:
+        return _advanced(program, agent, repair)
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     order = sorted(stages)
     by_barrier = {barrier: stage for stage, barrier in stages.items()}
@@ -235,6 +237,57 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
             found[pc] = with_operand(with_operand(op, "barrier", stages[stage]), "parity", parity)
             turn += op[0] in PARITY_WAITS  # a try belongs to the wait after it
         elif pc not in others and not (repair.was == 1 and gives_back(op)):
+            found[pc] = _at_stage(program, op, now, len(order))
+    return replace_operations(before, found)
+
+
+def passes_by(program: Program, agent: int, group: str) -> int:
+    """By how many stages more an agent would have to advance in each iteration of its outermost loop to pass all that
+    are signalled, 0 if that is not a whole number.
+    """
+    mine, code = stages_of(program, agent, group).values(), program.code[agent]
+    signalled = len({signal for signal in phases_of_writes(program, group).values() if signal[0] in mine})
+    waits = sum(op[0] in PARITY_WAITS and operand(op, "barrier") in mine for op in code)
+    more, rest = divmod(signalled - waits, max(max(_iterations(code), default=0) + 1, 1))
+    return more if not rest and waits else 0
+
+
+def _iterations(code: Sequence[Operation]) -> list[int]:
+    """For each operation the iteration of the outermost loop that it is in, or after which it is; 0 before it."""
+    depth, turn, found = 0, 0, list[int]()
+    for op in code:
+        depth += (op[0] == Op.LOOP_BEGIN) - (op[0] == Op.LOOP_END)
+        turn += op[0] == Op.LOOP_NEXT and depth == 1
+        found.append(turn)
+    return found
+
+
+def _advanced(program: Program, agent: int, repair: Repair) -> Listing:
+    """The agent's waits, and all that it does with the stages, ``value`` stages further with each iteration."""
+    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    order, others = sorted(stages), _of_other_rings(program, agent, repair.group, len(stages))
+    place = {stages[stage]: n for n, stage in enumerate(order)}
+    signals = phases_of_writes(program, repair.group)
+    turns = {key: place[bar] + lap * len(order) for key, (bar, lap) in signals.items() if bar in place}
+    items = {turn: item for (_, item), turn in turns.items()}
+    found: dict[int, Operation] = {}
+    last, now = -1, dict[int, int]()
+    for pc, (op, turn) in enumerate(zip(before.code, _iterations(before.code), strict=True)):
+        by = repair.value * turn
+        cell = program.cells[operand(op, "access")][0] if op[0] in READS_MEMORY else -1
+        if op[0] in PARITY_WAITS and operand(op, "barrier") in place:
+            at = place[operand(op, "barrier")] + len(order) * operand(op, "parity")
+            last = last + 1 if last >= 0 else at
+            if (last - at) % (2 * len(order)):
+                return before
+            lap, stage = divmod(last + by, len(order))
+            now = {order[last % len(order)]: order[stage]}
+            found[pc] = with_operand(with_operand(op, "barrier", stages[order[stage]]), "parity", lap & 1)
+        elif (old := turns.get((cell, operand(op, "item")) if cell >= 0 else (-1, -1))) is not None:
+            slot = program.slot_of(operand(op, "access"))
+            to = in_slot(program, op, slot, (slot + by) % len(order))
+            found[pc] = with_operand(to, "item", items.get(old + by, operand(op, "item")))
+        elif pc not in others:
             found[pc] = _at_stage(program, op, now, len(order))
     return replace_operations(before, found)
 

@@ -18,7 +18,7 @@ from pipesim.model.groups import (
 )
 from pipesim.model.ops import Engine, Op, Order, Scope, order_of, scope_of
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import SCOPES, TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
+from pipesim.prove.repair.kinds import OF_COPIES, ROWS, SCOPES, TO_THE_OTHER, FencePlace, Placement, Repair, RepairKind
 
 _GROUPS = {Engine.BULK: "bulk stores", Engine.CP_ASYNC: "cp.asyncs", Engine.WGMMA: "wgmmas", Engine.TCGEN05: "MMAs"}
 _COMMIT = {
@@ -47,7 +47,8 @@ def sentence(repair: Repair) -> str:
     """The change in one sentence."""
     parts = repair, *repair.also
     if any(each.value != repair.value for each in parts):
-        return " and ".join(sentence(replace(each, also=())) for each in parts)
+        *most, end = (sentence(replace(each, also=())) for each in parts)
+        return f"{', '.join(most)}{',' * (len(most) > 1)} and {end}"
     *others, last = repair.roles
     whose = f"each of {', '.join(others)} and {last}" if others else last
     at = repair.at._replace(about=_all_of(each.at.about for each in parts if each.at.op == repair.at.op))
@@ -389,7 +390,10 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.THREADS: "{value:,} threads at {named} instead of {was:,}",
     RepairKind.DEPTH: _depth,
     RepairKind.MASK: lambda r: (
-        f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of "
+        f"{r.role}: {_with_line(r.at)} goes to the CTAs whose rank "
+        f"{f'// {-r.value - ROWS}' if -r.value > ROWS else f'% {-r.value}'} is its own"
+        if r.value < 0
+        else f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of "
         + (r.past.about or f"{r.was:#b}" if r.was else f"copying to its own alone, at {_with_line(r.at)}")
     ),
     RepairKind.PHASES: "{role} waits for {group} with parity {value} in the first lap, alternating in each later lap",
@@ -405,6 +409,8 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.CARRY: lambda r: (
         f"{r.role} waits for {r.group} of the stage and phase in which what it reads is signalled"
         if r.was == 2
+        else f"{r.role} advances stage and phase of {r.group} by {r.value} more each time, past what others take"
+        if r.was == 3
         else f"{r.role} carries stage and phase of {r.group} on instead of beginning again "
         f"(parity {r.value} in the first lap)"
     ),
@@ -477,8 +483,12 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         "every warp of {role} arrives on {group}, initialised with a count of {value:,} instead of {was:,}"
     ),
     RepairKind.PEERS: lambda r: (
-        f"{r.role} {'commits to' if r.at.op else 'arrives on'} {r.group} of every CTA of the cluster, "
-        f"not only of {'one' if r.value else 'its own'}"
+        f"{r.role} {'commits to' if r.at.op else 'arrives on'} {r.group} of every CTA "
+        + (
+            "whose copies land in its own"
+            if r.value == OF_COPIES
+            else f"of the cluster, not only of {'one' if r.value else 'its own'}"
+        )
     ),
     RepairKind.SYNC: _sync,
     RepairKind.WARP_SYNC: _warp_sync,

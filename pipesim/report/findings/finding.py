@@ -202,7 +202,10 @@ def _cause(blocked: BlockedAgent) -> str:
         return f"no other agent waits for {role}: in its loop it arrives on nothing that they wait for"
     if blocked.given < 0:
         lapped = blocked.counted and (blocked.lapped_by or blocked.missed >= 0)
-        return "there is one arrival too many, or the arriving agent did not wait for it" if lapped else ""
+        wrong = "there is one arrival too many, or the arriving agent did not wait for it"
+        if blocked.rivals:
+            wrong = f"{names_of(blocked.rivals)} took that phase, which has to be stepped past here; or {wrong}"
+        return wrong if lapped else ""
     if _unit(blocked) == "thread":
         return f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"
     made = count(blocked.given, "arrival")

@@ -1,0 +1,257 @@
+"""Corrections of several objects that belong together: who gives a stage back and its count, whom copies reach.
+
+Every wrong description is the text of a right one with one change.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipesim import targets
+from pipesim.answers.check import check
+from pipesim.model.finding import Deadlock, Verdict
+from pipesim.report.findings.finding import deadlock_lines
+
+#: Tiles are changed in place by two warps and stored by another one, which gives the slot back.
+STORED = """
+from pipesim import Engine, Fence, Protocol
+def stored(stages: int = 3, tiles: int = 7, last: int = 1):
+    p = Protocol("stored")
+    x = p.smem("x", stages, 4096)
+    full, done = p.mbarriers("full", stages, count=1), p.mbarriers("done", stages, count=2)
+    empty = p.mbarriers("empty", stages, count=1 if last else 2)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(x[i % stages], full[i % stages], i)
+
+    @p.role("math", warps=2)
+    def math(w):
+        for i in w.loop(tiles, "tiles"):
+            full[i % stages].wait(i // stages % 2)
+            w.write(x[i % stages].part(w.index * 2048, 2048), 100 + i)
+            w.fence(Fence.PROXY_ASYNC)
+            with w.elect_one():
+                done[i % stages].arrive()
+                if not last:
+                    empty[i % stages].arrive()
+
+    @p.role("store")
+    def store(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                done[i % stages].wait(i // stages % 2)
+                w.async_read(Engine.BULK, x[i % stages], 100 + i)
+                w.commit(Engine.BULK)
+                w.wait_group(Engine.BULK)
+                if last:
+                    empty[i % stages].arrive()
+
+    return p
+"""
+#: 2 x 2 CTAs: half of A is multicast along a row, half of B along a column.
+SQUARE = """
+from pipesim import Protocol
+def square(stages: int = 2, tiles: int = 5, told: int = 3):
+    p = Protocol("square", cluster=4)
+    a, b = p.smem("a", stages, 4096), p.smem("b", stages, 4096)
+    full, empty = p.mbarriers("full", stages, count=1), p.mbarriers("empty", stages, count=told)
+
+    @p.role("load")
+    def load(w):
+        row, col = w.cta // 2, w.cta % 2
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                s = i % stages
+                empty[s].wait(i // stages % 2 ^ 1)
+                full[s].expect_bytes(8192)
+                w.tma_load(a[s].part(col * 2048, 2048), full[s], i, cta_mask=0b11 << 2 * row)
+                w.tma_load(b[s].part(row * 2048, 2048), full[s], i, cta_mask=0b101 << col)
+        w.cluster_sync()
+
+    @p.role("math")
+    def math(w):
+        for i in w.loop(tiles, "tiles"):
+            s = i % stages
+            full[s].wait(i // stages % 2)
+            w.read(a[s], i)
+            w.read(b[s], i)
+            w.sync_warp()
+            with w.elect_one():
+                for cta in (w.cta, w.cta ^ 1, w.cta ^ 2)[:told]:
+                    empty[s].arrive_cluster(cta)
+        w.cluster_sync()
+
+    return p
+"""
+#: Two roles take the tiles of one ring in turn, two at a time.
+TURNS = """
+from pipesim import Protocol
+def turns(stages: int = 4, pairs: int = 3):
+    p = Protocol("turns")
+    a, full, empty = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(4 * pairs):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(a[i % stages], full[i % stages], i)
+
+    def math(w, group):
+        n = 2 * group
+        for turn in w.loop(pairs, "pairs"):
+            if group or turn:
+                w.bar_sync(1 + group, 64)
+            for _ in range(2):
+                full[n % stages].wait(n // stages % 2)
+                w.read(a[n % stages], n)
+                with w.elect_one():
+                    empty[n % stages].arrive()
+                n += 1
+            if not (group and turn + 1 == pairs):
+                w.bar_arrive(2 - group, 64)
+            n += 2
+
+    p.role("math0")(lambda w: math(w, 0))
+    p.role("math1")(lambda w: math(w, 1))
+    return p
+"""
+#: Two warps take tiles in turn: with an odd number of tiles one is left, and load waits for it in vain.
+EVEN = """
+from pipesim import Protocol
+def even(stages: int = 4, tiles: int = 8):
+    p = Protocol("even")
+    a, full, empty = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(a[i % stages], full[i % stages], i)
+            for i in range(tiles, tiles + stages):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+
+    @p.role("math", warps=4)
+    def math(w):
+        group = w.index // 2
+        for turn in w.loop(tiles // 2, "turns"):
+            n = 2 * turn + group
+            if w.index % 2 == 0:
+                full[n % stages].wait(n // stages % 2)
+            w.bar_sync(1 + group, 64)
+            w.read(a[n % stages].part(w.index % 2 * 2048, 2048), n)
+            w.bar_sync(3 + group, 64)
+            if w.index % 2 == 0:
+                with w.elect_one():
+                    empty[n % stages].arrive()
+
+    return p
+"""
+#: Widened tiles and B go to the MMA, which has to give B back; the wait for B's room says nothing about what is read.
+BESIDE = """
+from pipesim import Protocol
+def beside(stages: int = 3, tiles: int = 7, last: int = 1):
+    p = Protocol("beside")
+    a, b = p.smem("a", stages, 4096), p.smem("b", stages, 4096)
+    a_full, a_empty = p.mbarriers("a_full", stages, 1), p.mbarriers("a_empty", stages, 1)
+    b_full, b_empty = p.mbarriers("b_full", stages, 1), p.mbarriers("b_empty", stages, 1 if last else 2)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                for tile, full, empty in ((a, a_full, a_empty), (b, b_full, b_empty)):
+                    empty[i % stages].wait(i // stages % 2 ^ 1)
+                    full[i % stages].expect_bytes(4096)
+                    w.tma_load(tile[i % stages], full[i % stages], i)
+
+    @p.role("widen", warps=2)
+    def widen(w):
+        for i in w.loop(tiles, "tiles"):
+            a_full[i % stages].wait(i // stages % 2)
+            w.read(a[i % stages], i)
+            w.bar_sync(1, 64)
+            with w.elect_one():
+                if w.index == 0:
+                    a_empty[i % stages].arrive()
+                if not last:
+                    b_empty[i % stages].arrive()
+
+    @p.role("mma")
+    def mma(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                b_full[i % stages].wait(i // stages % 2)
+                w.read(b[i % stages], i)
+                if last:
+                    b_empty[i % stages].arrive()
+
+    return p
+"""
+HAS = "whenever it has finished with a stage of"
+MISTAKES = {
+    "stored: who changes it gives it back": (
+        STORED, "last: int = 1", "last: int = 0",
+        f"store arrives on empty {HAS} done, math omits its arrive on empty, "
+        "and initialise empty with a count of 1 instead of 2"),
+    "beside: who does not use it gives it back": (
+        BESIDE, "last: int = 1", "last: int = 0",
+        f"mma arrives on b_empty {HAS} b_full, widen omits its arrive on b_empty, "
+        "and initialise b_empty with a count of 1 instead of 2"),
+    "square: the CTA of the column is not told": (
+        SQUARE, "told: int = 3", "told: int = 2",
+        "math arrives on empty of every CTA whose copies land in its own "
+        "and initialise empty with a count of 3 instead of 2"),
+    "square: the CTA on the diagonal is told": (
+        SQUARE, "w.cta ^ 2)", "w.cta ^ 3)", "math arrives on empty of every CTA whose copies land in its own"),
+    "square: B goes along the row": (
+        SQUARE, "0b101 << col", "0b11 << 2 * row", "load: the copy to full goes to the CTAs whose rank % 2 is its own"),
+    "square: A goes along the column": (
+        SQUARE, "0b11 << 2 * row", "0b101 << col", "load: the copy to full goes to the CTAs whose rank // 2 is its own"),
+    "turns: does not pass the other's tiles": (
+        TURNS, "            n += 2\n", "",
+        "each of math0 and math1 advances stage and phase of full by 2 more each time, past what others take"),
+    "even: one gives it back for both": (
+        EVEN, "            w.bar_sync(3 + group, 64)\n", "",
+        "math executes bar_sync at named barriers 1 and 2 after the read of a"),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MISTAKES)
+def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
+    text, right, wrong, said = MISTAKES[name]
+    file = tmp_path / "described.py"
+    assert right in text
+    file.write_text(text.replace(right, wrong))
+    found = check(targets.find(str(file)), {})
+    assert found.verdict is Verdict.REFUTED
+    first = [shown.corrections[0].said for shown in found.refutations if shown.corrections]
+    assert {re.sub(r" \([^)]*\)", "", each) for each in first} - {"the same as of the finding below"} == {said}
+
+
+@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE])
+def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "described.py"
+    file.write_text(text)
+    assert check(targets.find(str(file)), {}, quick=True).verdict is Verdict.PROVED
+
+
+def test_who_took_the_phase_that_is_missed_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "described.py"
+    file.write_text(TURNS.replace("            n += 2\n", ""))
+    found = check(targets.find(str(file)), {}, quick=True)
+    hang = next(each.finding for each in found.refutations if isinstance(each.finding, Deadlock))
+    assert {each.rivals for each in hang.blocked if each.missed >= 0} <= {("math1",), ("math0",)}
+    assert "took that phase, which has to be stepped past here" in "\n".join(deadlock_lines(hang, 160))
