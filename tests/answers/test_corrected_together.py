@@ -199,26 +199,27 @@ def beside(stages: int = 3, tiles: int = 7, last: int = 1):
 
     return p
 """
+COPY = "load: the copy to full goes to the CTAs"
 HAS = "whenever it has finished with a stage of"
 MISTAKES = {
     "stored: who changes it gives it back": (
         STORED, "last: int = 1", "last: int = 0",
-        f"store arrives on empty {HAS} done, math omits its arrive on empty, "
-        "and initialise empty with a count of 1 instead of 2"),
+        (f"store arrives on empty {HAS} done, math omits its arrive on empty, "
+        "and initialise empty with a count of 1 instead of 2")),
     "beside: who does not use it gives it back": (
         BESIDE, "last: int = 1", "last: int = 0",
-        f"mma arrives on b_empty {HAS} b_full, widen omits its arrive on b_empty, "
-        "and initialise b_empty with a count of 1 instead of 2"),
+        (f"mma arrives on b_empty {HAS} b_full, widen omits its arrive on b_empty, "
+        "and initialise b_empty with a count of 1 instead of 2")),
     "square: the CTA of the column is not told": (
         SQUARE, "told: int = 3", "told: int = 2",
-        "math arrives on empty of every CTA whose copies land in its own "
-        "and initialise empty with a count of 3 instead of 2"),
+        ("math arrives on empty of every CTA whose copies land in its own "
+        "and initialise empty with a count of 3 instead of 2")),
     "square: the CTA on the diagonal is told": (
         SQUARE, "w.cta ^ 2)", "w.cta ^ 3)", "math arrives on empty of every CTA whose copies land in its own"),
     "square: B goes along the row": (
-        SQUARE, "0b101 << col", "0b11 << 2 * row", "load: the copy to full goes to the CTAs whose rank % 2 is its own"),
+        SQUARE, "0b101 << col", "0b11 << 2 * row", COPY + " whose rank % 2 is its own"),
     "square: A goes along the column": (
-        SQUARE, "0b11 << 2 * row", "0b101 << col", "load: the copy to full goes to the CTAs whose rank // 2 is its own"),
+        SQUARE, "0b11 << 2 * row", "0b101 << col", COPY + " whose rank // 2 is its own"),
     "turns: does not pass the other's tiles": (
         TURNS, "            n += 2\n", "",
         "each of math0 and math1 advances stage and phase of full by 2 more each time, past what others take"),
@@ -254,4 +255,4 @@ def test_who_took_the_phase_that_is_missed_is_named(tmp_path: Path) -> None:
     found = check(targets.find(str(file)), {}, quick=True)
     hang = next(each.finding for each in found.refutations if isinstance(each.finding, Deadlock))
     assert {each.rivals for each in hang.blocked if each.missed >= 0} <= {("math1",), ("math0",)}
-    assert "took that phase, which has to be stepped past here" in "\n".join(deadlock_lines(hang, 160))
+    assert "took that phase: step past it" in "\n".join(deadlock_lines(hang, 160))

@@ -29,7 +29,7 @@ def _look(program: Program) -> tuple[Advisory, ...]:
             name, line = program.barriers[operand(op, "barrier")].name, program.line(a, pc)
             claim = (
                 f"{role} arrives on {name} by cp.async without .noinc, and {name} also counts bytes: PTX adds these "
-                "arrivals to the pending count, as here; H100 and H200 add them to the bytes"
+                "arrivals to the pending count, H100 and H200 to the bytes"
             )
             found.setdefault((role, line), Advisory(role, claim, line, "cp_async_count"))
     return tuple(found.values())

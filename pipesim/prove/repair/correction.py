@@ -265,16 +265,17 @@ def candidates(
         words = words_of(program)
         of_ctas = (each for each in found if fits_words(each[1], words))
         found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
+    raced: set[str] = set()
     if fault is not None and fault.kind is FaultKind.RACE and touching:
         of_race = of_reuse if program.coverage.extracted else of_last_uses
         raced = {program.instructions[agent][pc].about for agent, pc in at}
-        found = (each for each in found if not each[1].is_after_uses or each[1].past.about in raced)
         found = merge(of_race(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)
         more = repairs(larger, groups, roles) if larger else sorted(of_iterations(other or asked), key=_rank)
         more = iter(()) if program.words_cta >= 0 else more
         found = iter(dict.fromkeys(merge(found, more, key=_rank)))
+    found = (each for each in found if not (raced and each[1].is_after_uses) or each[1].past.about in raced)
     return (each for each in found if each[1].kind not in _OTHER_PHASE or each[1].at.op or not unserved)
 
 

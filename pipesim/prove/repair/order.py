@@ -155,6 +155,8 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
         ends = [place for place, site in enumerate(sites) if site == repair.at] + [len(sites)]
         for place, end in pairwise(ends):
             last = next((n for n in range(end - 1, place, -1) if is_use(sites[n], repair.past)), place)
+            if sites[last].op in ENGINE_ACCESSES:  # which ends with the wait for it
+                last = next((n for n in range(last, end) if sites[n].op == Op.WAIT_GROUP), last)
             order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
         return [*range(ends[0]), *order]
     moved: dict[int, int] = {}  # after which place comes which

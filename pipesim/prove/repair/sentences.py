@@ -46,6 +46,11 @@ _VERBS = {
 def sentence(repair: Repair) -> str:
     """The change in one sentence."""
     parts = repair, *repair.also
+    if repair.kind is RepairKind.ARRIVE and repair.also:
+        one, counted = repair.also
+        instead = f"{repair.group} instead of {one.role}, whenever"
+        said = sentence(replace(repair, also=())).replace(f"{repair.group} whenever", instead)
+        return f"{said}; it has a count of {counted.value:,} instead of {counted.was:,}"
     if any(each.value != repair.value for each in parts):
         *most, end = (sentence(replace(each, also=())) for each in parts)
         return f"{', '.join(most)}{',' * (len(most) > 1)} and {end}"
@@ -155,7 +160,7 @@ def _arrive(r: Repair) -> str:
 
 def _group_wait(r: Repair) -> str:
     left = f", leaving no more than {r.value:,} pending," if r.value else ""
-    place = f"before {_with_line(r.at)}" if r.was < 0 else f"after {_with_line(r.at)}"
+    place = f"before {_with_line(r.at)}" if r.was < 0 else f"after their commit ({PurePath(r.at.line).name})"
     if r.past.op:
         place += f", before {instruction(r.past)}"
     return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} {place}"

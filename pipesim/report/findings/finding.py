@@ -204,7 +204,7 @@ def _cause(blocked: BlockedAgent) -> str:
         lapped = blocked.counted and (blocked.lapped_by or blocked.missed >= 0)
         wrong = "there is one arrival too many, or the arriving agent did not wait for it"
         if blocked.rivals:
-            wrong = f"{names_of(blocked.rivals)} took that phase, which has to be stepped past here; or {wrong}"
+            wrong = f"{names_of(blocked.rivals)} took that phase: step past it; or {wrong}"
         return wrong if lapped else ""
     if _unit(blocked) == "thread":
         return f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"

@@ -262,6 +262,13 @@ def _finding(shown: Counterexample, width: int) -> list[str]:
     return [*found, *_sureness(shown, width)]
 
 
+#: What a cause of more than two lines does not say again: places, parities.
+_SAID_ABOVE = re.compile(
+    r" \((?:parity |[^()]*:\d)[^()]*\)|; (?:it|they) now waits? for phase [\d,]+|; (?:no further one|or) .*"
+)
+_MOST_LINES = 2  #: of a sentence
+
+
 def _cause(shown: Counterexample, width: int) -> list[str]:
     """The cause again: of a deadlock a wait for what is corrected, nothing if none is. A branch that led a warp past
     what is missing is already at the end of the finding.
@@ -275,6 +282,7 @@ def _cause(shown: Counterexample, width: int) -> list[str]:
             return []
         finding = replace(finding, blocked=tuple(waits))
     said = f"cause: {claim_of(finding)}"
+    said = _SAID_ABOVE.sub("", said) if len(wrap(said, width, "  ", "    ")) > _MOST_LINES else said
     clauses = re.split(r"(?<=;) ", said) if cell_len(said) > MOST_CELLS else [said]
     return [line for n, each in enumerate(clauses) for line in wrap(each, width, "    " if n else "  ", "    ")]
 
