@@ -123,8 +123,6 @@ STAGE_WORK = USES_TILE | _group(Op.FENCE, Op.ENGINE_WORK, Op.COMMIT, Op.WAIT_GRO
 
 # what one engine asks
 
-#: Signals of which a formula of times knows when they complete a phase: neither undefined nor bytes without an arrival.
-TIMED_SIGNALS = SIGNALS - _group(Op.ARRIVE_NO_COMPLETE, Op.COMPLETE_TX)
 #: Cost their issue and nothing more; a new operation needs a price here or a case of its own in ``timed/costs.py``.
 ISSUE_ONLY = LIFE | COMMITS | _group(Op.PENDING_COUNT, Op.WAIT_GROUP, Op.FENCE, Op.WRITE, Op.SETMAXNREG)
 COUNTS_BYTES = EXPECTS | _group(Op.EXPECT_TX, Op.TMA_LOAD)  #: name bytes of a phase, which an mbarrier has to count

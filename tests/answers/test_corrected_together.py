@@ -204,12 +204,10 @@ HAS = "whenever it has finished with a stage of"
 MISTAKES = {
     "stored: who changes it gives it back": (
         STORED, "last: int = 1", "last: int = 0",
-        (f"store arrives on empty {HAS} done, math omits its arrive on empty, "
-        "and initialise empty with a count of 1 instead of 2")),
+        f"store arrives on empty instead of math, {HAS} done; it has a count of 1 instead of 2"),
     "beside: who does not use it gives it back": (
         BESIDE, "last: int = 1", "last: int = 0",
-        (f"mma arrives on b_empty {HAS} b_full, widen omits its arrive on b_empty, "
-        "and initialise b_empty with a count of 1 instead of 2")),
+        f"mma arrives on b_empty instead of widen, {HAS} b_full; it has a count of 1 instead of 2"),
     "square: the CTA of the column is not told": (
         SQUARE, "told: int = 3", "told: int = 2",
         ("math arrives on empty of every CTA whose copies land in its own "

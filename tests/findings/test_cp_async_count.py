@@ -33,7 +33,7 @@ def test_where_bytes_are_counted_as_well_it_is_reported() -> None:
     assert said.role == "load"
     assert said.claim == (
         "load arrives on full by cp.async without .noinc, and full also counts bytes: PTX adds these arrivals to the "
-        "pending count, as here; H100 and H200 add them to the bytes"
+        "pending count, H100 and H200 to the bytes"
     )
 
 

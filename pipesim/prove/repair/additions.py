@@ -35,7 +35,6 @@ from pipesim.prove.repair.sites import begin_of, members, published_at, site_of,
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)
 _SERVES = ON_BARRIER - ASKS - LIFE  #: signal the barrier that they name
-_CLOSED = (Engine.BULK, Engine.CP_ASYNC, Engine.WGMMA)
 
 
 def add_inits(program: Program, agent: int, _: Repair) -> Listing:

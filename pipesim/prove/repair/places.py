@@ -219,24 +219,26 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are; with 2 each wait
     is for the stage and lap in which what the agent reads after it is signalled; with 3 see :func:`_advanced`.
     """
-    if repair.was == 3:
-        return _advanced(program, agent, repair)
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     order = sorted(stages)
     by_barrier = {barrier: stage for stage, barrier in stages.items()}
     now: dict[int, int] = {}  #: of each stage that the program names the one that is meant
     others = _of_other_rings(program, agent, repair.group, len(order))
     turn, turns = 0, _turns_of_reads(program, agent, repair.group, order) if repair.was == 2 else {}
-    found: dict[int, Operation] = {}
+    found, start = _Reads(), repair.value
+    if repair.was == 3:
+        (turns, found), start = _advanced(program, agent, repair, order), 0
+        if not turns:
+            return replace_operations(before, found)
     for pc, op in enumerate(before.code):
         if op[0] in BY_PARITY and operand(op, "barrier") in by_barrier:
             turn = turns.get(pc, turn)
             stage = order[turn % len(order)]
             now[by_barrier[operand(op, "barrier")]] = stage
-            parity = (repair.value + turn // len(order)) & 1
+            parity = (start + turn // len(order)) & 1
             found[pc] = with_operand(with_operand(op, "barrier", stages[stage]), "parity", parity)
             turn += op[0] in PARITY_WAITS  # a try belongs to the wait after it
-        elif pc not in others and not (repair.was == 1 and gives_back(op)):
+        elif pc not in others and pc not in found and not (repair.was == 1 and gives_back(op)):
             found[pc] = _at_stage(program, op, now, len(order))
     return replace_operations(before, found)
 
@@ -262,34 +264,29 @@ def _iterations(code: Sequence[Operation]) -> list[int]:
     return found
 
 
-def _advanced(program: Program, agent: int, repair: Repair) -> Listing:
-    """The agent's waits, and all that it does with the stages, ``value`` stages further with each iteration."""
-    before, stages = listing(program, agent), stages_of(program, agent, repair.group)
-    order, others = sorted(stages), _of_other_rings(program, agent, repair.group, len(stages))
-    place = {stages[stage]: n for n, stage in enumerate(order)}
-    signals = phases_of_writes(program, repair.group)
-    turns = {key: place[bar] + lap * len(order) for key, (bar, lap) in signals.items() if bar in place}
-    items = {turn: item for (_, item), turn in turns.items()}
-    found: dict[int, Operation] = {}
-    last, now = -1, dict[int, int]()
-    for pc, (op, turn) in enumerate(zip(before.code, _iterations(before.code), strict=True)):
-        by = repair.value * turn
-        cell = program.cells[operand(op, "access")][0] if op[0] in READS_MEMORY else -1
-        if op[0] in PARITY_WAITS and operand(op, "barrier") in place:
-            at = place[operand(op, "barrier")] + len(order) * operand(op, "parity")
+_Reads = dict[int, Operation]
+
+
+def _advanced(program: Program, agent: int, repair: Repair, order: list[int]) -> tuple[dict[int, int], _Reads]:
+    """Of each wait the turn that is ``value`` further with each iteration, and what is read of what is filled then."""
+    turns, reads, last, code = dict[int, int](), _Reads(), -1, program.code[agent]
+    stage = {barrier: order.index(n) for n, barrier in stages_of(program, agent, repair.group).items()}
+    signals = phases_of_writes(program, repair.group).items()
+    filled = {key: stage[bar] + lap * len(order) for key, (bar, lap) in signals if bar in stage}
+    items = {turn: item for (_, item), turn in filled.items()}
+    for pc, (op, iteration) in enumerate(zip(code, _iterations(code), strict=True)):
+        by, item = repair.value * iteration, operand(op, "item") if op[0] in READS_MEMORY else -1
+        if op[0] in PARITY_WAITS and operand(op, "barrier") in stage:
+            at = stage[operand(op, "barrier")] + len(order) * operand(op, "parity")
             last = last + 1 if last >= 0 else at
             if (last - at) % (2 * len(order)):
-                return before
-            lap, stage = divmod(last + by, len(order))
-            now = {order[last % len(order)]: order[stage]}
-            found[pc] = with_operand(with_operand(op, "barrier", stages[order[stage]]), "parity", lap & 1)
-        elif (old := turns.get((cell, operand(op, "item")) if cell >= 0 else (-1, -1))) is not None:
+                return {}, {}
+            turns[pc] = last + by
+        elif item >= 0 and (old := filled.get((program.cells[operand(op, "access")][0], item))) is not None:
             slot = program.slot_of(operand(op, "access"))
             to = in_slot(program, op, slot, (slot + by) % len(order))
-            found[pc] = with_operand(to, "item", items.get(old + by, operand(op, "item")))
-        elif pc not in others:
-            found[pc] = _at_stage(program, op, now, len(order))
-    return replace_operations(before, found)
+            reads[pc] = with_operand(to, "item", items.get(old + by, item))
+    return turns, reads
 
 
 def _of_other_rings(program: Program, agent: int, group: str, stages: int) -> set[int]:

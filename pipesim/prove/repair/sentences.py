@@ -46,11 +46,10 @@ _VERBS = {
 def sentence(repair: Repair) -> str:
     """The change in one sentence."""
     parts = repair, *repair.also
-    if repair.kind is RepairKind.ARRIVE and repair.also:
+    if repair.kind is RepairKind.ARRIVE and RepairKind.DROP in (each.kind for each in repair.also):
         one, counted = repair.also
-        instead = f"{repair.group} instead of {one.role}, whenever"
-        said = sentence(replace(repair, also=())).replace(f"{repair.group} whenever", instead)
-        return f"{said}; it has a count of {counted.value:,} instead of {counted.was:,}"
+        whose = sentence(replace(repair, also=())).replace(" whenever", f" instead of {one.role}, whenever")
+        return f"{whose}; it has a count of {counted.value:,} instead of {counted.was:,}"
     if any(each.value != repair.value for each in parts):
         *most, end = (sentence(replace(each, also=())) for each in parts)
         return f"{', '.join(most)}{',' * (len(most) > 1)} and {end}"
