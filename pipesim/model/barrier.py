@@ -211,23 +211,3 @@ def decode_word(word: int) -> BarrierWord:
         tx=-negated if negated < 1 << _TX - 1 else (1 << _TX) - negated,
         parity=word >> _PHASE_AT,
     )
-
-
-def encode_word(fields: BarrierWord) -> int:
-    """The word that holds these fields: the inverse of :func:`decode_word`. ParameterError if one is out of range."""
-    expected, pending, tx, parity = fields
-    counts = 0 <= expected <= MAX_COUNT and 0 <= pending <= MAX_COUNT
-    if not (counts and -MAX_COUNT <= tx <= MAX_COUNT + 1 and parity in (0, 1)):
-        raise ParameterError(f"no barrier word holds {fields}")
-    count = (1 << _COUNT) - 1
-    return (
-        (-expected & count) << _EXPECTED_AT
-        | (-tx & (1 << _TX) - 1) << _TX_AT
-        | (-pending & count) << _PENDING_AT
-        | parity << _PHASE_AT
-    )
-
-
-def word_of(state: BarrierState) -> int:
-    """The word that the hardware leaves for this state; of the phases done only the parity is in it."""
-    return encode_word(BarrierWord(state.expected, state.pending, state.tx, state.done & 1))

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from pipesim.conform.diagnose.edits import Edit, EditKind, apply
-from pipesim.model.barrier import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import CtaInfo, Trace
+from tests.support.barrier_words import encode_word
 from tests.support.fixture_types import Call
 
 STATUS = {"finished": "finished", "deadlock": "deadline", "fault": "trap"}

@@ -19,7 +19,8 @@ import pytest
 from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.source_recorder.decode import TIMER_STEPS
 from pipesim.model import barrier
-from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect, word_of
+from pipesim.model.barrier import FRESH, LIVE, BarrierState, Effect
+from tests.support.barrier_words import word_of
 from tests.support.paths import TRACES
 
 Answer = dict[str, Any]  #: ``outcomes``: what happened, how often; ``data``: lists of integers by name

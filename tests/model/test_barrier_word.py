@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipesim.errors import ParameterError
-from pipesim.model.barrier import MAX_COUNT, BarrierWord, decode_word, encode_word
+from pipesim.model.barrier import MAX_COUNT, BarrierWord, decode_word
+from tests.support.barrier_words import encode_word
 
 COUNTS = st.integers(0, MAX_COUNT)
 WORDS = st.builds(BarrierWord, COUNTS, COUNTS, st.integers(-MAX_COUNT, MAX_COUNT), st.integers(0, 1))

@@ -260,14 +260,6 @@ def memory_order(program: Program) -> MemoryOrder | None:
     return MemoryOrder(program) if order_may_fail(program) else None
 
 
-def memory_faults(program: Program) -> tuple[Fault, ...]:
-    """What is wrong with the memory order of the canonical run, each pair of lines once."""
-    order = memory_order(program)
-    if order is not None:
-        run_canonically(program, observers=[order])
-    return order.faults if order is not None else ()
-
-
 def memory_refutations(program: Program, order: MemoryOrder | None) -> tuple[Refutation, ...]:
     """A schedule for the first fault of each kind that the observer of a run has seen; certain if one is."""
     return _refutations(program, order, lambda fault: fault.kind)

@@ -14,7 +14,7 @@ from pipesim.conform.diagnose.edits import Edit, EditKind, apply, edits
 from pipesim.conform.diagnose.examination import Autopsy
 from pipesim.conform.diagnose.outcomes import RandomSchedule, random_schedule
 from pipesim.explain.blocked_agents import explain
-from pipesim.model.barrier import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord
 from pipesim.model.finding import Deadlock, FaultKind
 from pipesim.model.machine import State
 from pipesim.model.program import Program
@@ -22,6 +22,7 @@ from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import CtaInfo, EventKind, Trace
+from tests.support.barrier_words import encode_word
 from tests.support.fixture_types import Make
 from tests.support.paths import EXAMPLES
 

@@ -9,7 +9,8 @@ import pytest
 
 from pipesim.conform.diagnose.diagnose import diagnose
 from pipesim.conform.result import DivergenceKind, TraceVerdict
-from pipesim.model.barrier import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord
+from tests.support.barrier_words import encode_word
 from tests.support.fixture_types import Make
 
 USUAL = "h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"

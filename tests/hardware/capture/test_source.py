@@ -26,12 +26,13 @@ from pipesim.errors import (
     PipesimError,
     UsageError,
 )
-from pipesim.model.barrier import BarrierWord, encode_word
+from pipesim.model.barrier import BarrierWord
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind, Trace
+from tests.support.barrier_words import encode_word
 from tests.support.paths import EXAMPLES
 
 ROWSUM = str(EXAMPLES / "rowsum.cu")

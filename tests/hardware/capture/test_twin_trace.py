@@ -19,12 +19,12 @@ from hwkernels.twins import REGISTRY, find_twin
 from hwkernels.twins.buffers import Argument, Input, Output
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
-from pipesim.model.barrier import word_of
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.consistency import check_trace
 from pipesim.trace.schema import EventKind
+from tests.support.barrier_words import word_of
 from tests.support.format2_streams import recode
 
 INFO = DeviceInfo(0, "NVIDIA H100 of arrays", 132, "9.0", "999.1", 232448, 233472)

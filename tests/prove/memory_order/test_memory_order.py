@@ -28,7 +28,7 @@ from pipesim.prove.happens_before.snapshot import Snapshot, repeats
 from pipesim.prove.memory_order import may_fail
 from pipesim.prove.memory_order.may_fail import (
     may_rely_on_a_wgmma,
-    memory_faults,
+    memory_order,
     order_may_fail,
     reads_may_be_unfenced,
 )
@@ -40,6 +40,14 @@ from tests.support.mistakes import MEMORY
 from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.protocol_sizes import SIZES
 from tests.support.random_programs.orders_and_scopes import random_orders
+
+
+def memory_faults(program: Program) -> tuple[Fault, ...]:
+    """What is wrong with the memory order of the canonical run, each pair of lines once."""
+    order = memory_order(program)
+    if order is not None:
+        run_canonically(program, observers=[order])
+    return order.faults if order is not None else ()
 
 
 def pair(fault: Fault) -> Said:
