@@ -228,7 +228,9 @@ def _emulate(
     given = kernel.code.on_global or launch.together or launch.left or first or past_hangs
     tell = is_long if kernel.leaves_laps_out and not given else None
     try:
-        return _followed(kernel, launch, limits, first, past_hangs=past_hangs, is_long=tell)
+        followed = _FollowedCluster(kernel, launch, limits)
+        followed.first, followed.is_long = first or {}, tell
+        return followed.emulation(past_hangs=past_hangs)
     except _WholeRun as whole:
         (found,) = whole.args
         assert isinstance(found, Emulation)
@@ -237,88 +239,102 @@ def _emulate(
 
 def emulate_without_laps(kernel: Kernel, launch: Launch, limits: EmulationLimits) -> Emulation:
     """Run the cluster without laps that are like others."""
-    return _followed(kernel, launch, limits, laps_left_out=True)
+    return _FollowedCluster(kernel, launch, limits, laps_left_out=True).emulation(past_hangs=False)
 
 
-def _followed(
-    kernel: Kernel,
-    launch: Launch,
-    limits: EmulationLimits,
-    first: FirstParities | None = None,
-    *,
-    past_hangs: bool = False,
-    laps_left_out: bool = False,
-    is_long: Callable[[], None] | None = None,
-) -> Emulation:
-    """Run the cluster: again where lanes have to be followed apart, and where bytes of copies had to be worked out.
+class _FollowedCluster:
+    """The runs of one cluster, each of which may show that it has to be run again with what it told.
 
-    ``is_long``: called where the run is long.
+    ``is_long``: called where the first run is long.
     """
-    image, constants = Image(launch, kernel.entry), Constants(kernel.module)
-    nearby = not (image.free_words or kernel.code.on_global or launch.together or limits.one_cta or laps_left_out)
-    inputs = FreeInputs(fixed=limits.one_cta, nearby=nearby)
-    misaligned = _misaligned(kernel, image, inputs)
-    apart: dict[tuple[int, int], tuple[int, ...]] = {}
-    spent, left_out = 0, list[int]()
 
-    def run(
-        boxless: BoxlessCopies | None = None, reused: Collection[Place] = (), refused: Collection[int] = ()
+    def __init__(self, kernel: Kernel, launch: Launch, limits: EmulationLimits, *, laps_left_out: bool = False) -> None:
+        self._kernel, self._launch, self._limits, self._laps_left_out = kernel, launch, limits, laps_left_out
+        self._image, self._constants = Image(launch, kernel.entry), Constants(kernel.module)
+        alone = kernel.code.on_global or launch.together or limits.one_cta or laps_left_out
+        self._inputs = FreeInputs(fixed=limits.one_cta, nearby=not (self._image.free_words or alone))
+        self._misaligned = _misaligned(kernel, self._image, self._inputs)
+        self._apart: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._fences_apart: set[int] = set()
+        self._void: frozenset[int] = frozenset()
+        self._begin: frozenset[int] = frozenset()
+        self._past_hang = False
+        self._spent, self._left_out = 0, [0]  # instructions; of laps that each run leaves out
+        self.first: FirstParities = {}
+        self.is_long: Callable[[], None] | None = None
+
+    def emulation(self, *, past_hangs: bool) -> Emulation:
+        """What the cluster does in the last run."""
+        cluster, unsolved = self._with_bytes_of_copies(self._with_lanes_apart(self._once_initialised()))
+        reused = {place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)}
+        if reused and not unsolved:
+            cluster = self._run(cluster.boxless.again(), reused)
+        cluster = self._with_fences_apart(cluster)
+        if past_hangs and _waits(cluster):
+            self._past_hang = True
+            cluster = self._run(cluster.boxless.again(), cluster.reused, cluster.refused)
+        return Emulation(cluster, self._spent, unsolved, sum(self._left_out) if self._left_out[-1] else 0)
+
+    def _run(
+        self, boxless: BoxlessCopies | None = None, reused: Collection[Place] = (), refused: Collection[int] = ()
     ) -> Cluster:
-        nonlocal spent, is_long
-        made = Cluster(kernel.code, launch, image, constants, apart, inputs)
+        made = Cluster(self._kernel.code, self._launch, self._image, self._constants, self._apart, self._inputs)
         made.boxless = boxless or BoxlessCopies()
-        made.misaligned, made.past_hangs, made.first_parities = misaligned, further, first or {}
-        made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), void
-        made.fences_apart = frozenset(fences_apart)
-        made.begin = begin
+        made.misaligned, made.past_hangs, made.first_parities = self._misaligned, self._past_hang, self.first
+        made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), self._void
+        made.fences_apart, made.begin = frozenset(self._fences_apart), self._begin
         watch_laps(made)
-        made.watcher = LapsLeftOut(made) if laps_left_out else made.watcher
-        made.is_long, is_long = None if image.free_words else is_long, None
-        spent += made.run(replace(limits, instructions=limits.instructions - spent))
-        left_out.append(made.watcher.end() if isinstance(made.watcher, LapsLeftOut) else 0)
+        made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
+        made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
+        self._spent += made.run(replace(self._limits, instructions=self._limits.instructions - self._spent))
+        if isinstance(made.watcher, LapsLeftOut):
+            self._left_out.append(made.watcher.end())
         return made
 
-    void: frozenset[int] = frozenset()
-    further, begin = False, frozenset[int]()
-    fences_apart = set[int]()
-    cluster = run()
-    if unset := cluster.too_early & cluster.initialised.keys():  # the schedule in which they are initialised in time
-        begin = cluster.recorder.initialising(unset)
-        cluster = run()
-    for _ in range(_MOST_PARTINGS):
-        parted = cluster.must_part()
-        if not parted:
-            break
-        apart |= parted
-        cluster = run()
-    unsolved = ""
-    if any(use.loads for use in cluster.boxless.uses.values()):
+    def _once_initialised(self) -> Cluster:
+        """In the schedule in which mbarriers are initialised in time."""
+        cluster = self._run()
+        if unset := cluster.too_early & cluster.initialised.keys():
+            self._begin = cluster.recorder.initialising(unset)
+            cluster = self._run()
+        return cluster
+
+    def _with_lanes_apart(self, cluster: Cluster) -> Cluster:
+        for _ in range(_MOST_PARTINGS):
+            parted = cluster.must_part()
+            if not parted:
+                break
+            self._apart |= parted
+            cluster = self._run()
+        return cluster
+
+    def _with_bytes_of_copies(self, cluster: Cluster) -> tuple[Cluster, str]:
+        """With the bytes of copies without a box, by the phases of their mbarriers; and why they are not known."""
+        if not any(use.loads for use in cluster.boxless.uses.values()):
+            return cluster, ""
         for _ in range(_MOST_PARTINGS):
             early = cluster.boxless.too_early()
             if not early:
                 break
-            cluster = run(cluster.boxless.again(early))
+            cluster = self._run(cluster.boxless.again(early))
         solved = cluster.boxless.solved(cluster.barrier)
-        sized = None if solved is None else run(solved)
+        sized = None if solved is None else self._run(solved)
         if sized is None or (_waits(sized) and sized.boxless.unfinished(sized.barrier)):
             solved = cluster.boxless.contradicted(cluster.recorder.streams, cluster.recorder.barriers)
-            sized = None if solved is None else run(solved)
+            sized = None if solved is None else self._run(solved)
         if sized is None:
-            unsolved = "no bytes of the copies without a box fit the phases of their mbarriers"
-        else:
-            cluster = sized
-    reused = {place for place in cluster.initialised if any(covers(a, place) for a in cluster.recorder.written)}
-    if reused and not unsolved:
-        cluster = run(cluster.boxless.again(), reused)
-    while (refused := _touching_others(cluster)) | (passed := _fences_of_others(cluster) - fences_apart):
-        fences_apart |= passed
-        cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
-    if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
-        cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
-    if past_hangs and _waits(cluster):
-        further = True
-        cluster = run(cluster.boxless.again(), cluster.reused, cluster.refused)
-    return Emulation(cluster, spent, unsolved, sum(left_out) if left_out[-1] else 0)
+            return cluster, "no bytes of the copies without a box fit the phases of their mbarriers"
+        return sized, ""
+
+    def _with_fences_apart(self, cluster: Cluster) -> Cluster:
+        """Without what fences do not order that other lanes executed, and what is not known and may touch others."""
+        while (refused := _touching_others(cluster)) | (passed := _fences_of_others(cluster) - self._fences_apart):
+            self._fences_apart |= passed
+            cluster = self._run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
+        if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
+            self._void = void
+            cluster = self._run(cluster.boxless.again(), cluster.reused, cluster.refused)
+        return cluster
 
 
 def _touching_others(cluster: Cluster) -> frozenset[int]:
