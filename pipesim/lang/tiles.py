@@ -30,7 +30,7 @@ class Slot:
         return {}
 
     def mapa(self, cta: int) -> Slot:
-        """The same bytes in the CTA of this rank: what an MMA of a pair of CTAs reads and writes there."""
+        """The same bytes in the CTA of this rank: for distributed shared memory, and MMAs of a pair of CTAs."""
         try:
             return self._parts[0, self.nbytes, index(cta)]
         except (KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""docs/pipelines.md: every public name is in a table, and every example of the vocabulary records what it says."""
+"""Every public name is in a table of docs/pipelines.md, and every example of docs/vocabulary.md records what it says."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from pipesim.trace.library import stored_traces
 from tests.support.exported import exported
 from tests.support.paths import ROOT, TRACES
 
-PAGE = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
-TABLES, VOCABULARY = PAGE.split("## The vocabulary\n")
+TABLES, VOCABULARY = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("pipelines.md", "vocabulary.md"))
 FRAME, *EXAMPLES = re.findall(r"^```python\n(.*?)^```", VOCABULARY, re.DOTALL | re.MULTILINE)
 ROWS = re.findall(r"^\| `(\w+)` \|(.*)\|$", TABLES, re.MULTILINE)
 #: What a role can call that the page shows no example of: the same with another order, or a rarer form.
@@ -34,7 +33,7 @@ def recorded(example: str) -> Program:
     """The flat program of the page's frame with an example in its role."""
     body = textwrap.indent(example, "        ").lstrip()
     namespace: dict[str, Any] = {}
-    exec(compile(FRAME.replace("EXAMPLE", body), "docs/pipelines.md", "exec"), namespace)  # the page itself
+    exec(compile(FRAME.replace("EXAMPLE", body), "docs/vocabulary.md", "exec"), namespace)  # the page itself
     made: Program = namespace["words"]().flatten()
     return made
 
