@@ -1,4 +1,4 @@
-"""Every public name is in a table of docs/pipelines.md, and every example of docs/vocabulary.md records what it says."""
+"""Every public name is in a table of docs/pipelines.md; every example of docs/vocabulary.md records what it says."""
 
 from __future__ import annotations
 

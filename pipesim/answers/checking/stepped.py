@@ -13,8 +13,7 @@ from pipesim.answers.any_size import Families, build_by, require_trip_counts, tr
 from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
 from pipesim.answers.checking.counterexample import FEW_STATES, MOST_TRIES, at_size, fails_so
 from pipesim.answers.checking.failures import CheckQuestion, Keyed
-from pipesim.answers.checking.report import report_of
-from pipesim.answers.checking.state import NO_VERDICT, CheckState
+from pipesim.answers.checking.state import NO_VERDICT, CheckState, report_of
 from pipesim.answers.checking.verdict import (
     at_every_size,
     beyond_the_limit,
