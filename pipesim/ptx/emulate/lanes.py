@@ -21,6 +21,7 @@ from pipesim.ptx.emulate.values import (
     answer_of,
     lanes_in,
     lanes_of,
+    leaf_of,
     lift,
     of_lane,
     same,
@@ -52,23 +53,38 @@ def _unknown(seen: list[Value], otherwise: Value) -> Value:
 class WarpLanes:
     """The part of a warp that these instructions need."""
 
-    __slots__ = ("all_lanes", "lanes", "mask")
+    __slots__ = ("all_lanes", "lanes", "mask", "undefined")
 
     mask: int  #: the lanes that execute
     lanes: int  #: the lanes that are followed here
     all_lanes: int  #: of the warp
+    undefined: dict[int, str]  #: what PTX leaves undefined, by position
 
-    def _members(self, members: Value) -> int:
+    def among(self, masks: Value, position: int, exchange: Callable[..., Value], *operands: Any) -> Value:
+        """What lanes exchange with those that their mask names: they themselves, and others with the same mask."""
+        if isinstance(masks, int):
+            wrong, found = bool(self.mask & ~masks), exchange(*operands, masks)
+        else:
+            each, lanes = [of_lane(masks, n) for n in range(WARP)], list(lanes_in(self.executing))
+            of = {mask: exchange(*operands, mask) for mask in {each[n] for n in lanes if isinstance(each[n], int)}}
+            wrong = any([n for n in lanes if each[n] == mask] != [n for n in lanes if mask >> n & 1] for mask in of)
+            none = Unknown(leaf_of(masks) or Leaf("a mask of lanes that is not known", 0))
+            found = lanes_of([of_lane(of.get(m, none) if isinstance(m, int) else none, n) for n, m in enumerate(each)])
+        if wrong:
+            self.undefined[position] = "its mask does not name the lane itself, or names one with another mask"
+        return found
+
+    @property
+    def executing(self) -> int:
         """The lanes that take part. Those of a warp that is followed in parts are all together until they part."""
-        executing = self.mask if self.mask != self.lanes else self.all_lanes
-        return executing & members if isinstance(members, int) else executing
+        return self.mask if self.mask != self.lanes else self.all_lanes
 
-    def _each(self, value: Value, members: Value) -> list[Value]:
+    def _each(self, value: Value, members: int) -> list[Value]:
         """What the lanes that take part have of a value, the lowest lane first."""
-        return [of_lane(value, lane) for lane in lanes_in(self._members(members))]
+        return [of_lane(value, lane) for lane in lanes_in(self.executing & members)]
 
     @_by_answer
-    def vote_all(self, p: Value, members: Value) -> Value:
+    def vote_all(self, p: Value, members: int) -> Value:
         """``vote.all``."""
         if not isinstance(p, PerLane):
             return p
@@ -77,13 +93,13 @@ class WarpLanes:
             return 0
         return next((v for v in seen if not isinstance(v, int)), 1)
 
-    def vote_any(self, p: Value, members: Value) -> Value:
+    def vote_any(self, p: Value, members: int) -> Value:
         """``vote.any``."""
         if isinstance(p, int):
             return p
         return lift(_not, self.vote_all(lift(_not, p), members))
 
-    def vote_uni(self, p: Value, members: Value) -> Value:
+    def vote_uni(self, p: Value, members: int) -> Value:
         """``vote.uni``."""
         if not isinstance(p, PerLane):
             return 1 if isinstance(p, int) else p
@@ -91,9 +107,9 @@ class WarpLanes:
         return _unknown(seen, int(len({bool(v) for v in seen if isinstance(v, int)}) == 1))
 
     @_by_answer
-    def vote_ballot(self, p: Value, members: Value) -> Value:
+    def vote_ballot(self, p: Value, members: int) -> Value:
         """``vote.ballot``."""
-        lanes = self._members(members)
+        lanes = self.executing & members
         if not isinstance(p, PerLane):
             return (lanes if p else 0) if isinstance(p, int) else p
         found = 0
@@ -104,9 +120,9 @@ class WarpLanes:
         return found
 
     @_by_answer
-    def match_any(self, a: Value, members: Value) -> Value:
+    def match_any(self, a: Value, members: int) -> Value:
         """``match.any``: of each lane those that have its value."""
-        lanes = self._members(members)
+        lanes = self.executing & members
         if not isinstance(a, PerLane):
             return lanes if isinstance(a, int) else a
         alike: dict[int, int] = {}
@@ -117,30 +133,30 @@ class WarpLanes:
         return lanes_of([alike[a.each[i]] if lanes >> i & 1 else 0 for i in range(WARP)])
 
     @_by_answer
-    def match_all(self, a: Value, members: Value) -> Value:
+    def match_all(self, a: Value, members: int) -> Value:
         """``match.all``: the lanes that take part if all have one value, else 0."""
         if not isinstance(a, PerLane):
-            return self._members(members) if isinstance(a, int) else a
+            return self.executing & members if isinstance(a, int) else a
         seen = self._each(a, members)
         first = seen[0]
         equal = all(v == first if isinstance(v, int) and isinstance(first, int) else same(v, first) for v in seen)
-        return _unknown(seen, self._members(members) if equal else 0)
+        return _unknown(seen, self.executing & members if equal else 0)
 
-    def leader(self, members: Value) -> Value:
+    def leader(self, members: int) -> Value:
         """``elect.sync``: the lane that is elected; PTX leaves open which, the hardware measured takes the lowest."""
-        lanes = self._members(members)
+        lanes = self.executing & members
         return (lanes & -lanes).bit_length() - 1
 
-    def elect_lane(self, members: Value) -> Value:
+    def elect_lane(self, members: int) -> Value:
         """``elect.sync``: true in the lane that is elected."""
-        lanes = self._members(members)
+        lanes = self.executing & members
         first = (lanes & -lanes).bit_length() - 1
         if self.mask == 1 << first:
             return 1
         return PerLane(_FIRST) if first == 0 else PerLane([int(i == first) for i in range(WARP)])
 
     @_by_answer
-    def shuffle(self, a: Value, b: Value, c: Value, mode: str) -> Value:
+    def shuffle(self, a: Value, b: Value, c: Value, mode: str, members: int) -> Value:
         """``shfl``, each lane from the lane that ``mode`` and the operands b and c name."""
         if isinstance(a, int | Unknown):
             return a
@@ -154,7 +170,9 @@ class WarpLanes:
                 found.append(of if not isinstance(of, int) else clamp)
                 continue
             at, inside = _SOURCES[mode](lane, int(of) & 31, int(clamp))
-            found.append(a.each[at if inside else lane])
+            source = at if inside else lane
+            named = members >> source & 1 or not members >> lane & 1
+            found.append(a.each[source] if named else Unknown(Leaf("a shuffle from a lane that is not named", 0)))
         return lanes_of(found)
 
     def shuffle_inside(self, mode: str, b: Value, c: Value) -> Value:
@@ -164,7 +182,7 @@ class WarpLanes:
         return lanes_of([int(_SOURCES[mode](lane, int(b) & 31, int(c))[1]) for lane in range(WARP)])
 
     @_by_answer
-    def reduce(self, a: Value, members: Value, mode: str, sign: int) -> Value:
+    def reduce(self, a: Value, mode: str, sign: int, members: int) -> Value:
         """``redux.sync`` of 32-bit integers."""
         if isinstance(a, Unknown):
             return a

@@ -31,6 +31,7 @@ from pipesim.ptx.emulate.values import (
     lanes_in,
     lanes_that_hold,
     leaf_of,
+    of_lane,
 )
 from pipesim.ptx.emulate.waits_for_words import end_of_wait
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
@@ -172,7 +173,7 @@ class EmulatedWarp(DividedWarp):
         step = segment.step
         assert step is not None
         self.cluster.inputs.position = segment.position
-        if step.converges:
+        if step.converges and not self._among_themselves(step):
             if self.frames and self.frames[-1].kind is PartingKind.LANES:
                 return self._converge(segment.position)
             if self.is_part and not self.leads and not step.by_threads:
@@ -225,6 +226,12 @@ class EmulatedWarp(DividedWarp):
         if step.hands_on:
             self.exchanges.happens(LaneEvent.ARRIVE, mask)
 
+    def _among_themselves(self, step: DecodedStep) -> bool:
+        """Whether it is a ``bar.warp.sync`` of lanes that name none of those that parted from them."""
+        masks = step.get(0, self) if step.instruction.has("warp") else None
+        each = [of_lane(masks, lane) for lane in lanes_in(self.mask)] if masks is not None else [None]
+        return all(isinstance(mask, int) and not mask & self.live & ~self.mask for mask in each)
+
     def _converge(self, here: int) -> int:
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""
         frame = self.frames[-1]
@@ -233,7 +240,9 @@ class EmulatedWarp(DividedWarp):
             if all(counts_each_thread(body[at]) for at in (here, *frame.joins)):
                 self.to_part = self.mask
                 raise EmulationStop("lanes that parted wait at different barriers, and are not followed apart")
-            if all(body[at].has("aligned") or body[at].opcode == "bar" for at in (here, *frame.joins)):
+            both = [body[at] for at in (here, *frame.joins)]
+            parted = all(each.has("aligned") or each.opcode == "bar" for each in both)
+            if parted and not all(each.has("warp") for each in both):
                 self.cluster.notes.partial.add(here)  # bar is barrier.aligned (PTX ISA, "bar")
             raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
         return self._meet(here)

@@ -142,6 +142,7 @@ class DividedWarp(WarpLanes):
         self.R: list[Value] = [undefined] * code.registers
         self.K = constants
         self.pc = 0
+        self.undefined = cluster.notes.undefined
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
         self.ended_lanes = 0
         self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed

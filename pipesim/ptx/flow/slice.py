@@ -281,29 +281,24 @@ class _Slicer:
 
     def keep_time_outs(self) -> None:
         """Branches to a trap, and traps, by the answer of tries alone: on the other way it was yes."""
-        for number, block in enumerate(self.graph.blocks):
-            last = self.function.body[block.end - 1]
-            if number in self.graph.traps:
-                deciders = [self.function.body[self.graph.blocks[each].end - 1] for each in self._deciders[number]]
-            else:
-                deciders = [last] if last.opcode == "trap" else []
-            for each in deciders:
+        body, blocks = self.function.body, self.graph.blocks
+        for trap in (each for each in body if each.opcode == "trap"):
+            deciders = self._deciders[self.graph.block_of[trap.position]]
+            for each in (trap, *(body[blocks[n].end - 1] for n in deciders)):
                 if each.guard is not None and self._is_answer(each.guard.register):
                     self.keep(each)
 
     def _is_answer(self, register: str) -> bool:
         """Whether a register holds what tries have answered, and numbers besides."""
-        seen, tries = {register}, 0
-        waiting = [register]
-        while waiting:
-            for each in map(self.function.body.__getitem__, self._writers.get(waiting.pop(), ())):
-                asks = each.opcode == "mbarrier"
-                if not asks and each.opcode not in PASS_ON:
+        names, tries = [register], 0
+        for name in names:
+            for each in map(self.function.body.__getitem__, self._writers.get(name, ())):
+                if each.opcode == "mbarrier":
+                    tries += 1
+                elif each.opcode in PASS_ON:
+                    names += [other for other in self.uses.reads[each.position] if other not in names]
+                else:
                     return False
-                tries += asks
-                more = () if asks else [name for name in self.uses.reads[each.position] if name not in seen]
-                seen.update(more)
-                waiting += more
         return tries > 0
 
     def _need_stored(self, memory: str) -> None:

@@ -181,9 +181,7 @@ READ_ALONE = OUT.format(f" {PROXY}{MEET}").replace("wait_group 0", "wait_group.r
 
 
 @pytest.mark.parametrize("body", [MADE_ALONE, READ_ALONE])
-@pytest.mark.parametrize(
-    ("meet", "named"), [(MEET, 0), ("", 1), (" elect.sync _|%p9, -1;\n", 1), (" bar.warp.sync 0xffff;\n", 1)]
-)
+@pytest.mark.parametrize(("meet", "named"), [(MEET, 0), ("", 1), (" elect.sync _|%p9, -1;\n", 1), (HALVES, 1)])
 def test_what_one_lane_has_set_up_or_waited_for_others_use_after_they_met(body: str, meet: str, named: int) -> None:
     program = kernel(body.format(meet=meet))
     assert len(program.coverage.rejoined) == named

@@ -200,6 +200,7 @@ waits:
 done:
 """
 )
+HALVES = "and.b32 %r24, %r2, 16;\n shl.b32 %r24, 0xffff, %r24;\n bar.warp.sync %r24;\n "
 ONE = "@!%p5 mbarrier.arrive.shared::cta.b64 _, [%r3];"
 BRANCH = "@%p5 bra done;\n mbarrier.arrive.shared::cta.b64 _, [%r3];"
 
@@ -212,7 +213,7 @@ BRANCH = "@%p5 bra done;\n mbarrier.arrive.shared::cta.b64 _, [%r3];"
         "fence.acq_rel.cta;\n ",
         "elect.sync _|%p6, %r22;\n ",
         "shfl.sync.idx.b32 %r30, %r2, 0, 31, %r22;\n ",
-        "bar.warp.sync 0xffff;\n ",
+        HALVES,
         "mov.u64 %rd1, 268435456;\n ld.global.u32 %r23, [%rd1];\n bar.warp.sync %r23;\n ",
         "shl.b32 %r23, 1, %r2;\n bar.warp.sync %r23;\n ",
     ],
@@ -301,7 +302,7 @@ ALONE = "@%p2 bra read;"
         (ALONE, "", "", "read:"),
         (ALONE, " shfl.sync.idx.b32 %r30, %r2, 0, 31, -1;\n", "", "read:"),
         (ALONE, " vote.sync.ballot.b32 %r30, %p2, -1;\n", "", "read:"),
-        (ALONE, " bar.warp.sync 0xffff;\n", "", "read:"),
+        (ALONE, HALVES, "", "read:"),
         ("", "", " activemask.b32 %r31;\n setp.ne.u32 %p4, %r31, -1;\n @%p4 bra next;\n", "activemask"),
         ("", " activemask.b32 %r31;\n", "", None),
     ],

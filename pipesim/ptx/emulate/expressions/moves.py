@@ -196,22 +196,29 @@ MOVES: dict[str, Writer] = {
 }
 
 
+def _among(instruction: Instruction, members: Operand | None, names: NameTable, exchange: str) -> str:
+    """An exchange of a warp's lanes among those that the member mask of each names."""
+    lanes = operand_text(members, names, 32) if members is not None else "4294967295"
+    return f"W.among({lanes},{instruction.position},W.{exchange})"
+
+
 def _vote(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, a, *members = instruction.operands
     mode = next((m for m in instruction.modifiers if m in ("all", "any", "uni", "ballot")), "")
     if not mode:
         raise NotAnExpression
-    lanes = operand_text(members[0], names, 32) if members else "4294967295"
-    return assignment_to(d, names, f"W.vote_{mode}({operand_text(a, names, 1)},{lanes})")
+    exchange = f"vote_{mode},{operand_text(a, names, 1)}"
+    return assignment_to(d, names, _among(instruction, next(iter(members), None), names, exchange))
 
 
 def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
-    d, a, b, c, *_ = instruction.operands
+    d, a, b, c, *members = instruction.operands
     mode = next((m for m in instruction.modifiers if m in ("up", "down", "bfly", "idx")), "")
     if not mode:
         raise NotAnExpression
     texts = [operand_text(x, names, 32) for x in (a, b, c)]
-    value = f"W.shuffle({','.join(texts)},'{mode}')"
+    exchange = f"shuffle,{','.join(texts)},'{mode}'"
+    value = _among(instruction, next(iter(members), None), names, exchange)
     if isinstance(d, RegisterPair) and not isinstance(d.second, Sink):
         inside = f"W.shuffle_inside('{mode}',{texts[1]},{texts[2]})"
         return [*assignment_to(d.second, names, inside), *assignment_to(d.first, names, value)]
@@ -220,13 +227,11 @@ def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
 
 def _elect(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, members = operands_of(instruction, 2)
-    lanes = operand_text(members, names, 32)
+    leader = _among(instruction, members, names, "leader")
     if isinstance(d, RegisterPair):
-        return [
-            *assignment_to(d.first, names, f"W.leader({lanes})"),
-            *assignment_to(d.second, names, f"W.elect_lane({lanes})"),
-        ]
-    return assignment_to(d, names, f"W.leader({lanes})")
+        elected = assignment_to(d.second, names, _among(instruction, members, names, "elect_lane"))
+        return [*assignment_to(d.first, names, leader), *elected]
+    return assignment_to(d, names, leader)
 
 
 def _active(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -243,8 +248,8 @@ def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:
     mode = next((m for m in instruction.modifiers if m in ("add", "min", "max", "and", "or", "xor")), "")
     if not mode or width != 32:
         raise NotAnExpression
-    lanes = operand_text(members, names, 32)
-    return assignment_to(d, names, f"W.reduce({operand_text(a, names, 32)},{lanes},'{mode}',{1 if kind == 's' else 0})")
+    exchange = f"reduce,{operand_text(a, names, 32)},'{mode}',{1 if kind == 's' else 0}"
+    return assignment_to(d, names, _among(instruction, members, names, exchange))
 
 
 def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -252,7 +257,7 @@ def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
     _, width = type_of(instruction)
     d, a, members = operands_of(instruction, 3)
     which = "any" if instruction.has("any") else "all"
-    call = f"W.match_{which}({operand_text(a, names, width)},{operand_text(members, names, 32)})"
+    call = _among(instruction, members, names, f"match_{which},{operand_text(a, names, width)}")
     if isinstance(d, RegisterPair):
         return [*assignment_to(d.first, names, call), *assignment_to(d.second, names, f"(+({call}!=0))")]
     return assignment_to(d, names, call)
