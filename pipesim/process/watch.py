@@ -332,11 +332,12 @@ def in_main_thread() -> bool:
 
 
 def forget_in_child() -> None:
-    """In a child that was forked: signals end it, and nothing of the watch is its own."""
+    """In a child that was forked: signals end it that are not ignored here, and nothing of the watch is its own."""
     _watching.clear()
     signal.set_wakeup_fd(-1)
     for number in HELD:
-        signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _lower_data_limit(most: int | None) -> tuple[int, int] | None:

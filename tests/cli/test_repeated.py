@@ -16,6 +16,7 @@ from tests.support.paths import ROOT
 PC = ("producer_consumer", "-p", "tiles=2")
 ROW_MAX = str(ROOT / "docs/examples/row_max.ptx")
 WRITE = "os.fsync"  #: where a file is written
+SPREAD = "pipesim.answers.sweep.sweep.spread"  #: over processes, which take a while to start
 ANSWER = "evaluate"  #: where the second configuration of a sweep is computed
 SWEEP = ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1..3", "--jobs", "1")
 
@@ -41,17 +42,15 @@ def test_the_same_line(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: tuple[str, ...], where: str, files: set[str],
     code: int,
 ) -> None:  # fmt: skip
-    _in_this_process(monkeypatch)
-    _interrupt_at(monkeypatch, where)
-    answer = call(*line)
+    monkeypatch.setattr(SPREAD, _in_one)
+    with monkeypatch.context() as once:
+        _interrupt_at(once, where)
+        answer = call(*line)
     assert answer.code == code, answer.err
     assert code != 3 or answer.err.startswith("pipesim: not written: ")
     left = {path.name for path in tmp_path.iterdir()}
     assert left <= {"r"}, "what the command continues from"
     rows = Path("r").read_bytes() if left else b""
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    _in_this_process(monkeypatch)
     answer = call(*line)
     assert answer.code == 0, answer.err
     assert {path.name for path in tmp_path.iterdir()} == files
@@ -61,10 +60,8 @@ def test_the_same_line(
         assert "1 read from the results file" in answer.out
 
 
-def test_one_that_is_interrupted_after_its_last_answer_is_complete(
-    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("pipesim.answers.sweep.sweep.spread", _interrupted_at_its_end)
+def test_after_its_last_answer_a_sweep_is_complete(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SPREAD, _interrupted_at_its_end)
     answer = call(*SWEEP[:-1], "2", "--results", "r", "--csv", "c")
     assert (answer.code, answer.err) == (0, "")
     assert Path("c").read_bytes().count(b"\n") == 4, "the names of its columns, and all rows"
@@ -77,11 +74,6 @@ def _in_one(parts: Any, do: Any, failed: Any, done: Any, _: int, keep: Any) -> N
 def _interrupted_at_its_end(*given: Any) -> None:
     _in_one(*given)
     signal.raise_signal(signal.SIGINT)
-
-
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be spread over processes, which take a while to start."""
-    monkeypatch.setattr("pipesim.answers.sweep.sweep.spread", _in_one)
 
 
 def _interrupt_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:

@@ -71,7 +71,7 @@ ENDED = "pipesim: the process of mine.py:ring ended before it returned a program
         pytest.param(ring(module="os._exit(0)"), "exit code 0", id="exit at import"),
         pytest.param(ring("os._exit(7)"), "exit code 7", id="another exit code"),
         pytest.param(ring("os.kill(os.getpid(), signal.SIGKILL)"), "ended by SIGKILL", id="killed"),
-        pytest.param(ring("os.kill(os.getpid(), signal.SIGINT)"), "ended by SIGINT", id="interrupted"),
+        pytest.param(ring("os.kill(os.getpid(), signal.SIGTERM)"), "ended by SIGTERM", id="ended"),
         pytest.param(ring("os.closerange(3, 99)"), "exit code 1", id="files closed"),
         pytest.param(ring("spoil()", SPOIL), "its answer is damaged", id="its answer written over"),
     ],
@@ -81,6 +81,17 @@ def test_a_process_that_ends_early_or_lies_is_no_success(call: Call, user: User,
     answer = call(*CHECK)
     assert (answer.code, answer.out, answer.error[0]) == (2, "", ENDED)
     assert answer.error[1].startswith(f"  probable cause: {how}: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_the_command_ignores_does_not_end_one(call: Call, user: User, number: signal.Signals) -> None:
+    """As under nohup, and in a worker, which leaves the signals of a terminal to its parent."""
+    user(ring(f"os.kill(os.getpid(), {int(number)})"))
+    usual = signal.signal(number, signal.SIG_IGN)
+    try:
+        assert call(*CHECK).code == 0
+    finally:
+        signal.signal(number, usual)
 
 
 @pytest.mark.parametrize(
