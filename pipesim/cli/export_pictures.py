@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,14 +45,6 @@ def draw(options: argparse.Namespace) -> int:
     shown = "" if picture == TIMELINE else f"-{picture}"  # each picture of a kernel under a name of its own
     path = options.output or Path(f"{_stem(options)}{shown}{SUFFIXES[options.to]}")
     require_output(path, force=options.force)
-    gc.disable()  # what is drawn has no cycles, and is many small objects: the collector takes a fifth of the time
-    try:
-        return _draw(options, picture, path)
-    finally:
-        gc.enable()
-
-
-def _draw(options: argparse.Namespace, picture: str, path: Path) -> int:
     parts = _timeline(options) if picture == TIMELINE else _counterexample(options, picture)
 
     from pipesim.formats.documents import document

@@ -121,30 +121,6 @@ class Ramp(PerLane):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Value) -> Value:
-        if other.__class__ is int:
-            return Ramp(self.first - other, self.step)
-        return lift(operator.sub, self, other)
-
-    def __mul__(self, other: Value) -> Value:
-        if other.__class__ is int and other:
-            return Ramp(self.first * other, self.step * other)
-        return lift(_times, self, other)
-
-    __rmul__ = __mul__
-
-    def __lshift__(self, other: Value) -> Value:
-        return Ramp(self.first << other, self.step << other)
-
-    def __and__(self, other: Value) -> Value:
-        if other.__class__ is int and not other & (other + 1):  # the mask of a width
-            last = self.first + (WARP - 1) * self.step
-            if 0 <= self.first <= other and 0 <= last <= other:
-                return self
-        return lift(_both, self, other)
-
-    __rand__ = __and__
-
 
 class OpenAnswer(_LanewiseOperators):
     """What depends on the answer of one try of an mbarrier: the value if it was false, and the value if it was true."""
@@ -343,9 +319,21 @@ def lanes_in(mask: int) -> tuple[int, ...]:
     return tuple(lane for lane in range(WARP) if mask >> lane & 1)
 
 
+def lanes_that_hold(p: PerLane, mask: int) -> Value:
+    """Which lanes of a mask have a predicate that holds; else the first of its values that is not known."""
+    if integers(p.each):
+        return mask & _mask_of(tuple(p.each))
+    found = 0
+    for lane in lanes_in(mask):
+        value = p.each[lane]
+        if not isinstance(value, int):
+            return value
+        found |= bool(value) << lane
+    return found
+
+
 @lru_cache(maxsize=1024)
-def lanes_that_hold(each: tuple[int, ...]) -> int:
-    """The lanes of a predicate that is known, as a mask."""
+def _mask_of(each: tuple[int, ...]) -> int:
     return sum(1 << lane for lane, one in enumerate(each) if one)
 
 

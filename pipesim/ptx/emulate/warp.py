@@ -21,12 +21,10 @@ from pipesim.ptx.emulate.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.synchronisation import counts_each_thread
 from pipesim.ptx.emulate.values import (
-    FULL,
     WARP,
     Leaf,
     PerLane,
     Value,
-    integers,
     join_lanes,
     lanes_in,
     lanes_that_hold,
@@ -253,15 +251,10 @@ class EmulatedWarp(DividedWarp):
         if isinstance(p, int):
             return self.mask if bool(p) is not negated else 0
         if isinstance(p, PerLane):
-            if integers(p.each):
-                return self.mask & (lanes_that_hold(tuple(p.each)) ^ (FULL if negated else 0))
-            found = 0
-            for lane in lanes_in(self.mask):
-                value = p.each[lane]
-                if not isinstance(value, int):
-                    raise EmulationStop("whether it runs depends on a value that is not known", leaf_of(value))
-                found |= (bool(value) is not negated) << lane
-            return found
+            found = lanes_that_hold(p, self.mask)
+            if isinstance(found, int):
+                return self.mask & ~found if negated else found
+            p = found
         raise EmulationStop("whether it runs depends on a value that is not known", leaf_of(p))
 
     def _perhaps(self, step: DecodedStep, leaf: Leaf | None) -> None:

@@ -30,7 +30,7 @@ from pipesim.ptx.emulate.values import (
     Value,
     answer_of,
     join_lanes,
-    lanes_in,
+    lanes_that_hold,
     leaf_of,
     same,
 )
@@ -205,12 +205,10 @@ class DividedWarp(WarpLanes):
         if isinstance(p, int):
             return segment.target if bool(p) is not segment.negated else segment.next
         if isinstance(p, PerLane):
-            taken = 0
-            for lane in lanes_in(self.mask):
-                value = p.each[lane]
-                if not isinstance(value, int):
-                    return self._pass_over(segment, value)
-                taken |= (bool(value) is not segment.negated) << lane
+            taken = lanes_that_hold(p, self.mask)
+            if not isinstance(taken, int):
+                return self._pass_over(segment, taken)
+            taken = self.mask & ~taken if segment.negated else taken
             if taken == self.mask:
                 return segment.target
             if not taken:

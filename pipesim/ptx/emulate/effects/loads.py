@@ -308,15 +308,16 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
         lanes = [address]
     elif isinstance(address, PerLane):
         lanes = address.each if warp.mask == FULL else [address.each[lane] for lane in lanes_in(warp.mask)]
-        if not are_known(lanes):
-            return None
     else:
+        return None
+    plain = integers(lanes)
+    if not plain and not are_known(lanes):
         return None
     if space and lanes:
         low, cta = min(lanes), min(lanes) >> RANK_SHIFT
         base = (cta << RANK_SHIFT) + SHARED_BASE
         if 0 <= cta < cluster.ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
-            return {int(cta): [int(one - base) for one in lanes]}
+            return {int(cta): [one - base if plain else int(one - base) for one in lanes]}
     found: dict[int, list[int]] = {}
     for one in lanes:
         if not space:
@@ -407,7 +408,7 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
         cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
         return
     for cta, starts in found.items():
-        for start in starts:
+        for start in starts if any(start % _ROW for start in starts) else ():
             check_alignment(cluster, each.position, start, _ROW, "a row of a matrix")
         _access(cluster, warp, each, cta, starts, _ROW, stores=stores)
 
