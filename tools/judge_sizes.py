@@ -39,6 +39,7 @@ from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Kernel, emulate, emulate_without_laps, prepare
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Array, Number, Parameter
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
 from tests.support.nested_loops import random_nested_kernel, with_all_laps
@@ -151,7 +152,10 @@ def _judge(judge: Judge, seed: int) -> bool:
         (random_sized_kernel,) if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
     )
     text, launch = kinds[seed % len(kinds)](seed)
-    launch = replace(launch, parameters=(launch.parameters[0]._replace(name="n"), *launch.parameters[1:]))
+    content = launch.parameters[0].content
+    if judge is by_size and seed % 4 == 3 and isinstance(content, Number) and isinstance(content.value, int):
+        content = Array(content.type, (content.value,))  # as the launches have it that are recorded
+    launch = replace(launch, parameters=(Parameter("n", content), *launch.parameters[1:]))
     with TemporaryDirectory() as folder:
         file = Path(folder) / "random.ptx"
         file.write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,10 @@ from pipesim.prove.any_size.family import Stop
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import FreeRange, Launch, Number, Parameter, Pointer
+from pipesim.ptx.launch.image import PARAMETERS, Image
+from pipesim.ptx.launch.settings import with_free_word
+from pipesim.ptx.launch.values import Array, Field, FreeRange, Launch, Number, Parameter, Pointer, Struct
+from pipesim.ptx.text.declarations import Param
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.check import check_lines
 from pipesim.report.sentences.check import ctas_words, sizes_words
@@ -255,6 +258,25 @@ def test_a_ring_that_hangs_at_some_size_is_refuted_there(tmp_path: Path, wrong: 
     report = checked(target, "n")
     assert report.verdict is Verdict.REFUTED
     assert f"--set n={value} --set cta={cta}" in report.refutations[0].command
+
+
+def test_a_word_of_an_array_may_have_any_value(tmp_path: Path) -> None:
+    """As the launches have it that are recorded: words of one parameter after the other."""
+    target = ring(tmp_path, " setp.gt.u32 %p4, %r22, 16;\n selp.b32 %r31, 0, %r30, %p4;", other=31)
+    file = tmp_path / "ring.ptx"
+    data = json.loads(file.with_suffix(".json").read_text())
+    data["parameters"][0] = {"name": "n", "kind": "array", "type": "u32", "values": [5]}
+    file.with_suffix(".json").write_text(json.dumps(data))
+    report = checked(find(str(file)), "n")
+    assert (report.verdict, report.refutations[0].settings["n"]) == (Verdict.REFUTED, 17)
+    assert target.kernel is not None
+    array = Parameter("", Struct(12, (Field(0, Array("u32", (1, 2, 3))),)))
+    launch = replace(target.kernel.kernel.launch, parameters=(array,))
+    function = replace(target.kernel.kernel.entry, params=(Param("all", "b8", 12, 4, 0),))
+    free, values = with_free_word(launch, function, "4", 1, None, 1)
+    image = Image(free, function)
+    assert (list(image.free_words), values.high) == ([PARAMETERS + 4], (1 << 29) - 1)
+    assert [image.parameter(at, 4) for at in (0, 4, 8)] == [1, 2, 3]
 
 
 def test_classes_are_those_of_reading_every_value(tmp_path: Path) -> None:

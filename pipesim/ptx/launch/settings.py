@@ -339,7 +339,11 @@ def _changed(content: Content, path: tuple[int, ...], put: Put) -> Content:
             at = offset // TYPES[was]
             word = put(Number(was, values[at]))
             assert isinstance(word, Number), "a word replaces a word"
-            return Array(was, (*values[:at], int(word.value or 0), *values[at + 1 :]))
+            if word.free is None:
+                return Array(was, (*values[:at], int(word.value or 0), *values[at + 1 :]))
+            before, after = replace(content, values=values[:at]), replace(content, values=values[at + 1 :])
+            parts = Field(0, before), Field(offset, word), Field(offset + TYPES[was], after)
+            return Struct(size_of(content), tuple(part for part in parts if size_of(part.content)))
         case Number() | Pointer() | TensorMap() if not rest and not offset:
             return put(content)
         case _:
