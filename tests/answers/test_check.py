@@ -186,3 +186,29 @@ def test_a_size_that_goes_wrong_beside_one_that_is_right_is_told() -> None:
     assert (tiles.least, tiles.checked, tiles.fails, tiles.refuted) == (0, 1, 2, Ending.DEADLOCK)
     said = " ".join(" ".join(check_lines(report, 200)).split())
     assert "tiles: 0 to 1 checked individually, no further value: it fails at 2 (deadlock)" in said
+
+
+def test_a_smaller_size_that_fails_at_another_tile_is_not_shown() -> None:
+    """Without tiles the sums are read that no tile has made; with them the tile is read that no copy has filled."""
+
+    def sums(tiles: int = 4) -> Protocol:
+        p = Protocol("sums")
+        tile, total = p.smem("tile", slots=2, nbytes=64), p.smem("total", slots=1, nbytes=64)
+        full = p.mbarriers("full", 2, count=1)
+
+        @p.role("load")
+        def load(w: Warp) -> None:
+            with w.elect_one():
+                for i in w.loop(tiles, "tiles"):
+                    full[i % 2].expect_bytes(64), w.tma_load(tile[i % 2], full[i % 2], item=i)
+
+        @p.role("add")
+        def add(w: Warp) -> None:
+            for i in w.loop(tiles, "tiles"):
+                w.read(tile[i % 2], item=i), w.write(total[0], item=i)
+            w.read(total[0], item=tiles - 1)
+
+        return p
+
+    (shown, *_) = checked(target_of(sums), {}).refutations
+    assert shown.at == {"tiles": 2}

@@ -253,7 +253,7 @@ def _about(program: Program, found: Check) -> set[tuple[object, str, str]]:
         elif each.fault is not None:
             agents = (agent for agent in (each.fault.agent, each.fault.other_agent) if agent >= 0)
             roles = {program.agents[agent].role for agent in agents}
-            about |= {(each.kind, role, name) for role in roles for name in (*_names(program, each), "")}
+            about |= {(each.kind, role, name) for role in roles for name in _names(program, each) or [""]}
     return about
 
 
