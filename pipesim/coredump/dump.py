@@ -8,6 +8,7 @@ warps are in the order of the hardware's slots: which threads they have, only th
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -285,12 +286,17 @@ class CoreDump:
 
     def memory_from(self, address: int, most: int) -> bytes:
         """Bytes of the device's memory from an address on, as far as the dump has them."""
-        for kind in (DumpSection.GLOBAL_MEMORY, DumpSection.MANAGED_MEMORY):
-            for _, each in self.elf.of_kind(kind):
-                inside = address - each.address
-                if 0 <= inside < each.size:
-                    return self.elf.read(each.offset + inside, min(most, each.size - inside))
-        return b""
+        at = bisect_right(self._memory, address, key=lambda each: each.address) - 1
+        inside = address - self._memory[at].address if at >= 0 else 0
+        if at < 0 or inside >= self._memory[at].size:
+            return b""
+        return self.elf.read(self._memory[at].offset + inside, min(most, self._memory[at].size - inside))
+
+    @cached_property
+    def _memory(self) -> list[ElfSection]:
+        kinds = (DumpSection.GLOBAL_MEMORY, DumpSection.MANAGED_MEMORY)
+        found = (each for kind in kinds for _, each in self.elf.of_kind(kind))
+        return sorted(found, key=lambda each: each.address)
 
 
 def _words(data: bytes) -> tuple[int, ...]:

@@ -102,6 +102,7 @@ class WordSearch:
             model=next(common, None),
             grows=not any(each.undoes for each in followed),
             coded=len({each.took.stored for each in followed if each.took is not None}) > 1,
+            added=_sum_of([a for each in followed for a in each.gives if a.done]),
         )
         found = [each for candidate in followed for each in candidate.writer(others)]
         held = [
@@ -141,15 +142,22 @@ def _is_known(warp: WalkedWarp) -> bool:
     return not warp.walk.lost and all(None not in (each.addresses or (each.address,)) for each in stores)
 
 
+def _sum_of(stores: Sequence[_Access]) -> int | None:
+    """What stores add all together; None if they do something else, or it is not known what."""
+    added = [a.event.value if a.adds and a.event.sure and a.event.lanes.bit_count() == 1 else None for a in stores]
+    return None if None in added else sum(each or 0 for each in added)
+
+
 @dataclass(frozen=True)
 class _OfOthers:
     """What all CTAs say together: ``model``: a store that all in the dump reach; ``grows``: no store undoes it;
-    ``coded``: not all store the same where they take the lock.
+    ``coded``: not all store the same where they take the lock. ``added``: by those in the dump and all that are not.
     """
 
     model: _Access | None
     grows: bool
     coded: bool
+    added: int | None
 
 
 class _Candidate:
@@ -186,6 +194,8 @@ class _Candidate:
             elif past is not None and not any(each.event.sure or each.adds for each in gives):
                 led = max((n for n in past.warp.walk.forked if n < past.event.index), default=-1)
                 yield self._made(WriterState.SKIPPED, past, branch=past.warp.place(led) if led >= 0 else "")
+        elif gives and others.grows and others.added is not None and others.added == self._seen:
+            yield self._made(WriterState.DONE, gives[-1])
         elif gives:
             asked = any(self._asked(each) and each.event.sure for each in self._found)
             passed = asked and len(gives) == 1 and gives[0].adds  # a count that only grows has not let it pass

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipesim.answers.autopsy.standing import Standing, WaitsFor
-from pipesim.answers.autopsy.walks import Barrier, WarpWalk, barrier_of
+from pipesim.answers.autopsy.walks import Barrier, WarpWalk, barriers_of
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent
 from pipesim.model.barrier import BarrierWord
@@ -38,11 +38,11 @@ class WalkedWarp:
     cta: int = 0
 
 
-def arrivals_of(event: SyncEvent) -> int:
-    """The arrivals that an event counts; 0 if they are not known."""
+def arrivals_of(event: SyncEvent, barrier: Barrier, rank: int) -> int:
+    """The arrivals that an event of a barrier counts there; 0 if they are not known."""
     if event.sync.kind is SassSync.TENSOR_COMMIT:
         return 1
-    lanes = event.lanes.bit_count()
+    lanes = barriers_of(event, rank).count(barrier) if event.addresses else event.lanes.bit_count()
     if event.sync.number == _BY_REGISTER and event.sync.kind is SassSync.ARRIVE:
         return lanes * event.value if event.value is not None else 0
     return lanes
@@ -61,10 +61,10 @@ def _to(barrier: Barrier, kinds: frozenset[SassSync], *, expects: bool = False) 
             return False
         if event.sync.kind is SassSync.CP_ASYNC_ARRIVE and not event.sync.arrives:
             return False
-        found = barrier_of(event, rank)
-        if event.sync.multicast and found is not None:
-            return found[1] == barrier[1]
-        return found == barrier
+        found = barriers_of(event, rank)
+        if event.sync.multicast:
+            return any(at == barrier[1] for _, at in found)
+        return barrier in found
 
     return wanted
 
@@ -114,7 +114,7 @@ def suppliers_of(
             supplies="arrival" if supplies == "registers" else supplies,
             next_line=warp.place(ahead.index) if ahead is not None else "",
             last_line=warp.place(behind[-1].index) if behind else "",
-            last_iteration=len(behind) - 1,
+            last_iteration=len(behind) - 1 if warp.walk.whole else -1,
             last_barrier=barrier if behind else "",
             waits_for=warp.blocked,
             sure=ahead is None or ahead.sure,
@@ -136,7 +136,7 @@ def phases_done(barrier: Barrier, word: BarrierWord, warps: Sequence[WalkedWarp]
     wanted = _to(barrier, _ARRIVE)
     if not _is_known(wanted, warps) or not word.expected:
         return -1
-    made = sum(arrivals_of(e) for warp in warps for e in warp.walk.behind if wanted(e, warp.rank))
+    made = sum(arrivals_of(e, barrier, w.rank) for w in warps for e in w.walk.behind if wanted(e, w.rank))
     done, rest = divmod(made - (word.expected - word.pending), word.expected)
     return done if not rest and done >= 0 and done & 1 == word.parity else -1
 
@@ -148,13 +148,13 @@ def with_cause(
     done = phases_done(barrier, word, warps)
     if done < 0:
         return found
-    waits = sum(e.sync.kind is SassSync.WAIT and barrier_of(e, me.rank) == barrier for e in me.walk.behind) - 1
+    waits = sum(e.sync.kind is SassSync.WAIT and barrier in barriers_of(e, me.rank) for e in me.walk.behind) - 1
     wanted = _to(barrier, _ARRIVE)
     by = tuple(w.name for w in warps if w is not me and any(wanted(e, w.rank) for e in w.walk.behind))
     found = replace(found, phase_now=done, phase_wanted=done)
     if 0 <= waits < done and waits & 1 == found.parity and me.walk.whole:
         return replace(found, missed=waits, lapped_by=by, counted=_is_counted(me))
-    per_warp = [[arrivals_of(e) for e in w.walk.behind if wanted(e, w.rank)] for w in warps]
+    per_warp = [[arrivals_of(e, barrier, w.rank) for e in w.walk.behind if wanted(e, w.rank)] for w in warps]
     rounds = {len(each) for each in per_warp if each}
     given = sum(each[-1] for each in per_warp if each)
     late = any(not n and any(wanted(e, w.rank) for e in w.walk.ahead) for n, w in zip(per_warp, warps, strict=True))

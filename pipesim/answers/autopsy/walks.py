@@ -42,9 +42,9 @@ class WarpWalk:
     """A warp's way: ``behind`` it and ``ahead`` of it.
 
     ``whole``: the path from the entry reached where the warp is, or to its end, without a branch that is not known.
-    ``lost``: it ended elsewhere; else what it did is all that may have been. ``ends``: what is ahead is to its end.
-    ``steps``: its instructions from the entry on, ``turned`` the branches with a condition among them, ``forked`` those
-    of which the condition is not known.
+    ``lost``: it, or some lane of it, ended elsewhere; else what it did is all that may have been. ``ends``: what is
+    ahead is to its end. ``steps``: its instructions from the entry on, ``turned`` the branches with a condition among
+    them, ``forked`` those of which the condition is not known.
     """
 
     behind: tuple[SyncEvent, ...]
@@ -104,11 +104,11 @@ class Walks:
         self, code: WarpCode, threads: int, warp: DumpWarp | None, standing: Sequence[Standing],
         noticed: frozenset[int],
     ) -> WarpWalk:  # fmt: skip
-        known = {each.lanes[0].lane: (each, self._dump.registers(each.warp, each.lanes[0])) for each in standing}
-
         def is_here(lanes: LaneState, event: SyncEvent) -> bool:
+            first = ((p, next((n for n in p.lanes if lanes.mask >> n.lane & 1), None)) for p in standing)
             return any(
-                lanes.mask >> lane & 1 and _stands(code, lanes, event, lane, *found) for lane, found in known.items()
+                lane is not None and _stands(code, lanes, event, lane.lane, p, self._dump.registers(p.warp, lane))
+                for p, lane in first
             )
 
         asked = noticed | {each.offset // SIZE for each in standing if each.waits in _ASKED}
@@ -116,7 +116,8 @@ class Walks:
         events = tuple(walk.events())
         came = WalkEnd.STOPPED if warp is not None else WalkEnd.EXIT
         ended = set(walk.ends)
-        lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST})
+        there = sum(1 << n.lane for each in standing if each.waits in _MET or each.waits in _ASKED for n in each.lanes)
+        lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST} or there & ~walk.stopped)
         whole = came in ended and not lost and all(each.sure for each in events)
         forked = frozenset(index for index, _ in walk.forked)
         return WarpWalk(events, (), whole, lost, True, walk.steps, tuple(walk.turned), forked)
@@ -162,12 +163,13 @@ class Walks:
         return (sizes | {0x140: int(any(grid.cluster)), 0x144: x, 0x148: y, 0x14C: z}).get(offset)
 
 
-def barrier_of(event: SyncEvent, rank: int) -> Barrier | None:
-    """The mbarrier of an event; an address without a CTA's rank is of the warp's own."""
-    if event.address is None:
-        return None
-    theirs = event.address >> _WINDOW & 0xFF
-    return (theirs if event.sync.remote or theirs else rank), event.address & OFFSET
+def barriers_of(event: SyncEvent, rank: int) -> list[Barrier]:
+    """The mbarriers of an event, of each lane if they differ; an address without a CTA's rank is of the warp's own."""
+    known = [each for each in event.addresses or (event.address,) if each is not None]
+    ranks = [each >> _WINDOW & 0xFF for each in known]
+    return [
+        (theirs if event.sync.remote or theirs else rank, at & OFFSET) for at, theirs in zip(known, ranks, strict=True)
+    ]
 
 
 def _stands(

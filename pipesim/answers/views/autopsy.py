@@ -82,6 +82,7 @@ class WriterState(Enum):
     SKIPPED = "has ended without its store"
     NOT_BEGUN = "has not begun"
     WOULD = "waits itself"
+    DONE = "has stored it, if the word was 0 at first"
     MAY_HOLD = "may have the lock"
     MAY = "could store it"
 

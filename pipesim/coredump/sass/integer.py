@@ -19,6 +19,7 @@ Step = Callable[[LaneState, Value], None]  #: of lanes, for those of them for wh
 Get = Callable[[LaneState], Value]
 _LONG = (1 << 64) - 1
 _LDCU, _LDG = 0x1AC, 0x181
+_EXTREMES = (0x00F, 0x046, 0x048)  #: VIMNMX3, VIADDMNMX, VIMNMX
 _SWAPPED = (2, 3, 7)  #: forms with the third operand in the place of the second
 
 
@@ -60,7 +61,8 @@ class _SassParts:
         if self.form in _SWAPPED:
             gets, signs = gets[::-1], signs[::-1]
         self.plain = [self._register(word.ra, uniform=uniform), *gets]
-        self.negated = [bool(word.high >> 8 & 1), *signs]
+        minus = word.high >> 8 & 1 and word.opcode & 0x1FF not in _EXTREMES  # of those it says that numbers are signed
+        self.negated = [bool(minus), *signs]
 
     def _register(self, number: int, *, uniform: bool) -> Get:
         if not uniform:
@@ -447,6 +449,7 @@ _STEPS: dict[int, Make] = {
     0x013: _of_second(lambda b: abs(_signed(b)) & WORD), 0x016: _function(lambda _: _permute), 0x019: _function(_shift),
     0x01C: _predicates, 0x024: _multiply, 0x025: _multiply_wide, 0x027: _multiply_wide,
     0x036: _function(lambda _: lambda a, b: a + b & WORD, "ab"),
+    0x00F: _function(lambda word: lambda a, b, c: _extreme(word, a, _extreme(word, b, c))),
     0x046: _function(lambda word: lambda a, b, c: _extreme(word, a + b & WORD, c)),
     0x048: _function(lambda word: lambda a, b: _extreme(word, a, b), "ab"),
     0x031: _function(lambda _: lambda c: c, "c"), 0x035: _function(lambda _: lambda c: c, "c"),
@@ -488,4 +491,6 @@ def step_of(word: Word, around: CodeInputs) -> Step | None:
         make = _unknown  # two halves of a float, unless it only loads a number
     if (base == 0x108 and word.high >> 10 & 0xF != 4) or (base == 0x100 and word.high >> 8 & 7):
         make = _unknown  # another function than the reciprocal; FLO of a signed number, or as a shift
+    if base in (*_EXTREMES, 0x036) and word.high >> 9 & 9:
+        make = _unknown  # two halves, or not below 0
     return make(_SassParts(word, around, uniform=uniform))

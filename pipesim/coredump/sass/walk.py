@@ -151,6 +151,7 @@ class Walk:
         self.forked: set[tuple[int, int]] = set()
         self._whole = sum(start.mask for start in starts)  #: the lanes that have not ended
         self.ends: list[WalkEnd] = []
+        self.stopped = 0  #: the lanes that came where they were to stop
         self.turned: list[int] = []  #: the branches with a condition that it executed
         self.steps = 0
 
@@ -162,6 +163,7 @@ class Walk:
             if end is not None:
                 self.ends.append(end)
                 self._whole &= ~lanes.mask
+                self.stopped |= lanes.mask if end is WalkEnd.STOPPED else 0
             stays = WalkEnd.STOPPED in self.ends  # lanes that wait for those that are there wait on
             if not self._open and self._parked and end is not WalkEnd.STEPS and not stays:
                 self._open.append(self._met())

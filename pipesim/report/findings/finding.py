@@ -343,7 +343,8 @@ def _supplier(supplier: Supplier, blocked: BlockedAgent, who: str, agents: int, 
     whose = "its" if agents == 1 else "their"
     was = "were" if what == "bytes" else "was"
     where = supplier.last_barrier or blocked.barrier
-    last = f"{whose} last {what} on {where} {was} {_which(supplier, blocked)} ({place(supplier.last_line)})"
+    which = _which(supplier, blocked) if supplier.last_iteration >= 0 else "earlier"
+    last = f"{whose} last {what} on {where} {was} {which} ({place(supplier.last_line)})"
     if cut and supplier.waits_for:
         return f"{who} could send it, but {last}; what follows {whose} wait for {supplier.waits_for} was not read"
     return f"{who} could send it, but {last}; no further one follows"

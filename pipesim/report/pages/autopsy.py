@@ -121,6 +121,9 @@ def _writer_words(writer: WordWriter, kernels: Mapping[int, str]) -> str:
         case WriterState.WOULD:
             but = f", but {takes} for {writer.waits_for}" if writer.waits_for else ""
             return f"{writer.warp} of {who} {would} {store} next{at}{but}"
+        case WriterState.DONE:
+            all_ = "if the word was 0 at first, that is all that was added"
+            return f"{who} {has} ended, and did {store}{at}: {all_}"
         case WriterState.MAY:
             return f"{who} could {store}{at}; whether {'it' if one else 'they'} did is not known: not in the dump"
         case _:

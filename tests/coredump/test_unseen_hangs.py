@@ -1,0 +1,45 @@
+"""What is said of hangs that were dumped on an NVIDIA H200 after it was written down what has to be said of them.
+
+Their kernels are in ``sources``; of ``multicast_ring`` the dump has its lines.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.answers.autopsy.autopsy import autopsy
+from pipesim.report.pages.autopsy import autopsy_lines
+from tests.coredump.test_dump import RING
+
+#: By dump: what its page says, and what would be false.
+SAID = {
+    "multicast_ring": (
+        (  # each lane arrives in another CTA, none in the last one
+            ("warp/0@3 waits for phase 0 of ring at 0x1c18 [0 of 3]@3 (parity 0, now in phase 0): it has 0 of 16 "
+            "arrivals (k03_multicast.cu:31) no operation of the program could send what is missing"),
+            ("warp/0@2 waits for phase 1 of ring at 0x1c18 [0 of 3]@2 (parity 1, now in phase 1): it has 0 of 16 "
+            "arrivals (k03_multicast.cu:31) warp/1@0 to warp/4@0 would send the arrival next (k03_multicast.cu:45)"),
+        ),
+        ("now in phase 3",),
+    ),
+    "stream_k": (
+        (
+            ("warp/0 of CTA 3 waits for it to be at least 3 (stream_k+0x12b0) CTAs 4 to 5 have ended, and did store "
+            "(stream_k+0xfa0): if the word was 0 at first, that is all that was added"),
+        ),
+        ("only 32 threads ever come there", "have not begun"),
+    ),
+    "rebalance": (
+        ("warp/1@0 would send the arrival next (rebalance+0x7b0), but waits for the cluster barrier",),
+        ("agents of one role do not all do the same",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(SAID))
+def test_what_is_said_of_a_hang_that_was_not_seen_before(name: str) -> None:
+    there, false = SAID[name]
+    report = autopsy(RING.with_name(f"{name}.h200.elf.xz"))
+    page = " ".join(" ".join(str(line) for line in autopsy_lines(report, 100)).split())
+    assert [each for each in there if each not in page] == []
+    assert [each for each in false if each in page] == []
