@@ -23,6 +23,7 @@ from pipesim.errors import CoreDumpError
 _CORE, _CUDA = 4, 190  # e_type and e_machine
 LANES = 32
 _MOST_REGISTERS = 255
+_GRID_AT = 12  #: the size of the grid, in constant bank 0
 Dim = tuple[int, int, int]
 
 
@@ -203,21 +204,44 @@ class CoreDump:
         for number, section in self.elf.of_kind(DumpSection.GRIDS):
             rows = self._rows(section)
             for n in range(min(rows.count, MAX_AGENTS)):
-                banks = self._rows(self._section(DumpSection.CONSTANT_BANKS, number, n))
+                rows_of_banks = self._rows(self._section(DumpSection.CONSTANT_BANKS, number, n))
+                banks = {
+                    rows_of_banks.get(b, 12): (rows_of_banks.get(b, 0, "Q"), rows_of_banks.get(b, 8))
+                    for b in range(min(rows_of_banks.count, 64))
+                }
+                least = self._extents.get((section.info, rows.get(n, 0, "Q")), (1, 1, 1))
                 yield DumpGrid(
                     device=section.info,
                     number=rows.get(n, 0, "Q"),
                     code=rows.get(n, 24, "Q"),
                     parameters_at=rows.get(n, 48, "Q"),
                     registers=rows.get(n, 68),
-                    grid=rows.dim(n, 72),
+                    grid=self._size_of(rows.dim(n, 72), least, banks.get(0, (0, 0))[0]),
                     block=rows.dim(n, 84),
                     cluster=rows.dim(n, 104),
                     parameters=self.data(DumpSection.PARAMETERS, number, n),
-                    banks={
-                        banks.get(b, 12): (banks.get(b, 0, "Q"), banks.get(b, 8)) for b in range(min(banks.count, 64))
-                    },
+                    banks=banks,
                 )
+
+    def _size_of(self, told: Dim, least: Dim, bank: int) -> Dim:
+        """The size of a grid that has at least these CTAs: of a cooperative launch the table says one."""
+        if all(a <= b for a, b in zip(least, told, strict=True)):
+            return told
+        data = self.memory(bank + _GRID_AT, 12) if bank else b""
+        x, y, z = struct.unpack("<III", data) if data else least
+        if not data:
+            self.notes = (*self.notes, f"the size of a grid is not known: it has CTAs in {x} x {y} x {z}")
+        return x, y, z
+
+    @cached_property
+    def _extents(self) -> dict[tuple[int, int], Dim]:
+        """Of each grid, how far its CTAs reach."""
+        found: dict[tuple[int, int], Dim] = {}
+        for cta in self.ctas:
+            a, b, c = found.get((cta.device, cta.grid), (1, 1, 1))
+            x, y, z = cta.block
+            found[cta.device, cta.grid] = max(a, x + 1), max(b, y + 1), max(c, z + 1)
+        return found
 
     @cached_property
     def ctas(self) -> tuple[DumpCta, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy
+from pipesim.coredump.dump import DumpSection, open_dump
+from pipesim.coredump.elf import ElfFile
 from pipesim.report.pages.autopsy import autopsy_lines
 from tests.coredump.test_dump import RING
 
@@ -22,6 +24,14 @@ SAID = {
         ),
         ("now in phase 3",),
     ),
+    "relax": (  # the table of grids says that this cooperative launch has one CTA
+        (
+            "relax grid 8 CTAs",
+            "warp/0 of CTAs 0 to 4, 6 to 7 wait for it to be at least 2,147,483,648 (relax+0x540) CTA 5 could store",
+        ),
+        ("circular wait",),
+    ),
+    "two_buffers": (("circular wait: warp/0 → warp/2 → warp/0",), ()),
     "stream_k": (
         (
             ("warp/0 of CTA 3 waits for it to be at least 3 (stream_k+0x12b0) CTAs 4 to 5 have ended, and did store "
@@ -43,3 +53,15 @@ def test_what_is_said_of_a_hang_that_was_not_seen_before(name: str) -> None:
     page = " ".join(" ".join(str(line) for line in autopsy_lines(report, 100)).split())
     assert [each for each in there if each not in page] == []
     assert [each for each in false if each in page] == []
+
+
+def test_a_grid_of_which_the_size_is_not_in_the_dump_is_as_large_as_its_ctas_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dump = open_dump(RING.with_name("relax.h200.elf.xz"))
+    of_kind = ElfFile.of_kind
+    monkeypatch.setattr(
+        ElfFile, "of_kind", lambda elf, kind: iter(()) if kind == DumpSection.GLOBAL_MEMORY else of_kind(elf, kind)
+    )
+    assert dump.grids[0].grid == (8, 1, 1)
+    assert dump.notes == ("the size of a grid is not known: it has CTAs in 8 x 1 x 1",)

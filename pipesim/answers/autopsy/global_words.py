@@ -189,7 +189,7 @@ class _Candidate:
             yield from self._holds(ahead, coded=others.coded)
         elif self.is_live:
             past = next(iter(gives), None) if others.grows else None
-            if ahead is not None:
+            if ahead is not None and not (self._waits and len(self._spins) == 1):  # it comes after its own wait
                 yield self._made(WriterState.WOULD, ahead)
             elif past is not None and not any(each.event.sure or each.adds for each in gives):
                 led = max((n for n in past.warp.walk.forked if n < past.event.index), default=-1)

@@ -22,6 +22,7 @@ _MOST_STEPS = 1024  #: instructions of a loop, executed once
 EXCHANGE = 8  #: the number of that atomic operation
 
 _ELSEWHERE = frozenset({SassSync.ATOMIC, SassSync.SWAP})  #: another one than the loop's
+_TELLS = frozenset({SassSync.SHARED_STORE, SassSync.BAR_SYNC})
 
 Test = Callable[[int], bool | None]
 
@@ -85,15 +86,24 @@ def spin_of(
         parts = [of_lane(lanes.registers[word.rd + n], lanes.first()) for n in range(1 + size // 8)]
         seen = None if None in parts else sum(part << 32 * n for n, part in enumerate(parts))
 
+    others = HARMLESS - _ELSEWHERE
+    if not any((other := code.at(n).sync) is not None and other.kind in _TELLS for n in way):
+        others -= _TELLS
+
     def ends(value: int) -> bool | None:
-        return _is_left(code, at, here, (value, size), [])
+        return _is_left(code, at, here, (value, size), [], others)
 
     takes = sync.kind is SassSync.SWAP or (sync.kind is SassSync.ATOMIC and sync.number == EXCHANGE)
-    return Spin(address, size, at, seen, ends, lambda: _candidates(code, at, here, seen, size), takes)
+    return Spin(address, size, at, seen, ends, lambda: _candidates(code, at, here, seen, size, others), takes)
 
 
-def _is_left(code: WarpCode, at: int, start: LaneState, given: tuple[int, int], asked: list[int]) -> bool | None:
-    """Whether the loop ends if its load gives a value of this size; ``asked`` gets what it is compared with."""
+def _is_left(
+    code: WarpCode, at: int, start: LaneState, given: tuple[int, int], asked: list[int], others: frozenset[SassSync]
+) -> bool | None:  # fmt: skip
+    """Whether the loop ends if its load gives a value of this size; ``asked`` gets what it is compared with.
+
+    ``others``: what else the loop may do.
+    """
     lanes, (value, size) = start.with_lanes(start.mask, at + 1), given
     for n in range(1 + size // 8):
         lanes.registers[code.words[at].rd + n] = value >> 32 * n & WORD
@@ -106,7 +116,7 @@ def _is_left(code: WarpCode, at: int, start: LaneState, given: tuple[int, int], 
             return None
         here, sync = code.words[lanes.pc], found.sync
         condition = True if found.guard is None else found.guard(lanes)
-        if sync is not None and (sync.kind not in HARMLESS or sync.kind in _ELSEWHERE) and condition is not False:
+        if sync is not None and sync.kind not in others and condition is not False:
             return True  # the loop does nothing but ask, and this is something else
         operands = [of_lane(get(lanes), lanes.first()) for get in compared(here, code.around)]
         asked += [each for each in operands if type(each) is int]
@@ -120,12 +130,14 @@ def _is_left(code: WarpCode, at: int, start: LaneState, given: tuple[int, int], 
     return None
 
 
-def _candidates(code: WarpCode, at: int, start: LaneState, seen: int | None, size: int) -> Sequence[int]:
+def _candidates(
+    code: WarpCode, at: int, start: LaneState, seen: int | None, size: int, others: frozenset[SassSync]
+) -> Sequence[int]:  # fmt: skip
     """Values that may make a difference: those that the loop compares with, and their neighbours."""
     mask = (1 << size * 8) - 1
     asked: list[int] = [0, 1, mask, mask >> 1, *([] if seen is None else [seen])]
     for value in (seen or 0, ~(seen or 0) & mask):
-        _is_left(code, at, start, (value, size), asked)
+        _is_left(code, at, start, (value, size), asked, others)
     if size == 8:  # two words, compared one after the other
         asked += [high << 32 | low for high in asked[:24] for low in asked[:24]]
     near = dict.fromkeys(value + d & mask for value in asked[:200] for d in (0, 1, -1))

@@ -94,8 +94,10 @@ def needs_of(standing: Standing, barrier: Barrier, word: BarrierWord | None) -> 
 def suppliers_of(
     waiting: str, barrier: str, needs: Mapping[str, Wanted], warps: Sequence[WalkedWarp]
 ) -> tuple[Supplier, ...]:  # fmt: skip
-    """The warps whose way has an event that supplies what is missing; those that gave least come first."""
-    found: list[tuple[int, Supplier]] = []
+    """The warps whose way has an event that supplies what is missing; those that gave least come first, and last those
+    that wait for the same.
+    """
+    found: list[tuple[tuple[bool, int], Supplier]] = []
     for warp in warps:
         if warp.name == waiting and not barrier.startswith("mbarrier"):
             continue
@@ -109,7 +111,7 @@ def suppliers_of(
             what for what, wanted in needs.items()
             if any(wanted(e, warp.rank) for e in (*warp.walk.ahead, *warp.walk.behind))
         )  # fmt: skip
-        found.append((len(behind), Supplier(
+        found.append(((warp.blocked == barrier, len(behind)), Supplier(
             agent=warp.name,
             supplies="arrival" if supplies == "registers" else supplies,
             next_line=warp.place(ahead.index) if ahead is not None else "",

@@ -288,14 +288,9 @@ class Unit:
                 come = threads_that_come(placed.standing, warps, placed.rank)
                 found = replace(found, given=come if come < found.count else -1)
             blocked.append(found)
-        edges = {
-            each.agent: [s.agent for s in each.suppliers if s.next_line and s.waits_for and s.agent != each.agent]
-            for each in blocked
-        }
-        names = list(edges)
-        ring = cycle_of({n: [names.index(s) for s in edges[name] if s in edges] for n, name in enumerate(names)})
+        ring_names = _ring(blocked, elsewhere=True) or _ring(blocked, elsewhere=False)
         known = not self._cut and all(warp.walk.ends and not warp.walk.lost for warp in warps)
-        ring_names, uneven = tuple(names[n] for n in ring), one_sided(lacking.items(), warps)
+        uneven = one_sided(lacking.items(), warps)
         return Deadlock(tuple(blocked), self.ended, ring_names, cut=not known, one_sided=uneven)
 
     def described(self, alike: Sequence[Unit], *, walk: bool) -> DumpedCtas:
@@ -329,6 +324,21 @@ class Unit:
                 name = self.barrier_name(rank, address)
                 agents = tuple(waiting.get(address, ()))
                 yield RebuiltBarrier(name, word.parity, word.pending, word.expected, word.tx, agents)
+
+
+def _ring(blocked: Sequence[BlockedAgent], *, elsewhere: bool) -> tuple[str, ...]:
+    """Agents that wait for each other; ``elsewhere``: without those who are waited for where they wait themselves."""
+    names = [each.agent for each in blocked]
+    edges = {
+        n: [
+            names.index(s.agent)
+            for s in each.suppliers
+            if s.next_line and s.waits_for and s.agent in names and s.agent != each.agent
+            and not (elsewhere and s.waits_for == each.barrier)
+        ]
+        for n, each in enumerate(blocked)
+    }  # fmt: skip
+    return tuple(names[n] for n in cycle_of(edges))
 
 
 def _weight(waits: WaitsFor) -> int:
