@@ -93,6 +93,8 @@ def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile
     What the trace says about other CTAs replaces the launch's policies. EvidenceError if it is another kernel's.
     """
     read = with_ctas_of(read, trace)
+    if trace.meta.status != Ending.FINISHED:
+        read = read.past_hangs
     try:
         kernel = recorded_kernel(read.program, read.places, trace, read.by_line)
         behaviour = conform(kernel.program, kernel.trace, kernel.sites, _words_of(read))

@@ -185,6 +185,18 @@ class Extraction:
         kernel = replace(self.kernel, leaves_laps_out=False)
         return emit(kernel, emulate(kernel))
 
+    @property
+    def past_hangs(self) -> Extraction:
+        """The same with what its warps would do after the waits at which it hangs; as it is where that is not known."""
+        kernel, read = replace(self.kernel, leaves_laps_out=False), self.program
+        if not read.coverage.blocked or self.words is not None:
+            return self
+        more = emit(kernel, emulate(kernel, past_hangs=True))
+        pairs = ((more.program.named_barriers, read.named_barriers), *zip(more.program.code, read.code, strict=True))
+        if more.program.barriers != read.barriers or any(a[: len(b)] != b for a, b in pairs):
+            return self
+        return replace(more, program=replace(more.program, agents=read.agents, coverage=read.coverage))
+
     def with_fewer(self, tiles: FewerTiles) -> Extraction:
         """The same kernel where other CTAs leave fewer tiles."""
         return self._of(tiles.of(self.kernel.launch))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import Counterexample, Origin
 from pipesim.errors import PipesimError
+from pipesim.explain.blocked_agents import explain
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
@@ -207,15 +208,17 @@ def counterexample_of(
     *,
     asked: Program | None = None,
     quick: bool = False,
+    kernel: Extraction | None = None,
 ) -> Counterexample:
     """One way in which it fails, with all that a report says about it; ``lowered`` and ``command`` as there.
 
     ``asked``: the program that was asked about, if this is one of smaller sizes. ``quick``: without the schedule in
-    words.
+    words. ``kernel``: what the program was read from.
     """
     if refuted.deadlock is not None:
         refuted = replace(refuted, deadlock=_with_causes(program, refuted, refuted.deadlock, asked))
-    finding = report_fault(program, refuted.fault) if refuted.fault is not None else refuted.deadlock
+    told = replace(refuted, deadlock=_with_what_follows(program, refuted, kernel))
+    finding = report_fault(program, refuted.fault) if refuted.fault is not None else told.deadlock
     assert finding is not None
     return Counterexample(
         finding,
@@ -227,7 +230,7 @@ def counterexample_of(
         cause=refuted.why.name if refuted.why is not None else "",
         basis=(basis := _basis(program, refuted)),
         late=late_of(program, refuted) if basis is Basis.POSSIBLE and not quick else None,
-        names=_names(program, refuted),
+        names=_names(program, told),
     )
 
 
@@ -295,6 +298,20 @@ def _with_causes(program: Program, refuted: Refutation, deadlock: Deadlock, aske
     play = Play(program, refuted.schedule, [laps])
     play.ask_all()
     return with_causes(program, play.state, deadlock, laps.disagreements, asked)
+
+
+def _with_what_follows(program: Program, refuted: Refutation, kernel: Extraction | None) -> Deadlock | None:
+    """The deadlock with what agents would send after their waits, of a kernel that is followed past its hang."""
+    found = refuted.deadlock
+    if found is None or not found.cut or kernel is None or kernel.program.code != program.code:
+        return found
+    read = kernel.past_hangs.program
+    more = explain(read, Play(read, refuted.schedule).state)
+    if more is None or read.code == program.code:
+        return found
+    pairs = zip(found.blocked, more.blocked, strict=True)
+    blocked = tuple(replace(each, suppliers=further.suppliers) for each, further in pairs)
+    return replace(found, blocked=blocked, cycle=more.cycle, cut=more.cut)
 
 
 def at_size(target: Target, sizes: dict[str, int], max_states: int) -> tuple[Program, Check] | None:

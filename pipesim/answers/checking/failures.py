@@ -192,8 +192,9 @@ class Failures:
         lowered = {name: value for name, value in small.sizes.items() if asked.params.get(name) != value}
         command = command_of(asked.target, small.sizes, asked.ctas)
         shown = counterexample_of(
-            small.program, self._wrong[n], lowered, command, asked=asked.program, quick=asked.quick
-        )
+            small.program, self._wrong[n], lowered, command, asked=asked.program, quick=asked.quick,
+            kernel=asked.target.kernel,
+        )  # fmt: skip
         cut = [each.step for each in left_out if each.step in _SHORTENING]
         unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
         found = self._corrections.get(n)
