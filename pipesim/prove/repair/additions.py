@@ -338,7 +338,7 @@ def _waits_for_what_is_read(
 
 
 def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
-    """A wait for the groups of an engine before (``was`` 1: after) an instruction, in agents with transfers on it."""
+    """A wait for groups of an engine before (``was`` > 0: after) an instruction, in agents with transfers on it."""
     before, engine = listing(program, agent), int(repair.group)
     wait = (int(Op.WAIT_GROUP), engine, repair.value)
     found = []
@@ -347,7 +347,7 @@ def waiting_for_groups(program: Program, agent: int, repair: Repair) -> Listing:
         if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
             issued = True
         if issued and site_of(program, agent, pc) == repair.at:
-            found.append(Insertion(pc + (repair.was == 1), wait, before.lines[pc]))
+            found.append(Insertion(pc + (repair.was > 0), wait, before.lines[pc]))
     return insert_operations(before, found)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
-from pipesim.model.ops import Op, operand, ranks
+from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair import additions, iterations, joint_actions, left_over, numbers, order, partners, places
 from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
@@ -131,12 +131,10 @@ def _counted_in(program: Program, repair: Repair) -> Program | None:
 
 
 def _with_places(program: Program, repair: Repair) -> Program:
-    """The program with the bytes at which the multicasts land in every CTA of the mask, so that they can be named."""
+    """The program with the bytes at which the multicasts may land in every CTA, so that they can be named."""
     known = dict.fromkeys(program.accesses)
     for op in program.operations:
         if op[0] == Op.TMA_LOAD and numbers.multicasts(program, op, repair):
             place = program.accesses[operand(op, "access")]
-            known |= dict.fromkeys(
-                replace(place, cta=rank) for rank in (ranks(repair.value) if repair.value >= 0 else range(program.ctas))
-            )
+            known |= dict.fromkeys(replace(place, cta=rank) for rank in range(program.ctas))
     return replace(program, accesses=tuple(known))

@@ -167,9 +167,11 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             commits = [s for s in sites_of(program, role) if s.op == Op.COMMIT and s.about == str(engine)]
             for site in commits[-1:] if engine == Engine.CP_ASYNC else ():  # that of the loop
                 yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
+            left = any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine and operand(op, "groups")
+                       for n in members(program, role) for op in program.code[n])  # fmt: skip
             for site in commits:
                 past = _given_back_after(program, role, site)
-                yield 6, Repair(K.GROUP_WAIT, role, str(engine), 0, 1, at=site, past=past)
+                yield 6, Repair(K.GROUP_WAIT, role, str(engine), 0, 1 + left, at=site, past=past)
             before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
             rank = 7 if waits_for_each(program, role, engine) else 5
             for depth in range(_DEEPEST, -1, -1):

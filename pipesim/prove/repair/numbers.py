@@ -121,11 +121,9 @@ def _mask(program: Program, agent: int, repair: Repair, op: Operation) -> Operat
     if not multicasts(program, op, repair):
         return op
     step, own = -repair.value, program.agents[agent].cta
-    if step > ROWS:  # those in a row with the agent's own CTA
-        mask = sum(1 << r for r in range(program.ctas) if r // (step - ROWS) == own // (step - ROWS))
-    else:  # those in its column, or those that are given
-        mask = sum(1 << r for r in range(program.ctas) if not (r - own) % step) if step > 0 else repair.value
-    return with_operand(op, "cta_mask", mask)
+    row = step - ROWS  # with the agent's own CTA, or its column, or those that are given
+    mine = (r for r in range(program.ctas) if (r // row == own // row if row > 0 else not (r - own) % step))
+    return with_operand(op, "cta_mask", sum(1 << r for r in mine) if step > 0 else repair.value)
 
 
 def _stay(program: Program, _: int, repair: Repair, op: Operation) -> Operation:

@@ -217,7 +217,7 @@ def in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
 def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     """The waits for the group stage by stage, ``value`` the parity of the first lap; what the agent does with the stage
     that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are; with 2 each wait
-    is for the stage and lap in which what the agent reads after it is signalled; with 3 see :func:`_advanced`.
+    is for the stage and lap in which what the agent reads after it is signalled; with 3 see :func:`_ahead`.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     order = sorted(stages)
@@ -225,9 +225,9 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     now: dict[int, int] = {}  #: of each stage that the program names the one that is meant
     others = _of_other_rings(program, agent, repair.group, len(order))
     turn, turns = 0, _turns_of_reads(program, agent, repair.group, order) if repair.was == 2 else {}
-    found, start = _Reads(), repair.value
+    found, start = dict[int, Operation](), repair.value
     if repair.was == 3:
-        (turns, found), start = _advanced(program, agent, repair, order), 0
+        (turns, found), start = _ahead(program, agent, repair), 0
         if not turns:
             return replace_operations(before, found)
     for pc, op in enumerate(before.code):
@@ -264,27 +264,24 @@ def _iterations(code: Sequence[Operation]) -> list[int]:
     return found
 
 
-_Reads = dict[int, Operation]
-
-
-def _advanced(program: Program, agent: int, repair: Repair, order: list[int]) -> tuple[dict[int, int], _Reads]:
+def _ahead(program: Program, agent: int, repair: Repair) -> tuple[dict[int, int], dict[int, Operation]]:
     """Of each wait the turn that is ``value`` further with each iteration, and what is read of what is filled then."""
-    turns, reads, last, code = dict[int, int](), _Reads(), -1, program.code[agent]
-    stage = {barrier: order.index(n) for n, barrier in stages_of(program, agent, repair.group).items()}
+    turns, reads, last, code = dict[int, int](), dict[int, Operation](), -1, program.code[agent]
+    stage = {barrier: n for n, (_, barrier) in enumerate(sorted(stages_of(program, agent, repair.group).items()))}
     signals = phases_of_writes(program, repair.group).items()
-    filled = {key: stage[bar] + lap * len(order) for key, (bar, lap) in signals if bar in stage}
+    filled = {key: stage[bar] + lap * len(stage) for key, (bar, lap) in signals if bar in stage}
     items = {turn: item for (_, item), turn in filled.items()}
     for pc, (op, iteration) in enumerate(zip(code, _iterations(code), strict=True)):
         by, item = repair.value * iteration, operand(op, "item") if op[0] in READS_MEMORY else -1
         if op[0] in PARITY_WAITS and operand(op, "barrier") in stage:
-            at = stage[operand(op, "barrier")] + len(order) * operand(op, "parity")
+            at = stage[operand(op, "barrier")] + len(stage) * operand(op, "parity")
             last = last + 1 if last >= 0 else at
-            if (last - at) % (2 * len(order)):
+            if (last - at) % (2 * len(stage)):
                 return {}, {}
             turns[pc] = last + by
         elif item >= 0 and (old := filled.get((program.cells[operand(op, "access")][0], item))) is not None:
             slot = program.slot_of(operand(op, "access"))
-            to = in_slot(program, op, slot, (slot + by) % len(order))
+            to = in_slot(program, op, slot, (slot + by) % len(stage))
             reads[pc] = with_operand(to, "item", items.get(old + by, item))
     return turns, reads
 

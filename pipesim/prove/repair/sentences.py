@@ -162,6 +162,7 @@ def _group_wait(r: Repair) -> str:
     place = f"before {_with_line(r.at)}" if r.was < 0 else f"after their commit ({PurePath(r.at.line).name})"
     if r.past.op:
         place += f", before {instruction(r.past)}"
+    place += ", which serialises them" * r.serialises
     return f"{r.role} waits for its {_GROUPS[Engine(int(r.group))]}{left} {place}"
 
 
