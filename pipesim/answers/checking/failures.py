@@ -100,9 +100,7 @@ class Failures:
             self._shortened.add(n)
 
     def correct(self, unit: Unit) -> None:
-        """Try changes of the program, which have to put all of it right; where none does that may be since it fails at
-        smaller sizes for another reason, and is looked at as it was asked for.
-        """
+        """Try changes that put all of it right: of the lowered sizes, which may fail otherwise, then as asked."""
         self._correct(unit)
         asked, small, wrong = self._asked, self._small, self._wrong
         few = sum(map(len, asked.program.code)) <= MOST_READ
@@ -110,11 +108,13 @@ class Failures:
             return
         self._small = SmallestFailure(asked.target, asked.params, asked.program, self._found)
         self._wrong = list(self._given)
-        self._correct(unit)
-        if any(self._corrections.values()):
+        try:
+            self._correct(unit)
+        finally:
+            if not any(self._corrections.values()):
+                self._small, self._wrong = small, wrong
+        if self._small is not small:
             self.shorten(unit)
-        else:
-            self._small, self._wrong = small, wrong
 
     def _correct(self, unit: Unit) -> None:
         kernel, program = self._asked.target.editable, self._asked.program

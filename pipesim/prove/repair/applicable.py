@@ -269,10 +269,10 @@ def _of_places(program: Program) -> Iterator[Ranked]:
         for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
             if site.op != Op.CLUSTER_WAIT and len(mine) > 1 and not executes_everywhere(program, role, site):
                 rank = 1 if site.op in CLUSTER else 2 if site.op in SIGNALLING else 5
-                rank = 4 if rank == 2 and _by_cta(program, mine, site) else rank
-                yield rank, Repair(K.EVERY_WARP, role, site.about, at=site)
-                if program.ctas > 1:
-                    yield rank, Repair(K.EVERY_WARP, role, site.about, 1, at=site)
+                by_cta = _by_cta(program, mine, site)
+                rank = 4 if rank == 2 and by_cta else rank
+                for home in range(1 + (program.ctas > 1)):
+                    yield rank, Repair(K.EVERY_WARP, role, site.about, home, int(by_cta), site)
         yield from _of_some_warps(program, role, sites)
         for site in (site for site in sites if site.op in SIGNALLING | PARITY_WAITS):
             if apart:
@@ -293,14 +293,15 @@ def _of_places(program: Program) -> Iterator[Ranked]:
 def _of_some_warps(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:
     """Several instructions on one group that the same warps of a role leave out."""
     mine = members(program, role)
-    parts: dict[tuple[int, str], set[tuple[bool, ...]]] = {}
+    parts: dict[tuple[int, str], dict[tuple[bool, ...], SourceInstruction]] = {}
     for site in sites:
         if site.op in SIGNALLING - MEETINGS and site.line:
             who = tuple(executes(program, agent, site) for agent in mine)
-            parts.setdefault((site.op, site.about), set()).add(who)
+            parts.setdefault((site.op, site.about), {})[who] = site
     for (op, about), executing in parts.items():
         if len(executing) == 1 and not all(*executing):
-            yield 2, Repair(K.EVERY_WARP, role, about, at=SourceInstruction(op, "", about))
+            by_cta = _by_cta(program, mine, *executing.values())
+            yield 2, Repair(K.EVERY_WARP, role, about, 0, int(by_cta), SourceInstruction(op, "", about))
 
 
 def _awaited_after(program: Program, role: str, group: str) -> int:

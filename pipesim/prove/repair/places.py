@@ -244,9 +244,7 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def passes_by(program: Program, agent: int, group: str) -> int:
-    """By how many stages more an agent would have to advance in each iteration of its outermost loop to pass all that
-    are signalled, 0 if that is not a whole number.
-    """
+    """By how many stages more an agent has to advance in each iteration to pass all that are filled; 0 if it varies."""
     mine, code = stages_of(program, agent, group).values(), program.code[agent]
     signalled = len({signal for signal in phases_of_writes(program, group).values() if signal[0] in mine})
     waits = sum(op[0] in PARITY_WAITS and operand(op, "barrier") in mine for op in code)

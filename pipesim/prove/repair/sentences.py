@@ -380,7 +380,8 @@ def _every_time(r: Repair) -> str:
 def _every_warp(r: Repair) -> str:
     if r.role.startswith("each of "):
         return f"{r.role} executes {instruction(r.at)}, not only some of their warps"
-    return f"every warp of {r.role} executes {instruction(r.at)}, not only some of them"
+    where = ("every warp of ", "", "some of them") if r.was < 1 else ("", " in every CTA", "in some")
+    return f"{where[0]}{r.role} executes {instruction(r.at)}{where[1]}, not only {where[2]}"
 
 
 #: A text with the members of the correction, or what writes the sentence where it depends on more.
