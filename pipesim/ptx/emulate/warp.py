@@ -234,11 +234,10 @@ class EmulatedWarp(DividedWarp):
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""
         frame = self.frames[-1]
         if frame.done:
-            body = self.code.body
-            if all(counts_each_thread(body[at]) for at in (here, *frame.joins)):
+            both = [self.code.body[at] for at in (here, *frame.joins)]
+            if all(map(counts_each_thread, both)):
                 self.to_part = self.mask
                 raise EmulationStop("lanes that parted wait at different barriers, and are not followed apart")
-            both = [body[at] for at in (here, *frame.joins)]
             parted = all(each.has("aligned") or each.opcode == "bar" for each in both)
             if parted and not all(each.has("warp") for each in both):
                 self.cluster.notes.partial.add(here)  # bar is barrier.aligned (PTX ISA, "bar")

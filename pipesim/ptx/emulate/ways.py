@@ -36,6 +36,10 @@ from pipesim.ptx.emulate.values import (
 )
 from pipesim.ptx.free.varying import FreeInputs
 
+_MOST_FRAMES = (
+    64  #: branches inside each other of which both ways are run: a loop that only such a branch ends has more
+)
+
 
 @dataclass
 class CopyGroups:
@@ -336,9 +340,9 @@ class DividedWarp(WarpLanes):
             self.cluster.notes.time_outs.add(segment.position)
         if ways[0] == ways[1]:
             return ways[0]
-        regions, (asked_at, *_) = self.code.regions, self.tries[p.asked]
-        if regions.leads_nowhere(ways[0]):  # no answer in time is a trap: asked again where it said no, it is a wait
-            if segment.position not in regions.ahead(asked_at + 1):
+        if self.code.regions.leads_nowhere(ways[0]):  # a trap: asked again where it said no, it is a wait
+            asked_at = self.tries[p.asked][0]
+            if segment.position not in self.code.regions.ahead(asked_at + 1):
                 raise EmulationStop("the kernel traps, or not, by the result of a try_wait")
             self.cluster.notes.time_outs.add(segment.position)
             ways[0] = asked_at
@@ -370,7 +374,7 @@ class DividedWarp(WarpLanes):
         accesses = region.accesses and not region.polls
         if accesses and leaf is not None:
             self.cluster.notes.perhaps.setdefault(here, leaf.what)
-        if region.join < self.code.end and (accesses or not region.has_loop):
+        if region.join < self.code.end and (accesses or not region.has_loop) and len(self.frames) < _MOST_FRAMES:
             return self._both_ways(segment, region, unknown)
         if region.on_global:
             self.cluster.leave_open(region.on_global, leaf)

@@ -9,7 +9,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.report.findings.finding import deadlock_lines
-from tests.support.small_ptx import SET_UP, program_of, said, word
+from tests.support.small_ptx import SET_UP, extraction_of, program_of, said, word
 
 READ_TWO = SET_UP.format(first=1, count=1)
 BY_WARP = SET_UP.format(first=32, count=32)
@@ -207,6 +207,14 @@ def test_a_try_whose_no_is_a_trap_is_a_wait(once: str, verdict: Verdict):
                          + " ld.shared.u32 %r31, [tile];\nend:\n")  # fmt: skip
     assert check(program).verdict is verdict
     assert (verdict is Verdict.PROVED) is any(each.kind is Assumption.TIME_OUTS for each in program.coverage.assumed)
+
+
+def test_a_loop_that_only_values_end_which_are_not_known_is_not_followed_for_ever():
+    """A lock in shared memory: what an atomic on it returns is not known, and each lap is within the one before."""
+    lock = "again:\n atom.shared.cas.b32 %r30, [tile], 0, 1;\n setp.ne.u32 %p8, %r30, 0;\n @%p8 bra again;\n"
+    found = extraction_of(SET_UP.format(first=1, count=1) + lock + " st.shared.u32 [tile], 0;\n", 1)
+    assert "a branch depends on a value that is not known" in found.program.coverage.stopped[0]
+    assert found.instructions < 1_000
 
 
 def test_a_warp_that_traps_is_not_followed():
