@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.answers.autopsy.autopsy import autopsy
+from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of
 from pipesim.coredump.dump import DumpSection, open_dump
 from pipesim.coredump.elf import ElfFile
+from pipesim.model.finding import Deadlock
 from pipesim.report.pages.autopsy import autopsy_lines
 from tests.coredump.test_dump import RING
 
@@ -32,6 +33,14 @@ SAID = {
         ("circular wait",),
     ),
     "two_buffers": (("circular wait: warp/0 → warp/2 → warp/0",), ()),
+    "queue": (  # that warp 1 comes back to its loop by the loop around it does not say that it was not left
+        (
+            ("warp/1 waits for a value in shared memory (0x600), which is 4 (queue+0x330) warp/0 could store it next "
+            "(queue+0x6d0), but waits for a value in shared memory (0x604), which is 0"),
+            "circular wait: warp/0 → warp/1 → warp/0",
+        ),
+        (),
+    ),
     "stream_k": (
         (
             ("warp/0 of CTA 3 waits for it to be at least 3 (stream_k+0x12b0) CTAs 4 to 5 have ended, and did store "
@@ -65,3 +74,12 @@ def test_a_grid_of_which_the_size_is_not_in_the_dump_is_as_large_as_its_ctas_say
     )
     assert dump.grids[0].grid == (8, 1, 1)
     assert dump.notes == ("the size of a grid is not known: it has CTAs in 8 x 1 x 1",)
+
+
+def test_words_of_shared_memory_are_without_values_where_the_report_is_anonymous() -> None:
+    page = autopsy_of(open_dump(RING.with_name("queue.h200.elf.xz")), "", anonymous=True)
+    blocked = [each for found in page.findings if isinstance(found, Deadlock) for each in found.blocked]
+    assert [each.barrier for each in blocked[:2]] == [
+        "a value in shared memory (0x604)",
+        "a value in shared memory (0x600)",
+    ]

@@ -13,6 +13,7 @@ from pipesim.answers.autopsy.barrier_names import renamed, source_names, with_na
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of, unit_of
 from pipesim.answers.autopsy.global_words import STORES, Cta, WaitingCta, WordSearch
 from pipesim.answers.autopsy.rings import stages_of
+from pipesim.answers.autopsy.standing import WaitsFor
 from pipesim.answers.autopsy.unit import Unit
 from pipesim.answers.views.autopsy import AutopsyReport, AwaitedWord, Detail, DumpedLaunch
 from pipesim.coredump.cubin import Cubin, MachineCode
@@ -103,7 +104,7 @@ class _Launch:
                 waits = {each.agent for each in unit.blocked}
                 for p in unit.placed:
                     spin = unit.spins.get(p.name)
-                    if spin is not None and p.name in waits:
+                    if spin is not None and p.name in waits and p.standing.waits is WaitsFor.GLOBAL:
                         cta = number_of(self.grid, p.cta.block)
                         line = self.dump.place(p.standing.code, p.standing.offset)
                         word = self.dump.word_name(self.grid, spin.address)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import eq, ge, le, ne
+from typing import NamedTuple
 
 from pipesim.answers.autopsy.standing import HARMLESS
 from pipesim.coredump.sass.integer import compared, writes
 from pipesim.coredump.sass.lanes import WORD, LaneState, of_lane
-from pipesim.coredump.sass.sync import SassSync
+from pipesim.coredump.sass.sync import GLOBAL_MEMORY, SassSync
 from pipesim.coredump.sass.walk import WarpCode, address_of, goes_on
 from pipesim.coredump.sass.word import Word
 
@@ -23,6 +24,14 @@ EXCHANGE = 8  #: the number of that atomic operation
 
 _ELSEWHERE = frozenset({SassSync.ATOMIC, SassSync.SWAP})  #: another one than the loop's
 _TELLS = frozenset({SassSync.SHARED_STORE, SassSync.BAR_SYNC})
+
+
+class _Loop(NamedTuple):
+    """What a loop that asks may do beside it, and the registers that it writes."""
+
+    does: frozenset[SassSync]
+    writes: frozenset[int]
+
 
 Test = Callable[[int], bool | None]
 
@@ -78,7 +87,10 @@ def spin_of(
         found = code.at(n)
         if found.step is not None:
             found.step(here, True if found.guard is None else found.guard(here))
-    address, size = of_lane(address_of(here, sync.address, wide=True), here.first()), width_of(word, sync.kind)
+    address, size = (
+        of_lane(address_of(here, sync.address, wide=sync.kind in GLOBAL_MEMORY), here.first()),
+        width_of(word, sync.kind),
+    )
     if address is None or size > 8:
         return None
     seen = memory(address, size)
@@ -89,20 +101,21 @@ def spin_of(
     others = HARMLESS - _ELSEWHERE
     if not any((other := code.at(n).sync) is not None and other.kind in _TELLS for n in way):
         others -= _TELLS
+    loop = _Loop(others, frozenset(code.words[n].rd + k for n in way for k in (0, 1)))
 
     def ends(value: int) -> bool | None:
-        return _is_left(code, at, here, (value, size), [], others)
+        return _is_left(code, at, here, (value, size), [], loop)
 
     takes = sync.kind is SassSync.SWAP or (sync.kind is SassSync.ATOMIC and sync.number == EXCHANGE)
-    return Spin(address, size, at, seen, ends, lambda: _candidates(code, at, here, seen, size, others), takes)
+    return Spin(address, size, at, seen, ends, lambda: _candidates(code, at, here, seen, size, loop), takes)
 
 
 def _is_left(
-    code: WarpCode, at: int, start: LaneState, given: tuple[int, int], asked: list[int], others: frozenset[SassSync]
+    code: WarpCode, at: int, start: LaneState, given: tuple[int, int], asked: list[int], loop: _Loop
 ) -> bool | None:  # fmt: skip
     """Whether the loop ends if its load gives a value of this size; ``asked`` gets what it is compared with.
 
-    ``others``: what else the loop may do.
+    That is not known where it comes back after it changed what the loop does not: an outer loop may have gone around.
     """
     lanes, (value, size) = start.with_lanes(start.mask, at + 1), given
     for n in range(1 + size // 8):
@@ -110,13 +123,14 @@ def _is_left(
     told: dict[int | None, object] = {}  # what the lane that asks stores for the others of its CTA
     for _ in range(_MOST_STEPS):
         if lanes.pc == at:
-            return False
+            both = enumerate(zip(start.registers, lanes.registers, strict=True))
+            return False if all(a == b or n in loop.writes for n, (a, b) in both) else None
         found = code.at(lanes.pc) if 0 <= lanes.pc < len(code.words) else None
         if found is None:
             return None
         here, sync = code.words[lanes.pc], found.sync
         condition = True if found.guard is None else found.guard(lanes)
-        if sync is not None and sync.kind not in others and condition is not False:
+        if sync is not None and sync.kind not in loop.does and condition is not False:
             return True  # the loop does nothing but ask, and this is something else
         operands = [of_lane(get(lanes), lanes.first()) for get in compared(here, code.around)]
         asked += [each for each in operands if type(each) is int]
@@ -131,13 +145,13 @@ def _is_left(
 
 
 def _candidates(
-    code: WarpCode, at: int, start: LaneState, seen: int | None, size: int, others: frozenset[SassSync]
+    code: WarpCode, at: int, start: LaneState, seen: int | None, size: int, loop: _Loop
 ) -> Sequence[int]:  # fmt: skip
     """Values that may make a difference: those that the loop compares with, and their neighbours."""
     mask = (1 << size * 8) - 1
     asked: list[int] = [0, 1, mask, mask >> 1, *([] if seen is None else [seen])]
     for value in (seen or 0, ~(seen or 0) & mask):
-        _is_left(code, at, start, (value, size), asked, others)
+        _is_left(code, at, start, (value, size), asked, loop)
     if size == 8:  # two words, compared one after the other
         asked += [high << 32 | low for high in asked[:24] for low in asked[:24]]
     near = dict.fromkeys(value + d & mask for value in asked[:200] for d in (0, 1, -1))

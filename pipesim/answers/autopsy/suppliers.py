@@ -19,6 +19,7 @@ from pipesim.model.finding import BlockedAgent, OneSided, Supplier
 Wanted = Callable[[SyncEvent, int], bool]  #: of an event, and the rank of the warp's CTA
 _ARRIVE = frozenset({SassSync.ARRIVE, SassSync.CP_ASYNC_ARRIVE, SassSync.TENSOR_COMMIT})
 _COPY = frozenset({SassSync.COPY, SassSync.TENSOR_COPY, SassSync.STORE_ASYNC, SassSync.COMPLETE})
+SHARED_STORES = frozenset({SassSync.SHARED_STORE, SassSync.SHARED_ATOMIC})
 _NAMED = frozenset({SassSync.BAR_SYNC, SassSync.BAR_ARRIVE})
 _BY_REGISTER = 5  #: the way of an arrive whose count is in a register
 _WARP = 32
@@ -69,8 +70,10 @@ def _to(barrier: Barrier, kinds: frozenset[SassSync], *, expects: bool = False) 
     return wanted
 
 
-def needs_of(standing: Standing, barrier: Barrier, word: BarrierWord | None) -> dict[str, Wanted]:
-    """A test for what supplies each thing that lanes wait for."""
+def needs_of(
+    standing: Standing, barrier: Barrier, word: BarrierWord | None, address: int = -1
+) -> dict[str, Wanted]:  # fmt: skip
+    """A test for what supplies each thing that lanes wait for; ``address``: of the word of shared memory."""
     match standing.waits:
         case WaitsFor.MBARRIER if word is not None:
             needs: dict[str, Wanted] = {}
@@ -83,6 +86,8 @@ def needs_of(standing: Standing, barrier: Barrier, word: BarrierWord | None) -> 
             return needs
         case WaitsFor.NAMED:
             return {"arrival": lambda event, _: event.sync.kind in _NAMED and named_number(event) == standing.number}
+        case WaitsFor.SHARED:
+            return {"store": lambda event, _: event.sync.kind in SHARED_STORES and event.address == address}
         case WaitsFor.CLUSTER:
             return {"arrival": lambda event, _: event.sync.kind is SassSync.CLUSTER_ARRIVE}
         case WaitsFor.REGISTERS:

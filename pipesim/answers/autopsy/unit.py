@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of
 from pipesim.answers.autopsy.spins import Spin, spin_of
 from pipesim.answers.autopsy.standing import Standing, WaitsFor, lane_state
 from pipesim.answers.autopsy.suppliers import (
+    SHARED_STORES,
     WalkedWarp,
     needs_of,
     one_sided,
@@ -18,7 +19,7 @@ from pipesim.answers.autopsy.suppliers import (
     threads_that_come,
     with_cause,
 )
-from pipesim.answers.autopsy.walks import Barrier, Walks
+from pipesim.answers.autopsy.walks import OFFSET, Barrier, Walks
 from pipesim.answers.autopsy.words import barrier_words, word_at
 from pipesim.answers.views.autopsy import UNKNOWN_LANES, DumpedCtas, WarpPlace
 from pipesim.conform.diagnose.examination import RebuiltBarrier
@@ -188,6 +189,11 @@ class Unit:
             case WaitsFor.GLOBAL if (spin := self.spins.get(placed.name)) is not None:
                 name = self.dump.word_name(self.grid, spin.address)
                 return f"{WaitsFor.GLOBAL.value} ({name})" if name else WaitsFor.GLOBAL.value
+            case WaitsFor.SHARED if (spin := self.spins.get(placed.name)) is not None:
+                known = spin.seen is not None and not self.dump.anonymous
+                value = f", which is {spin.seen:,}" if known else ""
+                value += f", to be {spin.wanted}" if known and spin.wanted else ""
+                return f"{WaitsFor.SHARED.value} ({spin.address & OFFSET:#x}){value}"
             case WaitsFor.NOTHING | WaitsFor.SLEEP | WaitsFor.UNKNOWN:
                 return ""
             case _:
@@ -209,16 +215,17 @@ class Unit:
 
     @cached_property
     def spins(self) -> dict[str, Spin]:
-        """The loops in which lanes ask for a word of global memory, by the names of :attr:`placed`."""
+        """The loops in which lanes ask for a word of memory, by the names of :attr:`placed`."""
         found = {}
         for p in self.placed:
             code = p.standing.code
-            if p.standing.waits is WaitsFor.GLOBAL and code is not None:
+            if p.standing.waits in (WaitsFor.GLOBAL, WaitsFor.SHARED) and code is not None:
                 walks = self._walks(code)
+                memory = partial(_shared_word, p.cta) if p.standing.waits is WaitsFor.SHARED else walks.memory
                 ready, _ = walks.code_of(p.number, self.block_of(p.rank), p.rank)
                 index, at = (p.standing.pc - code.address) // SIZE, p.standing.offset // SIZE
                 lanes = lane_state(self.dump.dump, p.standing.warp, p.standing.lanes[:1], index, wide=self.dump.wide)
-                spin = spin_of(ready, at, lanes, self.dump.standings.flow(code).way_back(index), walks.memory)
+                spin = spin_of(ready, at, lanes, self.dump.standings.flow(code).way_back(index), memory)
                 if spin is not None:
                     found[p.name] = spin
         return found
@@ -226,7 +233,10 @@ class Unit:
     @cached_property
     def walked(self) -> tuple[WalkedWarp, ...]:
         """Every warp of the CTA or cluster with its way, those that have ended too."""
-        return self.walked_past(frozenset())
+        code = self.dump.codes.get(self.grid.code, (None, None))[1]
+        asks = code is not None and any(p.standing.waits is WaitsFor.SHARED for p in self.placed)
+        syncs = self.dump.standings.flow(code).syncs if asks and code is not None else []
+        return self.walked_past(frozenset(n for n, each in enumerate(syncs) if each and each.kind in SHARED_STORES))
 
     def walked_past(self, noticed: frozenset[int], *, blind: bool = False) -> tuple[WalkedWarp, ...]:
         """The same with some loads and stores of its kernel, or without what memory holds."""
@@ -275,7 +285,8 @@ class Unit:
         for each in self.blocked:
             placed = by_name[each.agent]
             barrier, word = self.barrier_of(placed), self.word(placed)
-            needs = needs_of(placed.standing, barrier, word)
+            spin = self.spins.get(each.agent)
+            needs = needs_of(placed.standing, barrier, word, spin.address if spin is not None else -1)
             lacking[each.barrier] = needs
             found = replace(each, suppliers=suppliers_of(each.agent, each.barrier, needs, warps))
             name = self._name(placed.number, placed.rank)
@@ -339,6 +350,12 @@ def _ring(blocked: Sequence[BlockedAgent], *, elsewhere: bool) -> tuple[str, ...
         for n, each in enumerate(blocked)
     }  # fmt: skip
     return tuple(names[n] for n in cycle_of(edges))
+
+
+def _shared_word(cta: DumpCta, address: int, size: int) -> int | None:
+    """A number in the shared memory of a CTA; None if the dump does not have it."""
+    data = cta.shared[address & OFFSET : (address & OFFSET) + size]
+    return int.from_bytes(data, "little") if len(data) == size else None
 
 
 def _weight(waits: WaitsFor) -> int:

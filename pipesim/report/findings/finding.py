@@ -308,7 +308,7 @@ def _suppliers(blocked: BlockedAgent, width: int, *, cut: bool) -> list[str]:
 
 def _supplier_words(blocked: BlockedAgent, *, cut: bool) -> list[str]:
     """Who could send what is missing, and why it does not; then how many more."""
-    if is_alone(blocked) or blocked.missed >= 0 or blocked.lapped_by:
+    if (is_alone(blocked) and not blocked.suppliers) or blocked.missed >= 0 or blocked.lapped_by:
         return []  # what would complete a later phase is not what is wrong
     if not blocked.suppliers and not blocked.arrivals_missing and 0 < blocked.bytes_missing <= blocked.bytes_in_flight:
         return []  # all that is missing is in flight
@@ -333,7 +333,8 @@ def _supplier(supplier: Supplier, blocked: BlockedAgent, who: str, agents: int, 
     if blocked.barrier == REGISTERS:
         return _gives_back(supplier, who, agents)
     if supplier.next_line:
-        would = f"{who} {'would' if supplier.sure else 'could'} send the {what} next ({place(supplier.next_line)})"
+        does = "store it" if what == "store" else f"send the {what}"
+        would = f"{who} {'would' if supplier.sure else 'could'} {does} next ({place(supplier.next_line)})"
         if who == blocked.agent:
             return f"{who} itself would send the {what} next ({place(supplier.next_line)}), but only after this wait"
         wait = "waits" if agents == 1 else "wait"
