@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Kernel, emulate
-from pipesim.ptx.free.forms import Form
-from pipesim.ptx.launch.image import PARAMETERS, Image
-from pipesim.ptx.launch.settings import with_free_word
-from pipesim.ptx.launch.values import Content, Number, Struct
+from pipesim.ptx.launch.image import Image
 
 _BEGINNING = 50_000  #: instructions of all warps
 
@@ -20,32 +16,14 @@ def words_that_decide(kernel: Kernel) -> dict[str, int]:
 
     By their places, as ``--set`` has them.
     """
-    launch, image, values = kernel.launch, Image(kernel.launch, kernel.entry), {}
-    for formal, given in zip(kernel.entry.params, kernel.launch.parameters, strict=True):
-        for offset, value in _integers(given.content):
-            name = image.place(PARAMETERS + formal.offset + offset)
-            launch, free = with_free_word(launch, kernel.entry, name, 0, None, 1)
-            if value <= free.high:
-                values[name] = value
-    inputs = emulate(replace(kernel, launch=launch), EmulationLimits(_BEGINNING)).cluster.inputs
-    found = {name for terms in inputs.conditions for name in _names(Form(0, terms))}
-    return {name: values[name] for name in sorted(found & values.keys(), key=lambda each: (-values[each], each))}
-
-
-def _integers(content: Content) -> Iterator[tuple[int, int]]:
-    match content:
-        case Number(type=kind, value=int(value)) if value >= 0 and not kind.startswith(("f", "bf")):
-            yield 0, value
-        case Struct(fields=fields):
-            for each in fields:
-                yield from ((each.offset + at, value) for at, value in _integers(each.content))
-        case _:
-            pass
-
-
-def _names(form: Form) -> Iterator[str]:
-    for atom, _ in form.terms:
-        if atom.function is None:
-            yield atom.name
-        for each in atom.arguments:
-            yield from _names(each)
+    image = Image(kernel.launch, kernel.entry)
+    words = {image.place(at): word for at, word in image.words.items()}
+    beginning = emulate(replace(kernel, leaves_laps_out=False), EmulationLimits(_BEGINNING))
+    asked = beginning.cluster.inputs.forms
+    of_places = {atom for each in asked.compared_in_places.values() for _, terms in each for atom, _ in terms}
+    found = {
+        name: words[name].now
+        for name, atom in asked.words.items()
+        if atom in of_places or (atom.low, atom.high) != words[name].free[:2]
+    }
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
