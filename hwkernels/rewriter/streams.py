@@ -184,6 +184,8 @@ class Walk:
         sequence = tag >> FULL_SEQUENCE[0]
         if sequence != stream.count % SEQUENCE_PERIOD:
             fact = f"record {stream.count:,} has the running number {sequence:,}"
+            if not stream.count and not stream.ended:  # later ones are written over the first
+                fact = "it made more records than its buffer holds, and did not end, as a loop that tries again does"
             raise self._wrong(stream, site, fact, "records were lost, or the buffer was too small for them")
         there = tag & ((1 << FULL_SITE[1]) - 1)
         if there != site.number:
@@ -258,7 +260,7 @@ class Walk:
         if cursor != stream.at or (not self.kernel.full and kept != stream.hash):
             raise TraceFormatError(
                 "the warp executed something else than the program says" if cursor == stream.at else
-                f"the warp left {cursor:,} bytes of records where the program says {stream.at:,}",
+                f"the warp left {cursor:,} bytes of records where the program says {stream.at:,}{self._waiting()}",
                 place=stream.place,
                 cause="records were lost, or the kernel is not the one that was read",
             )  # fmt: skip
@@ -269,6 +271,11 @@ class Walk:
         other_way = f"the warp went another way than the program says, or the buffer is damaged{self._assumption()}"
         fact = f"{fact}, where {self._line(site.number)} is next"
         return TraceFormatError(fact, place=stream.place, cause=cause or other_way)
+
+    def _waiting(self) -> str:
+        """That the program hangs where the warp did not, if so."""
+        hangs = self.agent in self.kernel.extraction.program.cut
+        return ", after which it waits indefinitely: pipesim check says of that what is undefined" if hangs else ""
 
     def _assumption(self) -> str:
         """What the program assumes about other CTAs, if anything."""

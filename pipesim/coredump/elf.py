@@ -29,7 +29,7 @@ from pipesim.inputs import InputKind
 _HEADER = 64
 _ROW = struct.Struct("<IIQQQQIIQQ")
 _NOBITS = 8
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 _MANY = 0xFFFF  #: a number of sections that does not fit: the first section's header has it
 _NAME = 200  #: characters of a section's name that are shown
 

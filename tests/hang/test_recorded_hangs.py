@@ -9,13 +9,23 @@ import pytest
 
 from pipesim.conform.agreement import Agreement
 from pipesim.coredump.dump import open_dump
+from pipesim.errors import TraceFormatError
 from pipesim.launches.files.of_dump import launch_of_dump
 from pipesim.launches.record.gather import compare_with_program, decode_buffer, trace_of
 from pipesim.ptx.launch.file import read_launch
+from pipesim.ptx.launch.values import Launch
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import Trace
 
 HERE = Path(__file__).parent
+
+
+def of_dump(name: str, device: str = "h200") -> tuple[str, Launch]:
+    """The PTX and the launch of a kernel in a dump of its hang."""
+    dump = open_dump(HERE / "dumps" / f"{name}.{device}.elf.xz")
+    made = launch_of_dump(dump, dump.grids[0]).compiled
+    assert made is not None
+    return made.ptx, made.launch
 
 
 @pytest.mark.parametrize(
@@ -29,12 +39,10 @@ HERE = Path(__file__).parent
 @pytest.mark.sampled(1)
 def test_records_until_a_deadline_of_2_s(name: str, events: int, said: str) -> None:
     buffer = decode_buffer(lzma.decompress((HERE / "records" / f"{name}.records.xz").read_bytes()), name)
-    dump = open_dump(HERE / "dumps" / f"{name}.h200.elf.xz")  # of the same kernel, with its PTX
-    made = launch_of_dump(dump, dump.grids[0]).compiled
-    assert made is not None
-    trace = trace_of(made.ptx, made.launch, buffer)
+    ptx, launch = of_dump(name)
+    trace = trace_of(ptx, launch, buffer)
     assert len(trace.events) == events
-    found = compare_with_program(made.ptx, made.launch, trace, name)
+    found = compare_with_program(ptx, launch, trace, name)
     assert found.agreement is Agreement.HANGS_TOO
     assert said in " ".join(" ".join(found.page).split())
 
@@ -52,11 +60,8 @@ def trace_in(folder: Path, name: str) -> Trace:
 def test_a_hang_of_warps_that_triton_specialised_is_followed_behind_a_race_that_hardware_does_not_notice(
     tmp_path: Path,
 ) -> None:
-    dump = open_dump(HERE / "dumps" / "triton_warp_specialize.h200.elf.xz")
-    made = launch_of_dump(dump, dump.grids[0]).compiled
-    assert made is not None
     trace = trace_in(tmp_path, "triton_warp_specialize.parquet")
-    found = compare_with_program(made.ptx, made.launch, trace, "x")
+    found = compare_with_program(*of_dump("triton_warp_specialize"), trace, "x")
     assert found.agreement is Agreement.HANGS_TOO
     page = " ".join(" ".join(found.page).split())
     assert "12 of 12 agents blocked; before that, load: two concurrent accesses to the same bytes" in page
@@ -78,3 +83,45 @@ def test_later_inits_are_stores_where_triton_has_removed_every_use_of_the_barrie
     found = compare_with_program(twice, read_launch(launch, name), trace, name)
     assert (twice != ptx, found.agreement) == (True, Agreement.DIFFERS)
     assert "initialised again without an inval" in " ".join(" ".join(found.page).split())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "gws_scale_bytes",  # 16 bytes more are expected than come
+            "it has 1 of 1 arrivals; 16 bytes missing (ws_kernels.py:121)",
+        ),
+        (
+            "gws_gemm_copy",  # a copy is not issued for one tile
+            "16,384 bytes missing (ws_kernels.py:181) load would send the bytes next (ws_kernels.py:165), but waits",
+        ),
+        (
+            "gws_gemm_release",  # its arrives lag by a stage, and the first is left out: the arrive is behind a wgmma
+            "mma would send the arrival next (ws_kernels.py:185), but waits for ws_kernels.py:82[0]",
+        ),
+    ],
+)
+@pytest.mark.slow
+def test_of_warps_that_gluon_specialised_records_say_who_sends_what_is_missing_as_a_dump_does(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    ptx, launch = (unpacked(f"{name}.{suffix}").decode() for suffix in ("ptx", "json"))
+    found = compare_with_program(ptx, read_launch(launch, name), trace_in(tmp_path, f"{name}.parquet"), name)
+    assert found.agreement is Agreement.HANGS_TOO
+    page = " ".join(" ".join(found.page).split())
+    assert said in page
+    assert "was not read" not in page
+
+
+def test_where_the_recorded_cta_ended_and_another_did_not_the_option_that_records_it_is_named(tmp_path: Path) -> None:
+    ptx, launch = of_dump("gluon_turn", "h100")
+    found = compare_with_program(ptx, launch, trace_in(tmp_path, "gluon_turn.parquet"), "x")
+    page = " ".join(" ".join(found.page).split())
+    assert "every agent of this CTA finished: another of its 4 CTAs did not, which --cta N records" in page
+
+
+def test_records_of_a_lock_that_was_kept_went_around_their_buffer() -> None:
+    buffer = decode_buffer(unpacked("triton_lock_kept.records"), "x")
+    with pytest.raises(TraceFormatError, match="more records than its buffer holds, and did not end"):
+        trace_of(*of_dump("triton_lock_kept"), buffer)

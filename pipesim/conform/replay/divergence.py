@@ -247,6 +247,8 @@ class CtaDivergences:
         claim = f"the kernel {ended}: {len(left) - len(open_)} of {len(agents)} agents blocked"
         if not left:
             claim = f"the kernel {ended}, although every agent of this CTA finished"
+            if self._trace.meta.grid > len(self._trace.meta.ctas):
+                claim += f": another of its {self._trace.meta.grid:,} CTAs did not, which --cta N records"
         elif open_:
             claim += "".join(f"; {self._last_operation(state, a)}" for a in open_)
         agent = (open_ or left or [0])[0]

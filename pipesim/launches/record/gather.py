@@ -323,6 +323,7 @@ def _launch(
         undecoded = ""
         if buffer is not None:
             undecoded = f"{stem}.records"
+            fact += "; pipesim hang says more of it" if buffer.end is LaunchEnd.RUNNING else ""
             files.others[undecoded] = buffer.encode()
         return LaunchRecording("", "", undecoded, *shape, 0, None, 0, f"no trace could be made: {fact}")
     files.traces[f"{stem}.parquet"] = trace
