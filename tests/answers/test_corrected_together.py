@@ -199,6 +199,35 @@ def beside(stages: int = 3, tiles: int = 7, last: int = 1):
 
     return p
 """
+#: One product stays under way: what is given back is the stage before.
+LATE = """
+from pipesim import Engine, Fence, Protocol
+def late(stages: int = 3, tiles: int = 7):
+    p = Protocol("late")
+    a, full, empty = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 4)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(a[i % stages], full[i % stages], i)
+
+    @p.role("math", warps=4, align=4)
+    def math(w):
+        for i in w.loop(tiles, "tiles"):
+            full[i % stages].wait(i // stages % 2)
+            w.mma(Engine.WGMMA, reads=[(a[i % stages], i)], cycles=128)
+            w.commit(Engine.WGMMA)
+            w.wait_group(Engine.WGMMA, groups=1)
+            if i > 0:
+                with w.elect_one():
+                    empty[(i - 1) % stages].arrive()
+        w.wait_group(Engine.WGMMA)
+
+    return p
+"""
 COPY = "load: the copy to full goes to the CTAs"
 HAS = "whenever it has finished with a stage of"
 MISTAKES = {
@@ -221,6 +250,8 @@ MISTAKES = {
     "turns: does not pass the other's tiles": (
         TURNS, "            n += 2\n", "",
         "each of math0 and math1 advances stage and phase of full by 2 more each time, past what others take"),
+    "late: gives back what it never had": (LATE, "if i > 0", "if i >= 0",
+                                           "math omits the arrive on empty the first time"),
     "even: one gives it back for both": (
         EVEN, "            w.bar_sync(3 + group, 64)\n", "",
         "math executes bar_sync at named barriers 1 and 2 after the read of a"),
@@ -240,11 +271,26 @@ def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     assert {re.sub(r" \([^)]*\)", "", each) for each in first} - {"the same as of the finding below"} == {said}
 
 
-@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE])
+@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, LATE])
 def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
     file = tmp_path / "described.py"
     file.write_text(text)
     assert check(targets.find(str(file)), {}, quick=True).verdict is Verdict.PROVED
+
+
+def test_the_line_of_what_comes_later_is_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "described.py"
+    early = """            with w.elect_one():
+                w.fence(Fence.PROXY_ASYNC)
+                empty[i % stages].arrive()
+            w.read(a[i % stages], i)
+"""
+    begin, _, rest = LATE.partition("            w.mma(")
+    file.write_text(begin + early + "    return p" + rest[-1])
+    found = check(targets.find(str(file)), {})
+    lines = [shown.corrections[0].line for shown in found.refutations if shown.corrections]
+    number = next(n for n, line in enumerate(file.read_text().splitlines(), 1) if "].arrive()" in line)
+    assert [line.rpartition(":")[2] for line in lines] == [str(number)]
 
 
 def test_who_took_the_phase_that_is_missed_is_named(tmp_path: Path) -> None:

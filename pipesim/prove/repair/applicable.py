@@ -287,7 +287,10 @@ def _of_places(program: Program) -> Iterator[Ranked]:
             if any(site == after for agent in mine for after in _right_after(program, agent, site)):
                 yield 2, Repair(K.ONCE, role, site.about, at=site)
         yield from _of_order(program, role, sites)
-        yield from ((8, Repair(K.OMIT, role, site.about, at=site)) for site in sites if site.op in SIGNALLING)
+        omits = (
+            Repair(K.OMIT, role, site.about, n, at=site) for site in sites if site.op in SIGNALLING for n in (0, 1)
+        )
+        yield from ((6 if each.value and each.at.op not in MEETINGS else 8, each) for each in omits)
 
 
 def _of_some_warps(program: Program, role: str, sites: list[SourceInstruction]) -> Iterator[Ranked]:

@@ -171,9 +171,8 @@ def masks(program: Program) -> Iterator[Repair]:
             past = NOWHERE if len(was) == 1 else NOWHERE._replace(about="one that differs in each CTA")
             yield Repair(RepairKind.MASK, role, group, everyone, min(was), past=past)
             for site in (s for s in sites_of(program, role) if s.op in MULTICASTS and s.about == group):
-                for width in (w for w in range(2, program.ctas) if not program.ctas % w):
-                    for value in (-width, -width - ROWS):
-                        yield Repair(RepairKind.MASK, role, group, value, min(was), site, past)
+                for value in (v for w in range(2, program.ctas) if not program.ctas % w for v in (-w, -w - ROWS)):
+                    yield Repair(RepairKind.MASK, role, group, value, min(was), site, past)
         if 0 in some and program.ctas > 1:
             for site in (s for s in sites_of(program, role) if s.op == Op.TMA_LOAD and s.about == group):
                 yield Repair(RepairKind.MASK, role, group, everyone, 0, site)

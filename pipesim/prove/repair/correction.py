@@ -265,10 +265,10 @@ def candidates(
         words = words_of(program)
         of_ctas = (each for each in found if fits_words(each[1], words))
         found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
-    raced: set[str] = set()
-    if fault is not None and fault.kind is FaultKind.RACE and touching:
+    races = fault is not None and fault.kind is FaultKind.RACE and touching
+    raced = {program.instructions[agent][pc].about for agent, pc in at} if races else set()
+    if fault is not None and raced:
         of_race = of_reuse if program.coverage.extracted else of_last_uses
-        raced = {program.instructions[agent][pc].about for agent, pc in at}
         found = merge(of_race(program, fault), found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)

@@ -60,6 +60,9 @@ def place_of(program: Program, repair: Repair) -> str:
         if before != now:
             pairs = enumerate(zip(before, now, strict=False))
             first = next((n for n, (one, other) in pairs if one != other), min(len(before), len(now)))
+            if repair.kind is RepairKind.LATER:
+                given = (n for n, op in enumerate(before) if order.gives_back(op))
+                first = next((n for n in given if program.instructions[agent][n].about == repair.group), first)
             return (after if len(now) > len(before) else program).line(agent, first)
     return ""
 

@@ -99,15 +99,9 @@ def to_every_cta(program: Program, agent: int, repair: Repair) -> Listing:
 
 def copying_into(program: Program, cta: int) -> list[int]:
     """The CTAs whose copies land in this one."""
-    return sorted(
-        {
-            program.agents[agent].cta
-            for agent, code in enumerate(program.code)
-            for op in code
-            if op[0] == Op.TMA_LOAD
-            and cta in (ranks(operand(op, "cta_mask")) or (program.accesses[operand(op, "access")].cta,))
-        }
-    )
+    copies = ((n, op) for n, code in enumerate(program.code) for op in code if op[0] == Op.TMA_LOAD)
+    lands = ((n, ranks(operand(op, "cta_mask")) or (program.accesses[operand(op, "access")].cta,)) for n, op in copies)
+    return sorted({program.agents[n].cta for n, there in lands if cta in there})
 
 
 def _to_those_who_copy(program: Program, agent: int, before: Listing, group: set[int]) -> Listing:

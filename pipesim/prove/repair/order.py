@@ -176,12 +176,13 @@ def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
 
 
 def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:
-    """Without the instruction; without any inits, or invals, where none is named."""
+    """Without the instruction, or (``value`` 1) the first time; without all inits or invals where none is named."""
     before = listing(program, agent)
     if not repair.at.op or (repair.at.op == Op.INVAL and not repair.at.about):
         every = repair.at.op or Op.INIT
         return delete_operations(before, {pc for pc, op in enumerate(before.code) if op[0] == every})
-    return delete_operations(before, {pc for pc in range(len(before.code)) if site_of(program, agent, pc) == repair.at})
+    places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
+    return delete_operations(before, places[:1] if repair.value else places)
 
 
 def once(program: Program, agent: int, repair: Repair) -> Listing:

@@ -458,6 +458,7 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.ARRIVES_TOO: "{role} arrives on {group} as well when it expects bytes: arrive.expect_tx",
     RepairKind.OMIT: lambda r: (
         f"{r.role} omits {instruction(r.at) if r.at.op else 'its inits: another role makes them'}"
+        + " the first time" * r.value
     ),
     RepairKind.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",
     RepairKind.OUTSIDE: "put {at} outside elect_one(): every lane of the warp needs it",

@@ -202,10 +202,8 @@ def _cause(blocked: BlockedAgent) -> str:
         return f"no other agent waits for {role}: in its loop it arrives on nothing that they wait for"
     if blocked.given < 0:
         lapped = blocked.counted and (blocked.lapped_by or blocked.missed >= 0)
-        wrong = "there is one arrival too many, or the arriving agent did not wait for it"
-        if blocked.rivals:
-            wrong = f"{names_of(blocked.rivals)} took that phase: step past it; or {wrong}"
-        return wrong if lapped else ""
+        took = f"{names_of(blocked.rivals)} took that phase: step past it; or " if blocked.rivals else ""
+        return f"{took}there is one arrival too many, or the arriving agent did not wait for it" if lapped else ""
     if _unit(blocked) == "thread":
         return f"only {count(blocked.given, 'thread')} ever come there, but {number(blocked.count)} are expected"
     made = count(blocked.given, "arrival")
