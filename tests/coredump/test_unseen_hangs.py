@@ -33,6 +33,10 @@ SAID = {
         ("circular wait",),
     ),
     "two_buffers": (("circular wait: warp/0 → warp/2 → warp/0",), ()),
+    "cp_async_ring": (  # a loop that asks sleeps longer and longer: a register changes in it
+        ("it has 0 of 64 arrivals (k05_cp_async.cu:32) no operation of the program could send what is missing",),
+        (),
+    ),
     "queue": (  # that warp 1 comes back to its loop by the loop around it does not say that it was not left
         (
             ("warp/1 waits for a value in shared memory (0x600), which is 4 (queue+0x330) warp/0 could store it next "

@@ -181,11 +181,10 @@ def _stands(
     if standing.code is None:
         return False
     target = (standing.pc - standing.code.address) // SIZE
-    unlike: frozenset[int] = frozenset()
     if standing.waits in _ASKED:
         if event.index * SIZE != standing.offset:
             return False
-        target, unlike = event.index, standing.written  # what it asks for changes some of them again and again
+        target = event.index
     elif event.sync.kind is not _MET.get(standing.waits):
         return False
     elif standing.waits is WaitsFor.MBARRIER:
@@ -199,4 +198,5 @@ def _stands(
     if here is None:
         return False
     theirs = [of_lane(value, lane) for value in here.registers[: len(own)]]
+    unlike = standing.written  # a loop that asks changes some of them again and again
     return all(a is None or a == b or n in unlike for n, (a, b) in enumerate(zip(theirs, own, strict=True)))
