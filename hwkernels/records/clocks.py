@@ -75,7 +75,7 @@ def _with_second(anchors: npt.NDArray[Any], khz: int) -> npt.NDArray[Any]:
     both = anchors.copy()
     for name, later in (("globaltimer", 10**9), ("clock", khz * 1000)):
         for field in (f for f in both.dtype.names or () if f.startswith(name)):
-            both[1][field] = both[0][field] + later
+            both[1][field] = int(both[0][field]) + later  # NumPy 1 adds in floating point
     return both
 
 

@@ -26,10 +26,15 @@ def confine_command(options: argparse.Namespace) -> None:
     for name, does in _REFUSED.items():
         if getattr(options, name, None):
             raise UsageError(f"--untrusted: {does}", correction="leave one of them out")
+    inputs = (Path.cwd(), *_inputs(options))
     writes = [given.absolute().parent for name in _OUTPUTS if (given := getattr(options, name, None)) is not None]
+    for link in (each for place in writes for each in (place, *place.parents) if each.is_symlink()):
+        if any(link.parent.resolve().is_relative_to(folder.resolve()) for folder in inputs):
+            fact = f"--untrusted: {link} is a link beside the inputs, which may lead an output anywhere"
+            raise UsageError(fact, correction="name the folder that it leads to")
     if getattr(options, "to", "promela") != "promela" and options.output is None:
         writes.append(Path.cwd())  # under a name of its own
-    for lack in confine((Path.cwd(), *_inputs(options)), writes):
+    for lack in confine(inputs, writes):
         remark(f"--untrusted: {lack}")
 
 

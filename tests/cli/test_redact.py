@@ -26,6 +26,9 @@ def test_nothing_of_these_is_told(capsys: pytest.CaptureFixture[str], form: str)
     found = TOLD.search(said[("--redact",)])
     assert found is None, said[("--redact",)][found.start() - 200 : found.end() + 100]
     assert "row_max.cu:49" in said[("--redact",)], "the places stay"
+    if form == "json":
+        iterations = [re.findall(r'"last_iteration": *(-?\d+)', each) for each in said.values()]
+        assert iterations[0] == iterations[1] != [], "as do iterations, which the schedule shows in any case"
 
 
 def test_parameters_of_a_protocol(capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,3 +133,20 @@ def test_what_goes_beyond_the_inputs_is_refused(tmp_path: Path, words: tuple[str
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert not (tmp_path / "RAN").exists()
+
+
+@pytest.mark.parametrize("name", ["out/new/x.sarif", "out/x.sarif", "out/../x.sarif"])
+def test_an_output_is_not_written_through_a_link_of_the_inputs(tmp_path: Path, name: str) -> None:
+    for folder in ("inputs", "elsewhere/new"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "inputs/out").symlink_to(tmp_path / "elsewhere")
+    given = os.environ | {"PYTHONPATH": str(ROOT)}
+    for where in (tmp_path, tmp_path / "inputs"):
+        path = tmp_path / "inputs" / name
+        words = ["check", str(EXAMPLES / "row_max.ptx"), "--quick", "--untrusted", "--launch"]
+        words += [str(EXAMPLES / "row_max.json"), "--sarif", str(path) if where == tmp_path else name]
+        line = [sys.executable, "-m", "pipesim", *words]
+        ran = subprocess.run(line, check=False, capture_output=True, text=True, cwd=where, env=given)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "out is a link beside the inputs" in ran.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

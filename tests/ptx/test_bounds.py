@@ -27,8 +27,8 @@ LAUNCH = Launch("kernel", SHAPE, SHAPE, SHAPE)
 START = SET_UP.format(first=1, count=1)
 
 
-def extracted(body: str, limits: EmulationLimits) -> Extraction:
-    launch = Launch("kernel", SHAPE, (64, 1, 1), SHAPE)
+def extracted(body: str, limits: EmulationLimits, threads: int = 64) -> Extraction:
+    launch = Launch("kernel", SHAPE, (threads, 1, 1), SHAPE)
     return extract(read_module(text_of(START + body), "small.ptx"), launch, limits)
 
 
@@ -46,6 +46,8 @@ def test_a_loop_that_records_without_end_stops_at_the_limit_of_operations() -> N
     assert sum(map(len, made.program.code)) < 5_000
     assert "the limit of 500 operations was reached" in made.program.coverage.stopped[0]
     assert extracted(body.replace("bra here;", ""), EmulationLimits(operations=500)).program.coverage.stopped == ()
+    made = extracted(body, EmulationLimits(operations=500), threads=1024)
+    assert sum(map(len, made.program.code)) < 5_000, "it is looked at after each warp, not after all of them"
 
 
 def test_branches_whose_ways_are_long_are_refused_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

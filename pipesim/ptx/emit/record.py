@@ -205,7 +205,8 @@ class StreamRecorder:
         stream = self.streams[agent]
         stream.code.append(tuple(map(int, operation)))
         stream.positions.append(position)
-        stream.steps.append((len(stream.path) - 1,) * 2)
+        steps = (len(stream.path) - 1,) * 2
+        stream.steps.append(stream.steps[-1] if stream.steps[-1:] == [steps] else steps)
         stream.runs.append(self._known_runs.setdefault(runs := tuple(stream.ran), runs) if stream.ran else ())
         stream.ran.clear()
         if operation[0] not in ACCESSES:

@@ -19,6 +19,7 @@ from pipesim.ptx.text.instruction import Instruction
 
 Where = tuple[Space, int]
 _MBARRIER_BYTES = 8
+_MERGED = 1 << 10  #: ranges that are held as they come
 
 
 @dataclass
@@ -89,13 +90,20 @@ def _hull(one: Range | None, other: Range) -> Range:
     return other if one is None else (min(one[0], other[0]), max(one[1], other[1]))
 
 
+def _extend(held: list[Range], ranges: list[Range]) -> None:
+    before = len(held) // _MERGED
+    held.extend(ranges)
+    if len(held) // _MERGED > before:
+        held[:] = merge_ranges(held)
+
+
 def read(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
     """The warp loads these bytes."""
     pending, there = _pending(cluster, warp, position), bounds(ranges)
     if overlap(pending.write_bounds.get(where), there) or where in pending.copies:
         flush(cluster, warp)
     pending.position = position if pending.empty else pending.position
-    pending.reads.setdefault(where, []).extend(ranges)
+    _extend(pending.reads.setdefault(where, []), ranges)
     pending.read_bounds[where] = _hull(pending.read_bounds.get(where), there)
 
 
@@ -122,7 +130,7 @@ def write(
     pending = _pending(cluster, warp, position)
     pending.position = position if pending.empty else pending.position
     pending.written_at = pending.written_at if pending.writes else position
-    pending.writes.setdefault(where, []).extend(ranges)
+    _extend(pending.writes.setdefault(where, []), ranges)
     pending.write_bounds[where] = _hull(pending.write_bounds.get(where), bounds(ranges))
     pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
 
@@ -133,7 +141,7 @@ def copy(warp: AccessingWarp, where: Where, ranges: list[Range], position: int) 
     warp.apart.access(warp.mask, position)
     pending.position = position if pending.empty else pending.position
     pending.copied_at = pending.copied_at if pending.copies else position
-    pending.copies.setdefault(where, []).extend(ranges)
+    _extend(pending.copies.setdefault(where, []), ranges)
 
 
 def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:

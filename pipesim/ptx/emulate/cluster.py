@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pipesim.bounds import MAX_KERNEL_OPERATIONS, MAX_WARP_INSTRUCTIONS
 from pipesim.model import barrier as mbarrier
@@ -24,6 +24,7 @@ from pipesim.ptx.emulate.accesses import access_global, flush, read, write
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.exchanges import LaneExchanges
 from pipesim.ptx.emulate.global_accesses import GlobalAccesses, in_shared
 from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.global_words import GlobalWords
@@ -57,8 +58,7 @@ class EmulationLimits:
     one_cta: bool = False
 
 
-@dataclass
-class Landing:
+class Landing(NamedTuple):
     """Something under way: when it ends, ``land`` is called."""
 
     agent: int
@@ -172,6 +172,7 @@ class Cluster:
         self.global_accesses = GlobalAccesses(self.recorder) if code.on_global else None
         self._global_items = Items()
         self._items = 0
+        self._recorded = 0  #: operations
         self._interned: dict[object, int] = {}
         self.warps: list[EmulatedWarp] = []
         for cta in range(self.ctas):
@@ -213,6 +214,8 @@ class Cluster:
             for warp in self.warps:
                 if warp.status in (Status.READY, Status.BLOCKED):
                     moved += self._turn(warp)
+                    if total + moved > limits.instructions or self._recorded > limits.operations:
+                        break  # a round of all may record many times as much
             total += moved
             if self.watcher is not None:
                 self.watcher.look()
@@ -222,7 +225,7 @@ class Cluster:
             if total > limits.instructions:
                 self._stop_all(f"the limit of {limits.instructions:,} warp instructions was reached")
                 return total
-            if sum(len(stream.code) for stream in self.recorder.streams) > limits.operations:
+            if self._recorded > limits.operations:
                 self._stop_all(f"the limit of {limits.operations:,} operations was reached")
                 return total
             if not moved:
@@ -279,15 +282,21 @@ class Cluster:
             return 0
         if self.watcher is not None:
             self.moved.add(warp)
+        stream = self.recorder.streams[warp.agent]
+        before = len(stream.code)
         try:
             return max(warp.run(TURN), 1)
         except WaysDiffer:
             warp.end_at("what follows depends on the result of a try_wait by more than a wait for the same phase", None)
             return 1
+        finally:
+            self._recorded += len(stream.code) - before
 
     def _stop_all(self, what: str) -> None:
         self.limited = True
+        self.flights.clear()
         for warp in self.warps:
+            warp.exchanges = LaneExchanges()
             if warp.status in (Status.READY, Status.BLOCKED):
                 last = self.recorder.streams[warp.agent].code[-2:]
                 asks = len(last) == 2 and all(op[0] in PARITY_TRIES for op in last)
@@ -331,15 +340,14 @@ class Cluster:
 
     def land_on(self, agent: int, position: int, place: Place, nbytes: int, boxless: LandedCopy | None = None) -> None:
         """A copy lands later; ``boxless``: of a map whose box is not known."""
+        self.fly(agent, position, partial(self._land, place, nbytes, boxless))
 
-        def land() -> None:
-            if boxless is not None and boxless.key not in self.boxless.sizes:
-                self.boxless.land(place, boxless)
-                return
-            self.effect(place, mbarrier.add_tx(self.barrier(place), -nbytes))
-            self.boxless.known_bytes(place, self.barrier(place))
-
-        self.fly(agent, position, land)
+    def _land(self, place: Place, nbytes: int, boxless: LandedCopy | None) -> None:
+        if boxless is not None and boxless.key not in self.boxless.sizes:
+            self.boxless.land(place, boxless)
+            return
+        self.effect(place, mbarrier.add_tx(self.barrier(place), -nbytes))
+        self.boxless.known_bytes(place, self.barrier(place))
 
     def fly(self, agent: int, position: int, land: Callable[[], None]) -> None:
         """Something ends later."""

@@ -8,17 +8,40 @@ two ways of one branch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from itertools import repeat
 from typing import NamedTuple
 
 from pipesim.ptx.emulate.values import lanes_in
 
 Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are apart: the branch, and its side
-Lanes = Sequence[tuple[int, int]]  #: lanes as a mask, and the first byte that they access
 _WORD = 4
 _MOST = 2_048  #: accesses and meetings of a warp that are remembered while its lanes do not meet
+
+
+class LaneStarts(NamedTuple):
+    """Lanes as a mask, and the first bytes that they access, as numbers of four bytes: a long loop leaves very many.
+
+    ``together``: each of these lanes accesses all of them.
+    """
+
+    mask: int
+    starts: array[int]
+    together: bool = False
+
+    def by_lane(self) -> Iterator[tuple[int, int]]:
+        """Each with its byte; all where some access other memory, and it is not known here which."""
+        lanes = lanes_in(self.mask) if len(self.starts) > 1 and not self.together else ()
+        masks = (1 << lane for lane in lanes) if len(lanes) == len(self.starts) else repeat(self.mask)
+        return zip(masks, self.starts, strict=False)
+
+    def within(self, mask: int) -> LaneStarts:
+        """Those of these lanes."""
+        kept = array("I", (at for lane, at in self.by_lane() if lane & mask))
+        return LaneStarts(self.mask & mask, kept) if self.mask & ~mask else self
 
 
 class ExchangeOrder(IntEnum):
@@ -47,7 +70,7 @@ class _LaneAccess(NamedTuple):
     ``steps``: the instructions before it that all lanes have executed together.
     """
 
-    lanes: Lanes
+    lanes: LaneStarts
     size: int
     after: int
     steps: int
@@ -57,7 +80,7 @@ class _LaneAccess(NamedTuple):
     @property
     def grain(self) -> int:
         """The bytes that it is compared by."""
-        return 1 if self.size % _WORD or any(at % _WORD for _, at in self.lanes) else _WORD
+        return 1 if self.size % _WORD or any(at % _WORD for at in self.lanes.starts) else _WORD
 
     def words(self, at: int, grain: int) -> range:
         """Those of the lanes that access from this byte on."""
@@ -94,7 +117,7 @@ class _LaneAccesses:
             self._begin(grain)
         owners = self._owners
         for each in self.all[self._indexed :]:
-            for lanes, at in each.lanes:
+            for lanes, at in each.lanes.by_lane():
                 for word in each.words(at, grain):
                     held = owners.setdefault(word, [])
                     if held and held[-1][0] is each:
@@ -113,7 +136,7 @@ class _LaneCopy(NamedTuple):
     """Copies that lanes have issued by one ``cp.async``."""
 
     cta: int
-    lanes: Lanes
+    lanes: LaneStarts
     size: int
 
 
@@ -161,14 +184,14 @@ class LaneExchanges:
         if len(self._events) > _MOST:
             self.meet()
 
-    def read(self, cta: int, lanes: Lanes, size: int, way: Way) -> ExchangeOrder:
+    def read(self, cta: int, lanes: LaneStarts, size: int, way: Way) -> ExchangeOrder:
         """Lanes load; what orders it after what other lanes have stored."""
         access = self._access(lanes, size, way)
         found = self._order(self._writes.get(cta), access, reads=True)
         self._reads.setdefault(cta, _LaneAccesses()).add(access)
         return found
 
-    def write(self, cta: int, lanes: Lanes, size: int, way: Way, *, alike: bool = False) -> ExchangeOrder:
+    def write(self, cta: int, lanes: LaneStarts, size: int, way: Way, *, alike: bool = False) -> ExchangeOrder:
         """Lanes store; what orders it after what other lanes have loaded and stored there."""
         access = self._access(lanes, size, way, alike=alike)
         found = self._overwrites(cta, access)
@@ -177,10 +200,10 @@ class LaneExchanges:
 
     def write_together(self, cta: int, starts: Sequence[int], size: int, way: Way) -> None:
         """All lanes store by one instruction: the bytes are no lane's own."""
-        access = self._access([(0, at) for at in starts], size, way)
+        access = self._access(lanes_at(0, starts), size, way)
         self._writes.setdefault(cta, _LaneAccesses()).add(access)
 
-    def copy(self, cta: int, lanes: Lanes, size: int, way: Way) -> ExchangeOrder:
+    def copy(self, cta: int, lanes: LaneStarts, size: int, way: Way) -> ExchangeOrder:
         """Lanes issue ``cp.async``; what orders it after what other lanes have loaded and stored there."""
         self._open.append(_LaneCopy(cta, lanes, size))
         return self._overwrites(cta, self._access(lanes, size, way))
@@ -211,7 +234,7 @@ class LaneExchanges:
             fenced = lanes
             for event, by in self._events[each.after :]:
                 fenced |= by if event is LaneEvent.FENCE else 0
-            others = ((mask & ~fenced, at) for mask, at in each.lanes)
+            others = ((mask & ~fenced, at) for mask, at in each.lanes.by_lane())
             open_ = [(at, at + each.size) for mask, at in others if mask and not self._is_ordered(each, mask, lanes)]
             if each.steps < self._steps:
                 in_step = in_step or bool(open_)
@@ -219,7 +242,7 @@ class LaneExchanges:
                 found += open_
         return found, in_step
 
-    def _access(self, lanes: Lanes, size: int, way: Way, *, alike: bool = False) -> _LaneAccess:
+    def _access(self, lanes: LaneStarts, size: int, way: Way, *, alike: bool = False) -> _LaneAccess:
         self._quiet = False
         return _LaneAccess(lanes, size, len(self._events), self._steps, way, alike)
 
@@ -238,7 +261,7 @@ class LaneExchanges:
         found = ExchangeOrder.PTX
         owners = before.by_word(access.grain, last=reads)
         judged: dict[tuple[int, int, int], ExchangeOrder] = {}
-        for lanes, at in access.lanes:
+        for lanes, at in access.lanes.by_lane():
             for word in access.words(at, before.grain):
                 for other, theirs in owners.get(word, ()):
                     key = id(other), theirs, lanes
@@ -293,21 +316,15 @@ def _sides(then: Way, now: Way) -> list[int]:
 
 
 def _bounds(access: _LaneAccess) -> tuple[int, int]:
-    starts = [at for _, at in access.lanes]
+    starts = access.lanes.starts
     return min(starts), max(starts) + access.size
 
 
 def _of(copies: list[_LaneCopy], lanes: int) -> list[_LaneCopy]:
     """Those of these lanes."""
-    found = [each._replace(lanes=[(mask, at) for mask, at in each.lanes if mask & lanes]) for each in copies]
-    return [each for each in found if each.lanes]
+    return [each._replace(lanes=each.lanes.within(lanes)) for each in copies if each.lanes.mask & lanes]
 
 
-def lanes_at(mask: int, starts: Sequence[int]) -> Lanes:
+def lanes_at(mask: int, starts: Iterable[int], *, together: bool = False) -> LaneStarts:
     """The lanes that execute, each with the first byte that it accesses."""
-    if len(starts) == 1:
-        return [(mask, starts[0])]
-    lanes = lanes_in(mask)
-    if len(starts) != len(lanes):  # some of them access other memory, and it is not known here which
-        return [(mask, at) for at in starts]
-    return [(1 << lane, at) for lane, at in zip(lanes, starts, strict=True)]
+    return LaneStarts(mask, array("I", starts), together)

@@ -19,6 +19,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
+from pipesim.ptx.emulate.exchanges import lanes_at
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
@@ -83,15 +84,16 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         cluster.may_touch(warp, each.position, "an address that is not known", writes=True)
         return
     found: dict[int, list[tuple[int, int]]] = {}
-    lanes: dict[int, list[tuple[int, int]]] = {}
+    lanes: dict[int, int] = {}
     for lane, one in by_lane(warp, address, "the address of a copy").items():
         cta, at = shared_place(one, cluster.ctas)
         check_alignment(cluster, each.position, at, size, "a copy")
         found.setdefault(cta, []).append((at, at + size))
-        lanes.setdefault(cta, []).append((1 << lane, at))
+        lanes[cta] = lanes.get(cta, 0) | 1 << lane
     warp.groups[Engine.CP_ASYNC].issue(warp.mask)
     for cta, ranges in found.items():
-        cluster.notes.exchange(each.position, warp.exchanges.copy(cta, lanes[cta], size, warp.way))
+        at_lanes = lanes_at(lanes[cta], (first for first, _ in ranges))
+        cluster.notes.exchange(each.position, warp.exchanges.copy(cta, at_lanes, size, warp.way))
         copy(warp, (Space.SHARED, cta), ranges, each.position)
         for first, end in ranges:
             cluster.bytes[cta].forget(first, end)

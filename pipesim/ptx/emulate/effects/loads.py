@@ -420,7 +420,7 @@ def _access(
     ranges = runs(starts, size)
     if not stores:
         read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
-        order = warp.exchanges.read(cta, [(warp.mask, start) for start in starts], size, warp.way)
+        order = warp.exchanges.read(cta, lanes_at(warp.mask, starts, together=True), size, warp.way)
         cluster.notes.exchange(each.position, order)
         return
     if (Space.SHARED, cta) in warp.pending.copies:

@@ -14,7 +14,7 @@ from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of, unknown
-from pipesim.ptx.emulate.exchanges import LaneEvent
+from pipesim.ptx.emulate.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import OpenAnswer
@@ -60,7 +60,7 @@ def _init(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     warp.exchanges.inits |= warp.mask
     for lane, address in addresses.items():
         cta, offset = barrier_place(cluster, position, address)
-        warp.exchanges.write(cta, [(1 << lane, offset)], BARRIER_BYTES, warp.way)
+        warp.exchanges.write(cta, lanes_at(1 << lane, [offset]), BARRIER_BYTES, warp.way)
     for place, count in found.items():
         _check_place(cluster, step, place)
         cluster.effect(place, mbarrier.init(cluster.barrier(place), count))
