@@ -104,10 +104,12 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
     blocked: dict[str, list[EmulatedWarp]] = {}
     for warp in words.cluster.warps:
         if warp.status is Status.STOPPED and warp.stop is not None:
-            leaf, tail = warp.stop.leaf, ""
+            leaf, what = warp.stop.leaf, warp.stop.what
             if leaf is not None:
-                tail = f": {leaf.what}" + (f" ({words.kernel.module.name}:{leaf.line})" if leaf.line else "")
-            why = f"not followed beyond {words.place_of(warp.stop.position)}: {warp.stop.what}{tail}"
+                known = f"{leaf.what} ({words.kernel.module.name}:{leaf.line})" if leaf.line else leaf.what
+                open_ = known if leaf.launch else f"{known}, which is not known"
+                what = what.replace(_VALUE, open_) if _VALUE in what else f"{what}: {known}"
+            why = f"not followed beyond {words.place_of(warp.stop.position)}: {what}"
             stopped.setdefault(why, []).append(warp)
         elif warp.status is Status.BLOCKED:
             blocked.setdefault(f"waiting at {words.place_of(warp.pc)} when every warp waits", []).append(warp)

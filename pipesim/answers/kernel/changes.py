@@ -174,6 +174,6 @@ def tensor_waits(kernel: KernelLines) -> Iterator[LineChange]:
             role = " and ".join(dict.fromkeys(filter(None, map(kernel.who, lines.values()))))
             role = f"each of {role}" if " and " in role else role
             wait = f"tcgen05.wait::{access}"
-            said = f"{role} executes {wait} after its {does} of tensor memory ({kernel.places(lines)})"
+            said = f"{role or 'the warp'} executes {wait} after its {does} of tensor memory ({kernel.places(lines)})"
             new = {line: f"{kernel.text(line)} {wait}.sync.aligned;" for line in lines}
             yield LineChange(new, Repair(RepairKind.TENSOR_WAIT, role, ""), said)

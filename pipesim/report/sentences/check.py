@@ -70,8 +70,9 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
         case Verdict.UNKNOWN if report.how is How.UNREAD:
             return f"unknown: {name} has accesses that were not understood, and that may touch what others use"
         case Verdict.UNKNOWN if report.how is How.UNSIZED:
-            maps = "; ".join(report.heading.coverage.unsized)
-            return f"unknown: the bytes of copies in {name} are not known, without a box of {maps}"
+            first, *others = report.heading.coverage.unsized
+            maps = f"boxes of {count(len(others), 'tensor map')}" if others[1:] else f"a box of {first}"
+            return f"unknown: the bytes of copies in {name} are not known, without {maps}"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:
             return f"unknown: {name} does what PTX leaves undefined"
         case Verdict.UNKNOWN if report.how is How.ASSUMES:

@@ -144,7 +144,7 @@ def test_a_branch_on_an_open_parameter_that_decides_an_arrive_names_the_word():
     program = program_of(READ_TWO + UNTIL, params=PARAM, values=[word(None)])
     (said_of_both,) = program.coverage.stopped
     assert said_of_both == (
-        "warps 0 to 1: not followed beyond small.ptx:24: a branch depends on a value that is not known: "
+        "warps 0 to 1: not followed beyond small.ptx:24: a branch depends on "
         "byte 0 of the parameters, which --set 0=VALUE gives (small.ptx:22)"
     )
     assert check(program).verdict is Verdict.UNKNOWN
@@ -213,7 +213,7 @@ def test_a_loop_that_only_values_end_which_are_not_known_is_not_followed_for_eve
     """A lock in shared memory: what an atomic on it returns is not known, and each lap is within the one before."""
     lock = "again:\n atom.shared.cas.b32 %r30, [tile], 0, 1;\n setp.ne.u32 %p8, %r30, 0;\n @%p8 bra again;\n"
     found = extraction_of(SET_UP.format(first=1, count=1) + lock + " st.shared.u32 [tile], 0;\n", 1)
-    assert "a branch depends on a value that is not known" in found.program.coverage.stopped[0]
+    assert "a branch depends on the result of an atomic (atom.shared.cas.b32)" in found.program.coverage.stopped[0]
     assert found.instructions < 1_000
 
 
