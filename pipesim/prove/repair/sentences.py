@@ -49,7 +49,8 @@ def sentence(repair: Repair) -> str:
     if repair.kind is RepairKind.ARRIVE and RepairKind.DROP in (each.kind for each in repair.also):
         one, counted = repair.also
         whose = sentence(replace(repair, also=())).replace(" whenever", f" instead of {one.role}, whenever")
-        return f"{whose}; it has a count of {counted.value:,} instead of {counted.was:,}"
+        counts = f"; it has a count of {counted.value:,} instead of {counted.was:,}"
+        return whose + counts * (counted.value != counted.was)
     if any(each.value != repair.value for each in parts):
         *most, end = (sentence(replace(each, also=())) for each in parts)
         return f"{', '.join(most)}{',' * (len(most) > 1)} and {end}"

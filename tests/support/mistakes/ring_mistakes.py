@@ -126,7 +126,10 @@ _RING = [
         right_ring, "consumer_drops", {RELEASE: "r.of_empty(i).arrive_drop()"}, (f"{LAPPED}OVER_ARRIVAL",),
         "consumer arrives on empty without dropping out of it", tiles=5,
     ),
-    _in(right_ring, "wrong_role_arrives", {RELEASE: "pass", LOAD: f"{LOAD}\n{RELEASE}"}, WILD, tiles=5),
+    _in(
+        right_ring, "wrong_role_arrives", {RELEASE: "pass", LOAD: f"{LOAD}\n{RELEASE}"}, WILD,
+        "consumer arrives on empty instead of producer, whenever it has finished with a stage of full", tiles=5,
+    ),
     _in(
         right_ring, "producer_starts_at_zero", {ACQUIRE: "r.of_empty(i).wait(r.phase(i))"}, HANGS, PRODUCER_TOGGLES,
         "consumer arrives once on every stage of empty before it begins", tiles=5,
@@ -368,7 +371,7 @@ _SMALL = [
     _in(
         small.multicast, "peer_counted_and_silent",
         {"r.of_empty(i).arrive_cluster(0)": "if w.cta == 0: r.of_empty(i).arrive_cluster(0)"}, HANGS,
-        "every warp of consumer executes the arrive on empty, not only some of them",
+        "consumer executes the arrive on empty in every CTA, not only in some",
     ),
     _in(
         small.multicast, "exit_under_a_remote_arrive", {"tiles + stages": "tiles", "tiles: int = 2": "tiles: int = 1"},
@@ -391,7 +394,7 @@ _SMALL = [
     ),
     _in(
         small.meetings, "cluster_sync_by_one_cta", {"range(tiles):": "range(tiles if w.cta == 0 else tiles - 1):"},
-        HANGS, "every warp of peer executes the sync of the cluster, not only some of them",
+        HANGS, "peer executes the sync of the cluster in every CTA, not only in some",
     ),
     _of(
         COMMITS, "released_before_the_mma_is_done", {RELEASE: RELEASE}, (f"{LAPPED}RACE",),
