@@ -34,9 +34,9 @@ class Budget:
 
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000.
-    Budget("pipesim", ".py", 118_400),
+    Budget("pipesim", ".py", 119_200),
     Budget("hwkernels", ".py", 8_600),
-    Budget("tests", ".py", 74_800),  # the aim is 62,000
+    Budget("tests", ".py", 75_900),  # the aim is 62,000
     Budget("tools", ".py", 8_700),
     Budget("docs", "", 12_300),  # the aim is 12,000
 )
@@ -44,8 +44,8 @@ BUDGETS = (
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
     ("run producer_consumer", 71),
-    ("verify producer_consumer", 131),
-    ("check docs/examples/row_max.ptx", 158),
+    ("verify producer_consumer", 133),
+    ("check docs/examples/row_max.ptx", 159),
 )
 
 
