@@ -244,8 +244,8 @@ def _missed_phase(blocked: BlockedAgent, names: str, agents: int) -> str:
     was, it, ask, wait = ("was", "it", "asks", "waits") if agents == 1 else ("were", "they", "ask", "wait")
     done = f"{names_of(blocked.lapped_by)} had completed {phases}" if blocked.lapped_by else f"{phases} were complete"
     return (
-        f"{names} {was} lapped on {blocked.barrier}: {it} {ask} for {asked}, but {done} before {it} looked; "
-        f"{it} now {wait} for phase {number(blocked.phase_wanted)}"
+        f"{names} {was} lapped on {blocked.barrier}: {it} {ask} for {asked}, but {done} before {it} looked. "
+        f"{it.capitalize()} now {wait} for phase {number(blocked.phase_wanted)}"
     )
 
 
