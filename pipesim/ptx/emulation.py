@@ -243,7 +243,7 @@ def emulate_without_laps(kernel: Kernel, launch: Launch, limits: EmulationLimits
 
 
 class _FollowedCluster:
-    """The runs of one cluster, each of which may show that it has to be run again with what it told.
+    """The runs of one cluster, each of which may show what another run has to know.
 
     ``is_long``: called where the first run is long.
     """

@@ -123,7 +123,7 @@ _ADDS_ORDER = frozenset({RepairKind.LATER, RepairKind.MOVE, RepairKind.ACQUIRE, 
                          RepairKind.EVERY_TIME, RepairKind.DRAIN, RepairKind.ITERATION, RepairKind.SYNC,
                          RepairKind.BOTH, RepairKind.SYNCS, RepairKind.EVERY_WARP})  # fmt: skip
 SCOPES = (Scope.CTA, Scope.CLUSTER, Scope.GPU)
-ROWS = 64  #: below it the ``value`` of a MASK: in rows of so many fewer CTAs; from -1 down to it: in such columns
+ROWS = 64  #: below it the ``value`` of a MASK: rows with fewer CTAs by that number; from -1 down to it: columns
 OF_COPIES = 2  #: the ``value`` of PEERS: every CTA whose copies land in the agent's own
 NOWHERE = SourceInstruction(0, "", "")
 TO_THE_OTHER = -2  #: the ``was`` of a SHIFT of named barriers at which agents both arrive and wait: to the next one's
