@@ -228,6 +228,46 @@ def late(stages: int = 3, tiles: int = 7):
 
     return p
 """
+#: Two warps take a raw tile and fill a part of another one, each.
+UNPACK = """
+from pipesim import Protocol
+def unpack(stages: int = 2, tiles: int = 5, counted: int = 2):
+    p = Protocol("unpack")
+    raw, tile = p.smem("raw", stages, 4096), p.smem("tile", stages, 8192)
+    raw_full, raw_empty = p.mbarriers("raw_full", stages, 1), p.mbarriers("raw_empty", stages, counted)
+    full, empty = p.mbarriers("full", stages, counted), p.mbarriers("empty", stages, 1)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles, "tiles"):
+                raw_empty[i % stages].wait(i // stages % 2 ^ 1)
+                raw_full[i % stages].expect_bytes(4096)
+                w.tma_load(raw[i % stages], raw_full[i % stages], i)
+
+    @p.role("widen", warps=2)
+    def widen(w):
+        for i in w.loop(tiles, "tiles"):
+            s, phase = i % stages, i // stages % 2
+            raw_full[s].wait(phase)
+            w.read(raw[s].part(w.index * 2048, 2048), i)
+            with w.elect_one():
+                raw_empty[s].arrive()
+            empty[s].wait(phase ^ 1)
+            w.write(tile[s].part(w.index * 4096, 4096), i)
+            with w.elect_one():
+                full[s].arrive()
+
+    @p.role("add")
+    def add(w):
+        for i in w.loop(tiles, "tiles"):
+            full[i % stages].wait(i // stages % 2)
+            w.read(tile[i % stages], i)
+            with w.elect_one():
+                empty[i % stages].arrive()
+
+    return p
+"""
 COPY = "load: the copy to full goes to the CTAs"
 HAS = "whenever it has finished with a stage of"
 MISTAKES = {
@@ -252,6 +292,8 @@ MISTAKES = {
         "each of math0 and math1 advances stage and phase of full by 2 more each time, past what others take"),
     "late: gives back what it never had": (LATE, "if i > 0", "if i >= 0",
                                            "math omits the arrive on empty the first time"),
+    "unpack: a warp more than both counts have": (
+        UNPACK, "counted: int = 2", "counted: int = 1", "initialise full and raw_empty with a count of 2 instead of 1"),
     "even: one gives it back for both": (
         EVEN, "            w.bar_sync(3 + group, 64)\n", "",
         "math executes bar_sync at named barriers 1 and 2 after the read of a"),
@@ -271,7 +313,7 @@ def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     assert {re.sub(r" \([^)]*\)", "", each) for each in first} - {"the same as of the finding below"} == {said}
 
 
-@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, LATE])
+@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, LATE, UNPACK])
 def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
     file = tmp_path / "described.py"
     file.write_text(text)

@@ -53,6 +53,7 @@ K = RepairKind
 _FENCE = (int(Op.FENCE), int(Fence.MBARRIER_INIT))
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
+_MOST_COUNTS = 4  #: that are wrong for one reason, such as a warp more
 _OF_ANOTHER = 3  #: ranks that are added
 
 
@@ -224,6 +225,9 @@ def _of_one_operation(program: Program) -> Iterator[Ranked]:
     for one, other in combinations(several, 2):
         if (one.value, one.was) == (other.was, other.value):
             yield 3, replace(one, also=(other,))
+    first, *others = {repair.group: repair for repair in reversed(several)}.values() or [None]
+    if first is not None and others and len(others) < _MOST_COUNTS:
+        yield 4, replace(first, also=tuple(others))
     yield from ((5, repair) for repair in counts(program, by_lanes=True))
     numbers = [repair for repair in threads(program) if repair.kind is K.NUMBER]
     yield from ((2, repair) for repair in numbers)
