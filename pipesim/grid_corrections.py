@@ -81,7 +81,7 @@ def changed_grid(made: GridProgram, repair: Repair, ctas: int, resident: int) ->
 def ordered_grid(
     make: Callable[[tuple[int, ...], int], GridProgram], repair: Repair, turns: tuple[int, ...], ctas: int
 ) -> Program | None:
-    """The program of a grid in which atomics whose answers decide what CTAs do have another memory order, which changes
+    """The program of a grid in which answers of atomics decide what CTAs do, with more order in a CTA, which changes
     no answer; None of other changes.
     """
 
@@ -90,7 +90,7 @@ def ordered_grid(
         edited = apply_repair(made.editable(), repair)
         return (edited and made.edited(edited, turns, resident)) or made
 
-    return judged(ordered, turns, ctas) if repair.kind is K.STRONGER else None
+    return judged(ordered, turns, ctas) if repair.kind in (K.STRONGER, K.SYNC) else None
 
 
 def _with_change(made: GridProgram, repair: Repair) -> tuple[GridProgram, Program] | None:

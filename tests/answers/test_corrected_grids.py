@@ -181,6 +181,30 @@ def ticket(splits: int = 3):
 
     return p
 """
+#: Both warps write a part before one of them takes the ticket; both read where it was the last one.
+HALVES = """
+from pipesim import Order, Protocol
+
+def halves(splits: int = 2):
+    p = Protocol("halves", grid=splits)
+    parts, count = p.gmem("parts", splits, 64), p.gmem("count", 1, 4)
+
+    @p.role("epilogue", warps=2)
+    def epilogue(w):
+        w.gstore(parts[w.cta].part(32 * w.index, 32), item=w.cta)
+        w.sync_threads()  # both halves
+        mine = -1
+        if w.index == 0:
+            with w.elect_one():
+                mine = w.atomic(count[0], add=1, order=Order.ACQ_REL).old
+        w.sync_threads()
+        if w.index:
+            mine = w.answer(count[0])
+        for other in range(splits) if mine == splits - 1 else ():
+            w.gload(parts[other].part(32 * w.index, 32), item=other)
+
+    return p
+"""
 GRIDS = (ROOT / "docs" / "examples" / "grids.py").read_text()
 ROOM = "                w.spin_until(empty[slot], at_least=lap, order=Order.ACQUIRE)\n"
 WRITES = "                w.gstore(tile[slot], item=i)\n"
@@ -209,6 +233,9 @@ MISTAKES = {
     "takes a ticket without order": (
         TICKET, "ticket", ", order=Order.ACQ_REL", "",
         "epilogue: let the atomic on count be .acq_rel at gpu scope instead of .relaxed: its answer is used"),
+    "takes the ticket before both halves are there": (
+        HALVES, "halves", "w.sync_threads()  # both halves", "pass",
+        "epilogue executes __syncthreads() after the write to parts"),
     "does not meet": (SPLIT, "split", "w.sync_threads()  # both halves", "pass",
                       "math executes __syncthreads() after the write to part"),
     "reads before the flag": (HAND, "hand", TAKES + READS, READS + TAKES,
@@ -268,7 +295,15 @@ def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [(SPLIT, "split"), (HAND, "hand"), (TOTAL, "total"), (CHAIN, "chain"), (MIXED, "mixed"), (TICKET, "ticket")],
+    [
+        (SPLIT, "split"),
+        (HAND, "hand"),
+        (TOTAL, "total"),
+        (CHAIN, "chain"),
+        (MIXED, "mixed"),
+        (TICKET, "ticket"),
+        (HALVES, "halves"),
+    ],
 )
 def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "grid.py"

@@ -16,7 +16,7 @@ from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
 from pipesim.findings.kind import Basis, Certainty
 from pipesim.findings.waivers import main_wait
-from pipesim.model.coverage import switches
+from pipesim.model.coverage import NotJudgedKind, switches
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, LedPast, Verdict
 from pipesim.model.groups import ON_BARRIER
@@ -146,6 +146,10 @@ def corrections_of(
         return ()
     if asked.coverage.stopped or (again is None and asked.words_cta >= 0):
         return ()  # of which nothing can be proved; whose barriers are words
+    if asked.words_cta >= 0:  # ``again`` is about every order
+        small, asked = (
+            replace(each, coverage=each.coverage.judging(NotJudgedKind.WORD_ORDERS)) for each in (small, asked)
+        )
     if kernel is None:
         return corrections(small, refuted, asked, unit, most, again, of_words=of_words, other=other)
     from pipesim.answers.kernel.corrections import corrections_of_kernel  # reads PTX, which few commands need
