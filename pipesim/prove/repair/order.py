@@ -182,7 +182,7 @@ def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:
         every = repair.at.op or Op.INIT
         return delete_operations(before, {pc for pc, op in enumerate(before.code) if op[0] == every})
     places = [pc for pc, site in enumerate(program.instructions[agent]) if site == repair.at]
-    return delete_operations(before, places[:1] if repair.value else places)
+    return delete_operations(before, places[: len(places) > 1] if repair.value else places)
 
 
 def once(program: Program, agent: int, repair: Repair) -> Listing:
