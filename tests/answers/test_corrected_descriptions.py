@@ -397,7 +397,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 7)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_what_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     text, function, right, wrong, said = MISTAKES[name]
@@ -437,7 +437,11 @@ def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     ("blocks", "said"),
     [
         (16, "correction arrives once on stage 0 of S1_cons before it begins"),
-        (1, "initialise S1_cons with a count of 128 instead of 256, which is right at this size alone"),
+        pytest.param(
+            1,
+            "initialise S1_cons with a count of 128 instead of 256, which is right at this size alone",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_large_pipeline_is_corrected_as_at_a_few_iterations(blocks: int, said: str, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(12, 32)
+@pytest.mark.sampled(12, 22)
 @pytest.mark.parametrize("name", KERNEL_MISTAKES)
 def test_what_is_offered_for_a_mistake_in_a_kernel(name: str) -> None:
     mistake = KERNEL_MISTAKES[name]

@@ -51,8 +51,8 @@ SENTENCES = [
     (
         Deadlock((LAPPED,), ("mma",)),
         (
-            "idle was lapped on full[0]: it asks for phase 0, but mma had completed phases 0 and 1 before it looked; "
-            "it now waits for phase 2; no other agent waits for idle: in its loop it arrives on "
+            "idle was lapped on full[0]: it asks for phase 0, but mma had completed phases 0 and 1 before it looked. "
+            "It now waits for phase 2; no other agent waits for idle: in its loop it arrives on "
             "nothing that they wait for"
         ),
     ),

@@ -63,8 +63,8 @@ def test_the_deadlock_of_those_who_know_most_comes_first() -> None:
     lines = told(blocked("x", could), blocked("y", past, given=30), blocked("z", could, missed=0))
     assert lines == [
         (
-            "  z was lapped on full[0]: it asks for phase 0, but phases 0 and 1 were complete before it looked; "
-            "it now waits for phase 2 (k.py:1)"
+            "  z was lapped on full[0]: it asks for phase 0, but phases 0 and 1 were complete before it looked. "
+            "It now waits for phase 2 (k.py:1)"
         ),
         "    there is one arrival too many, or the arriving agent did not wait for it",
         "  y waits for phase 2 of full[0] (parity 0, now in phase 2): it has 30 of 31 arrivals (k.py:1)",
