@@ -311,7 +311,8 @@ def _with_what_follows(program: Program, refuted: Refutation, kernel: Extraction
         return found
     read = kernel.past_hangs.program
     more = explain(read, Play(read, refuted.schedule).state)
-    if more is None or read.code == program.code:
+    agents = [each.agent for each in found.blocked]
+    if more is None or read.code == program.code or agents != [each.agent for each in more.blocked]:
         return found
     pairs = zip(found.blocked, more.blocked, strict=True)
     blocked = tuple(replace(each, suppliers=further.suppliers) for each, further in pairs)
