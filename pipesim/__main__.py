@@ -4,9 +4,7 @@ import gc
 import os
 import sys
 
-_ALLOCATIONS = (
-    20_000  #: until cycles are looked for, of which there are few: with Python's 700 it takes 8 % of the time
-)
+_ALLOCATIONS = 20_000  #: until cycles are looked for, of which there are few: Python's 700 take 8 % of the time
 
 
 def _leave_current_folder() -> None:

@@ -131,7 +131,7 @@ def emulate(
         return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent, inputs = None, 0, 0, []
     for given in _HANDED_OUT:
-        rest = replace(limits, instructions=limits.instructions - spent)
+        rest = limits.without(spent)
         found = _emulate(
             kernel, kernel.launch.with_setting("launch_control", given), rest, first, past_hangs=past_hangs
         )
@@ -286,7 +286,7 @@ class _FollowedCluster:
         watch_laps(made)
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
-        self._spent += made.run(replace(self._limits, instructions=self._limits.instructions - self._spent))
+        self._spent += made.run(self._limits.without(self._spent))
         if isinstance(made.watcher, LapsLeftOut):
             self._left_out.append(made.watcher.end())
         return made

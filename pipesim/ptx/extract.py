@@ -185,7 +185,7 @@ class Extraction:
         kernel = replace(self.kernel, leaves_laps_out=False)
         return emit(kernel, emulate(kernel))
 
-    @property
+    @cached_property
     def past_hangs(self) -> Extraction:
         """The same with what its warps would do after the waits at which it hangs; as it is where that is not known."""
         kernel, read = replace(self.kernel, leaves_laps_out=False), self.program

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import prod
 from typing import NamedTuple, Protocol
@@ -50,12 +50,18 @@ _MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
 class EmulationLimits:
     """What bounds an emulation: instructions of all warps together, and the operations that they record.
 
-    ``one_cta``: for which other CTAs of the grid it holds is not asked.
+    ``one_cta``: for which other CTAs of the grid it holds is not asked. ``asked``: the instructions that a message
+    names, where runs before have had some of them.
     """
 
     instructions: int = MAX_WARP_INSTRUCTIONS
     operations: int = MAX_KERNEL_OPERATIONS
     one_cta: bool = False
+    asked: int = 0
+
+    def without(self, spent: int) -> EmulationLimits:
+        """What is left for another run."""
+        return replace(self, instructions=self.instructions - spent, asked=self.asked or self.instructions)
 
 
 class Landing(NamedTuple):
@@ -223,7 +229,7 @@ class Cluster:
                 tell, self.is_long = self.is_long, None
                 tell()
             if total > limits.instructions:
-                self._stop_all(f"the limit of {limits.instructions:,} warp instructions was reached")
+                self._stop_all(f"the limit of {limits.asked or limits.instructions:,} warp instructions was reached")
                 return total
             if self._recorded > limits.operations:
                 self._stop_all(f"the limit of {limits.operations:,} operations was reached")

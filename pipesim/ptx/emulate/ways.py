@@ -36,9 +36,7 @@ from pipesim.ptx.emulate.values import (
 )
 from pipesim.ptx.free.varying import FreeInputs
 
-_MOST_FRAMES = (
-    64  #: branches inside each other of which both ways are run: a loop that only such a branch ends has more
-)
+_MOST_FRAMES = 64  #: branches inside each other of which both ways are run; a loop that such a branch ends has more
 
 
 @dataclass

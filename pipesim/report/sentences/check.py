@@ -70,9 +70,9 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
         case Verdict.UNKNOWN if report.how is How.UNREAD:
             return f"unknown: {name} has accesses that were not understood, and that may touch what others use"
         case Verdict.UNKNOWN if report.how is How.UNSIZED:
-            first, *others = report.heading.coverage.unsized
-            maps = f"boxes of {count(len(others), 'tensor map')}" if others[1:] else f"a box of {first}"
-            return f"unknown: the bytes of copies in {name} are not known, without {maps}"
+            maps = [each for each in report.heading.coverage.unsized if not each.startswith("give ")]
+            boxes = f"boxes of {count(len(maps), 'tensor map')}" if maps[1:] else f"a box of {maps[0]}"
+            return f"unknown: the bytes of copies in {name} are not known, without {boxes}"
         case Verdict.UNKNOWN if report.how is How.UNDEFINED:
             return f"unknown: {name} does what PTX leaves undefined"
         case Verdict.UNKNOWN if report.how is How.ASSUMES:

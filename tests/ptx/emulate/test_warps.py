@@ -8,6 +8,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
+from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.report.findings.finding import deadlock_lines
 from tests.support.small_ptx import SET_UP, extraction_of, program_of, said, word
 
@@ -467,3 +468,12 @@ def test_a_special_register_that_the_launch_decides(name, lane_0, lane_31):
     asks += " setp.eq.u32 %p6, %r2, 0;\n setp.eq.u32 %p5, %r2, 31;\n or.pred %p6, %p6, %p5;\n"
     asks += " @!%p6 bra end;\n setp.ne.u32 %p5, %r30, %r31;\n @%p5 bra end;\n" + ARRIVE.format("") + "end:\n"
     assert said(program_of(READ_TWO + asks, 1, cluster=2), 0)[-1].startswith("ARRIVE barrier=0 count=2")
+
+
+def test_what_runs_before_have_had_of_a_limit_changes_no_message():
+    """The limit is that of all runs of a cluster together, and is said as it was asked for."""
+    rest = EmulationLimits(instructions=60).without(40).without(30)
+    assert (rest.instructions, rest.asked) == (-10, 60)
+    endless = "again:\n st.shared.u32 [tile], 0;\n bra again;\n"
+    (said_of_it,) = extraction_of(SET_UP.format(first=1, count=1) + endless, 1, limits=rest).program.coverage.stopped
+    assert "the limit of 60 warp instructions was reached" in said_of_it
