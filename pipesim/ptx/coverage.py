@@ -10,7 +10,7 @@ from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, Not
 from pipesim.model.finding import FaultKind
 from pipesim.model.ops import Op, Space, operand
 from pipesim.model.tables import number_runs
-from pipesim.ptx.emit.names import barrier_names, some_places, source_of
+from pipesim.ptx.emit.names import barrier_names, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.stop import Status, touching_others
@@ -106,7 +106,7 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
         if warp.status is Status.STOPPED and warp.stop is not None:
             leaf, what = warp.stop.leaf, warp.stop.what
             if leaf is not None:
-                known = f"{leaf.what} ({words.kernel.module.name}:{leaf.line})" if leaf.line else leaf.what
+                known = f"{leaf.what}, line {leaf.line} of the PTX" if leaf.line else leaf.what
                 open_ = known if leaf.launch else f"{known}, which is not known"
                 what = what.replace(_VALUE, open_) if _VALUE in what else f"{what}: {known}"
             why = f"not followed beyond {words.place_of(warp.stop.position)}: {what}"
@@ -287,7 +287,8 @@ def _without_boxes(words: _Words) -> Iterator[str]:
         known = copies.sizes.get(key, 0) if key not in copies.open else 0
         fits = f": {known:,} bytes each, alone in a phase" if known and use.loads else ""
         fits = ": no box fits all of their phases" if copies.none_fits and use.loads else fits
-        at = some_places([words.place_of(position) for position in sorted({*use.loads, *use.stores})])
+        places = [words.place_of(position).partition(" ")[0] for position in sorted({*use.loads, *use.stores})]
+        at = f"{places[0]}{f' and {len(places) - 1} more' if places[1:] else ''}"
         yield f"{what or 'a tensor map at an address that is not known'}, copied at {at}{fits}"
     if options:
         yield f"give {'them' if options[1:] else 'it'} with {' '.join(options)}; TYPE:SIZE,SIZE as bf16:64,128"

@@ -56,7 +56,7 @@ def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved()
 def test_places_that_have_one_reason_are_named_together() -> None:
     names = [f"k.cu:{line}: one CTA writes them" for line in range(9, 14)]
     made = NotJudged(NotJudgedKind.GLOBAL_LOADS, 6, (*names, "k.cu:3: no size"))
-    why = "k.cu:9, k.cu:10, k.cu:11 and 2 more: one CTA writes them; k.cu:3: no size"
+    why = "k.cu:9, 10, 11 and 2 more: one CTA writes them; k.cu:3: no size"
     assert not_judged_words(made) == f"6 loads of global memory ({why})"
 
 

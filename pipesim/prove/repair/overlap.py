@@ -1,7 +1,8 @@
-"""Which roles never work at the same time, though the tile by which one hands its data to the other has several slots.
+"""Who never works at the same time: two roles, though the tile by which one hands its data to the other has several
+slots, and two agents of one role, be it in two CTAs.
 
 Two operations may be carried out at the same time if neither occurs before the other in the run that represents every
-schedule. What a correction serialises are the roles of which no two uses of the tile are so any more.
+schedule. What a correction serialises are those of which no two uses of memory are so any more.
 """
 
 from __future__ import annotations
@@ -17,34 +18,42 @@ from pipesim.prove.repair.places import tile_of
 from pipesim.prove.word_order import OccursBefore
 
 MOST_OPERATIONS = 20_000  #: of a program in which this is looked for
-_Roles = tuple[str, str]
+_Pair = tuple[str, str]  #: roles, or agents of one role
 
 
-def serialised(before: Program, after: Program) -> tuple[_Roles, ...]:
-    """The pairs of roles that a change keeps from working at the same time: in the program before it they do, or it
-    hangs.
+def serialised(before: Program, after: Program) -> tuple[_Pair, ...]:
+    """The pairs that a change keeps from working at the same time: in the program before it they do, or, of roles, it
+    hangs. Agents of one role may take turns on purpose.
     """
     if sum(map(len, after.code)) > MOST_OPERATIONS:
         return ()
-    found, _ = _taking_turns(after)
-    was, ended = _taking_turns(before) if found else ({}, True)
-    return tuple(each for each in found if not (ended and each in was))
+    roles, agents, _ = _taking_turns(after)
+    if not roles and not agents:
+        return ()
+    roles_before, agents_before, ended = _taking_turns(before)
+    found = [each for each in roles if not (ended and each in roles_before)]
+    return (*found, *(each for each in agents if ended and each not in agents_before))
 
 
-def _taking_turns(program: Program) -> tuple[dict[_Roles, None], bool]:
-    """The pairs of roles no two uses of which by several slots of a tile are unordered; whether all agents end."""
+def _taking_turns(program: Program) -> tuple[dict[_Pair, None], dict[_Pair, None], bool]:
+    """The pairs of roles no two uses of which by several slots of a tile are unordered, and of agents of one role of
+    which no two uses are; whether all agents end.
+    """
     used: dict[str, dict[str, dict[int, list[int]]]] = {}  # by tile, role and agent
     slots: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     items: defaultdict[tuple[str, str, bool], set[int]] = defaultdict(set)  # written, or read
+    touches: list[list[int]] = []
     for agent, code in enumerate(program.code):
         role = program.agents[agent].role
-        for pc, op in enumerate(code):
-            tile = tile_of(program, program.accesses[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else None
+        touches.append([pc for pc, op in enumerate(code) if op[0] in TOUCHES_MEMORY])
+        for pc in touches[-1]:
+            access = operand(code[pc], "access")
+            tile = tile_of(program, program.accesses[access])
             if tile is not None and tile.slots > 1:
                 used.setdefault(tile.name, {}).setdefault(role, {}).setdefault(agent, []).append(pc)
-                slots[tile.name, role].add(program.slot_of(operand(op, "access")))
-                items[tile.name, role, op[0] in WRITES_MEMORY].add(operand(op, "item"))
-    clocks = OccursBefore(program, ((a, pc) for by in used.values() for of in by.values() for a in of for pc in of[a]))
+                slots[tile.name, role].add(program.slot_of(access))
+                items[tile.name, role, code[pc][0] in WRITES_MEMORY].add(operand(code[pc], "item"))
+    clocks = OccursBefore(program, ((agent, pc) for agent, pcs in enumerate(touches) for pc in pcs))
     run = CanonicalRun(program, [clocks])
     run.to_end()
 
@@ -58,7 +67,7 @@ def _taking_turns(program: Program) -> tuple[dict[_Roles, None], bool]:
                 return True
         return False
 
-    found: dict[_Roles, None] = {}
+    roles: dict[_Pair, None] = {}
     for name, by_role in used.items():
         several = {role: of for role, of in by_role.items()
                    if 1 < len(slots[name, role]) < min(map(len, of.values()))}  # fmt: skip
@@ -66,5 +75,10 @@ def _taking_turns(program: Program) -> tuple[dict[_Roles, None], bool]:
             handed = any(items[name, a, True] & items[name, b, False] for a, b in ((one, other), (other, one)))
             pairs = ((a, m, b, t) for a, m in several[one].items() for b, t in several[other].items())
             if handed and not any(overlap(*pair) for pair in pairs):
-                found[one, other] = None
-    return found, run.finished
+                roles[one, other] = None
+    agents: dict[_Pair, None] = {}
+    often = [agent for agent, pcs in enumerate(touches) if len(pcs) > 1]
+    for a, b in combinations(often, 2):
+        if program.agents[a].role == program.agents[b].role and not overlap(a, touches[a], b, touches[b]):
+            agents[program.agent_name(a), program.agent_name(b)] = None
+    return roles, agents, run.finished

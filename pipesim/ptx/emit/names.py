@@ -224,12 +224,6 @@ def _leave_out(ranges: dict[tuple[int, int, int], int], tiles: Sequence[Tile]) -
             del ranges[each]
 
 
-def some_places(places: Sequence[str]) -> str:
-    """The first place of several, and how many more there are."""
-    more = len(places) - 1
-    return ", ".join(places[:1]) + (f" and {more} more place{'s' if more > 1 else ''}" if more > 0 else "")
-
-
 _REGISTER = AT["register"]
 
 

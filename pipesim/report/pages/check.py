@@ -37,7 +37,7 @@ from pipesim.report.sentences.sureness import basis_words, sureness_words, unuse
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import source_lines, text_of, with_source
-from pipesim.report.text.words import count, listed, number, parameters, place
+from pipesim.report.text.words import count, listed, number, parameters, place, with_lines_together
 
 MOST_DOUBTS = 4
 MOST_IN_VIEW = 22  #: lines: those of the smallest usual terminal, less the prompt below and the headline above
@@ -117,7 +117,7 @@ def assumed_lines(scope: VerdictScope, width: int) -> list[str]:
             continue
         said = [assumed_line(each) for each in scope.assuming if each.kind is kind][:MOST_PLACES]
         more = [f"and at {count(places - len(said), 'more place')}"] if places > len(said) else []
-        for each in (*said, *more):
+        for each in (*with_lines_together(said), *more):
             lines += field("assumed", [each], width)
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from rich.cells import cell_len
@@ -28,7 +29,7 @@ from pipesim.model.tables import number_runs
 from pipesim.prove.check import How
 from pipesim.report.sentences.sureness import spared_words
 from pipesim.report.text.layout import wrap
-from pipesim.report.text.words import count, listed, number, place
+from pipesim.report.text.words import count, listed, number, place, with_lines_together
 
 
 def check_sentence(report: CheckReport, *, shown: bool = True) -> str:
@@ -193,9 +194,14 @@ def scope_parts(report: CheckReport) -> dict[str, str]:
     return {name: _joined(name, clauses) for name, clauses in _clauses(report).items()}
 
 
+def is_short(sentence: str, first: str = "", rest: str | None = None) -> bool:
+    """Whether a sentence is no longer than two lines of 100 cells."""
+    return len(wrap(sentence, MOST_CELLS // 2, first, rest)) <= 2
+
+
 def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first: str) -> list[str]:
     """A sentence and the scope after it. What is too long for one sentence has a line for each part or clause."""
-    if cell_len(whole := f"{sentence}{glue}{scope_words(report)}") <= MOST_CELLS:
+    if is_short(whole := f"{sentence}{glue}{scope_words(report)}", first):
         return wrap(whole, width, first)
     indent = " " * cell_len(first)
     lines: list[str] = []
@@ -204,7 +210,7 @@ def scope_lines(sentence: str, glue: str, report: CheckReport, width: int, first
         lines += wrap(clause, width, indent if lines else first, f"{indent}  " if lines else None)
     for name, said in _clauses(report).items():
         together = _part_words(name, _joined(name, said))
-        short = cell_len(f"{indent}{together}") <= MOST_CELLS or not said[1:]
+        short = is_short(together, indent, f"{indent}  ") or not said[1:]
         lines += wrap(together if short else name, width, indent, f"{indent}  ")
         for clause in [] if short else said:
             lines += wrap(clause, width, f"{indent}  ", f"{indent}    ")
@@ -225,8 +231,19 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
         ],
         **({"global memory": _on_global(report.scope)} if report.scope.on_global else {}),
         "assuming": _assuming(report.scope) or ["nothing"],
-        "not judged": [not_judged_words(each) for each in report.scope.not_judged] or ["nothing"],
+        "not judged": _not_judged(report.scope) or ["nothing"],
     }
+
+
+def _not_judged(scope: VerdictScope) -> list[str]:
+    """The reason of several kinds once: ``66 stores to global memory and 13 loads of global memory (the reason)``."""
+    kinds: dict[str, list[NotJudged]] = {}
+    for each in scope.not_judged:
+        kinds.setdefault(_few(each.names) or each.kind.name, []).append(each)
+    return [
+        listed([*(not_judged_words(replace(each, names=())) for each in some[:-1]), not_judged_words(some[-1])])
+        for some in kinds.values()
+    ]
 
 
 def _on_global(scope: VerdictScope) -> list[str]:
@@ -397,12 +414,12 @@ def _first_few(names: Sequence[str]) -> str:
         f"{group}[{number_runs(stages).replace(' to ', '..')}]" if stages else group for group, stages in groups.items()
     ]
     most = next(n for n in range(MOST_NAMED, 0, -1) if n == 1 or sum(map(len, said[:n])) <= _LONGEST_NAMES)
-    return listed([*said[:most], *([f"{number(len(said) - most)} more"] if said[most:] else [])])
+    return listed(with_lines_together(said[:most], max(len(said) - most, 0)))
 
 
 def assumed_line(each: Assumed) -> str:
     """One place where something is assumed, as a line of a report."""
     at_place = each.kind is Assumption.LANES and not each.lines
     said = f"lanes that parted are together again at {each.what}" if at_place else each.what
-    lines = list(dict.fromkeys(map(place, filter(None, each.lines))))
+    lines = with_lines_together(list(dict.fromkeys(map(place, filter(None, each.lines)))))
     return said + (f" ({', '.join(lines)})" if lines else "")

@@ -12,7 +12,7 @@ from rich.cells import cell_len, chop_cells
 from pipesim.answers.views.conclusion import Heading
 from pipesim.answers.views.run import SimulationLine
 from pipesim.model.coverage import Coverage
-from pipesim.report.text.words import NONE, count, cycles, parameters, seconds, warps
+from pipesim.report.text.words import NONE, count, cycles, parameters, seconds, warps, with_lines_together
 
 LABEL = 13  #: cells of a field's label
 DOT = " · "
@@ -171,6 +171,6 @@ def _coverage(coverage: Coverage, width: int) -> list[str]:
         ("undefined", coverage.undefined),
         ("weakened", coverage.unordered),
     ):
-        for sentence in sentences:
+        for sentence in with_lines_together(sentences):
             lines += field(label, [sentence], width)
     return lines

@@ -30,11 +30,14 @@ _REGISTERS = re.compile(r"(\{%\w+,) (?:%\w+, ){3,}(%\w+)")  # of a line of PTX, 
 def with_source(said: str, line: str, width: int, first: str, rest: str, tail: str = "") -> list[str]:
     """``said`` and ``tail``, wrapped as :func:`wrap` does, and the source line below them.
 
-    ``line`` is ``file:number``. If it cannot be read its place is in brackets after ``said``; nothing if it is "".
+    ``line`` is ``file:number``. If it cannot be read its place is in brackets after ``said``, unless it is named there;
+    nothing if it is "".
     """
     text = text_of(line)
     if not text:
-        return wrap(f"{said} ({place(line)}){tail}" if line else f"{said}{tail}", width, first, rest)
+        file, _, at = Path(line).name.rpartition(":")
+        named = not line or (file in said and re.search(rf"\b{at}\b", said))
+        return wrap(f"{said}{tail}" if named else f"{said} ({place(line)}){tail}", width, first, rest)
     return [*wrap(f"{said}{tail}", width, first, rest), *source_lines(line, text, width, rest)]
 
 

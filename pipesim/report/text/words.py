@@ -146,6 +146,30 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+_LINE = re.compile(r"(?<=[\w)]:)(\d+)(?![\w.\[])")  # of a place: ``k.ptx:7``, not of ``k.ptx:7[0]``, a barrier's name
+
+
+def with_lines_together(said: Sequence[str], left_out: int = 0) -> list[str]:
+    """Sentences that differ in the line of one place alone as one sentence: ``at k.cu:5 (k.ptx:71, 80 and 92)``.
+
+    ``left_out``: how many more there are, said with the lines if all are one sentence, else last.
+    """
+    more = [f"{number(left_out)} more"] if left_out else []
+    alike: dict[tuple[str, ...], list[list[str]]] = {}
+    for each in said:
+        parts = _LINE.split(each)
+        alike.setdefault(tuple(parts[::2]), []).append(parts[1::2])
+    found: list[str] = []
+    for words, rows in alike.items():
+        columns = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
+        if len(alike) == 1 and sum(len(column) > 1 for column in columns) == 1:
+            columns, more = [[*column, *more] if column[1:] else column for column in columns], []
+        one = sum(len(column) > 1 for column in columns) <= 1
+        lines = [list(map(listed, columns))] if one else rows
+        found += ["".join(a + b for a, b in zip(words, [*row, ""], strict=True)) for row in lines]
+    return [*found, *more]
+
+
 def warps(roles: tuple[tuple[str, int], ...]) -> list[str]:
     """``1 load warp → 2 mma warps``; of more than two roles it is unknown who passes what to whom: one part each."""
     said = [count(n, f"{name} warp") for name, n in roles]
