@@ -169,7 +169,7 @@ def _change_driver(changes: Frameworks, module: Any) -> None:
         @functools.wraps(launch)
         def recorded_launch(config: Any, function: Any, *rest: Any) -> Any:
             def dry(beside: int) -> None:
-                stream = config.hStream
+                stream = module.CUstream(_handle(config.hStream))  # a copy: what is read is the field itself
                 config.hStream = module.CUstream(beside)
                 try:
                     launch(config, function, *rest)

@@ -136,6 +136,20 @@ class TestBindings:
         ]
         assert [each[:2] for each in launches.asked] == [(1, 7), (3, 0), (1, 8)]
 
+    def test_the_launch_is_in_its_own_stream_where_the_field_that_is_read_is_a_view(self, changed: Any) -> None:
+        driver = pytest.importorskip("cuda.bindings.driver")
+        launched: list[int] = []
+        module = module_of(
+            cuLaunchKernelEx=lambda config, *_: launched.append(int(config.hStream)),
+            CUfunction=driver.CUfunction,
+            CUstream=driver.CUstream,
+        )
+        changed(cuda__bindings__driver=module)
+        config = driver.CUlaunchConfig()
+        config.hStream = driver.CUstream(8)
+        module.cuLaunchKernelEx(config, driver.CUfunction(1), "values", 0)
+        assert launched == [BESIDE, 8]
+
 
 class TestCore:
     class Kernel:
