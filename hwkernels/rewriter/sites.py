@@ -86,6 +86,8 @@ def blocks(each: Instruction) -> bool:
             return each.has("wait_group")
         case "tcgen05":
             return each.has_any("wait::ld", "wait::st")
+        case "griddepcontrol":
+            return each.has("wait")
         case _:
             return False
 

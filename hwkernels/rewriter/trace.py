@@ -21,6 +21,7 @@ from pipesim.trace.recorder import EventBuffer, Meaning
 from pipesim.trace.schema import (
     LOCK_FAILURES,
     ON_WORDS,
+    ORIGIN,
     READ_FROM,
     TURNS,
     WORDS,
@@ -92,8 +93,8 @@ def _table(kernel: RewrittenPtx, program: Program) -> SiteTable:
 
 
 def _word_records(kernel: RewrittenPtx) -> WordRecords | None:
-    read, found = kernel.extraction, kernel.extraction.words
-    return None if found is None else word_records(found.words, read.program, read.opcode_at)
+    read = kernel.extraction
+    return word_records(read.words, read.program, read.instruction_at)
 
 
 # clocks
@@ -192,7 +193,7 @@ def _recorded_values(table: SiteTable, record: Record, first: StepRecord) -> tup
         value = int(first.passed)
     elif table.sites[record.site].kind in ON_WORDS:
         begins = table.sites[record.site].kind in (EventKind.SPIN_ENTER, EventKind.ATOMIC_ENTER)
-        value = 0 if begins else first.value
+        value = 0 if begins else max(first.value, 0)  # of kernels that are waited for nothing
     return record.stage, parity, value
 
 
@@ -284,6 +285,7 @@ def _meta(
             READ_FROM: "ptx",
             "entry": kernel.entry,
             "order_error_cycles": CLOCK_SKEW_CYCLES,
+            ORIGIN: origin,
             "emission": EMISSION,
         }
         | ({LOCK_FAILURES: failures} if failures else {})

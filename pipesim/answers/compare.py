@@ -80,10 +80,8 @@ def with_ctas_of(read: Extraction, trace: Trace) -> Extraction:
 
 
 def _words_of(read: Extraction) -> RecordedWords | None:
-    if read.words is None:
-        return None
-    found = read.words.words
-    return RecordedWords(found, word_records(found, read.program, read.opcode_at))
+    found = word_records(read.words, read.program, read.instruction_at)
+    return None if found is None else RecordedWords(() if read.words is None else read.words.words, found)
 
 
 def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile | None = None) -> CompareReport:

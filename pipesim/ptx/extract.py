@@ -165,9 +165,9 @@ class Extraction:
         kept = (body[at] for at in {at for stream in self.streams for at in stream.positions})
         return owner_of(body[positions[pc]], kept, has_lines=any(each.source for each in body))
 
-    def opcode_at(self, agent: int, pc: int) -> str:
-        """Of the instruction that became an operation of the program."""
-        return self.kernel.function.body[self.streams[agent].positions[pc]].opcode
+    def instruction_at(self, agent: int, pc: int) -> str:
+        """That became an operation of the program."""
+        return self.kernel.function.body[self.streams[agent].positions[pc]].mnemonic
 
     def with_setting(self, name: str, value: int) -> Extraction:
         """The same kernel with another policy, or another CTA (:class:`~pipesim.ptx.launch.values.Launch`)."""

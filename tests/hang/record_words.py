@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from pipesim.ptx.text.read import read_module
 KERNELS = Path(__file__).with_name("kernels")
 HEADERS = Path(__file__).parents[2] / "hwkernels" / "ptx_headers"
 WORDS = 64
-_ZEROS = Pointer(contents=(Field(0, Array("u32", (0,) * WORDS)),))
+ZEROS = Pointer(contents=(Field(0, Array("u32", (0,) * WORDS)),))
 #: Of each kernel its grid, threads, and parameters: "x", "y", a word of "words", or a number.
 LAUNCHES: dict[str, tuple[Shape, int, tuple[str | int | tuple[str, int], ...]]] = {
     "split_k": ((2, 3, 1), 64, ("y", ("turn", 8), 128)),
@@ -45,9 +47,13 @@ _LIMIT_S, _STOP_S = 8.0, 1.0
 
 def ptx_of(name: str, *, right: bool) -> str:
     """The PTX that nvcc makes of a kernel."""
-    words = ["nvcc", "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90a", f"-I{HEADERS}", "-ptx", "-o", "-", f"{name}.cu"]
-    words += ["-DRIGHT_TWIN"] if right else []
-    return subprocess.run(words, cwd=KERNELS, check=True, capture_output=True, text=True).stdout
+    return compiled(KERNELS / f"{name}.cu", *["-DRIGHT_TWIN"] * right)
+
+
+def compiled(source: Path, *options: str) -> str:
+    """The PTX that nvcc makes of a file."""
+    words = ["nvcc", "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90a", f"-I{HEADERS}", "-ptx", "-o", "-", source.name]
+    return subprocess.run([*words, *options], cwd=source.parent, check=True, capture_output=True, text=True).stdout
 
 
 def launch_of(ptx: str, name: str, *, right: bool) -> Launch:
@@ -58,7 +64,7 @@ def launch_of(ptx: str, name: str, *, right: bool) -> Launch:
         if isinstance(each, int):
             parameters.append(Parameter("", Number("s32", each)))
         elif isinstance(each, tuple):
-            parameters.append(Parameter(each[0], _ZEROS))
+            parameters.append(Parameter(each[0], ZEROS))
         else:
             parameters.append(Parameter(each, Pointer()))
     return Launch(read_module(ptx, name).entries[0].name, grid, (threads, 1, 1), parameters=tuple(parameters))
@@ -107,27 +113,55 @@ class Gpu:
 
     def record(self, made: RewrittenPtx, cubin: bytes, launch: Launch, given: tuple[Any, ...]) -> RecordedBuffer:
         """One launch of an instrumented kernel; the process ends if it does not."""
-        stops = made.options.stop_flag
+        return self.finish(self.launch(self.load(made, cubin), launch, given, self.places()))
+
+    def places(self) -> dict[str, int]:
+        """Memory of a launch, with zeros."""
+        return {"x": self.on_device(4 << 20), "y": self.on_device(1 << 20), "words": self.on_device(4 * WORDS)}
+
+    def load(self, made: RewrittenPtx, cubin: bytes) -> LoadedKernel:
+        """The kernel with a buffer of its own."""
         module, function, symbol, size = (ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t())
         self.call("cuModuleLoadData", ctypes.byref(module), cubin)
         self.call("cuModuleGetFunction", ctypes.byref(function), module, made.entry.encode())
         self.call("cuModuleGetGlobal_v2", ctypes.byref(symbol), ctypes.byref(size), module, made.symbol.encode())
         host = ctypes.c_void_p()
-        if stops:
+        if made.options.stop_flag:
             buffer, host = self.memory(made.nbytes, made.initial())
         else:
             buffer = self.on_device(made.nbytes, made.initial())
         self.call("cuMemcpyHtoD_v2", symbol, buffer.to_bytes(8, "little"), ctypes.c_size_t(8))
-        x, y, words = self.on_device(4 << 20), self.on_device(1 << 20), self.on_device(4 * WORDS)
+        return LoadedKernel(made, function, buffer, host)
+
+    def launch(
+        self,
+        kernel: LoadedKernel,
+        launch: Launch,
+        given: tuple[Any, ...],
+        places: dict[str, int],
+        *,
+        early: bool = False,
+    ) -> LoadedKernel:
+        """``early``: it may begin while the kernel before it runs."""
         values: list[Any] = []
         for each in given:
-            place = words + 4 * each[1] if isinstance(each, tuple) else {"x": x, "y": y}.get(each)
+            place = places["words"] + 4 * each[1] if isinstance(each, tuple) else places.get(each)
             values.append(ctypes.c_int(each) if place is None else ctypes.c_uint64(place))
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values))
-        began, stopped = time.monotonic(), False
-        self.call("cuLaunchKernel", function, *launch.grid, *launch.block, 0, self.stream, pointers, None)
+        attribute = struct.pack("<II64s", 6, 0, struct.pack("<I", 1))  # programmatic stream serialisation
+        held = ctypes.create_string_buffer(attribute, len(attribute))
+        config = struct.pack("<7IIQQII", *launch.grid, *launch.block, 0, 0, self.stream.value or 0,
+                             ctypes.addressof(held), int(early), 0)  # fmt: skip
+        kernel.began = time.monotonic()
+        self.call("cuLaunchKernelEx", config, kernel.function, pointers, None)
+        return kernel
+
+    def finish(self, kernel: LoadedKernel) -> RecordedBuffer:
+        """What a launch has left; the process ends if the stream does not."""
+        made, host, stopped = kernel.made, kernel.host, False
+        stops = made.options.stop_flag
         while self.call("cuStreamQuery", self.stream):
-            took = time.monotonic() - began
+            took = time.monotonic() - kernel.began
             if stops and not stopped and took > _STOP_S:
                 ctypes.memset(host, 1, 1)
                 stopped = True
@@ -138,10 +172,21 @@ class Gpu:
         if stops:
             ctypes.memmove(data, host, made.nbytes)
         else:
-            self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(buffer), ctypes.c_size_t(made.nbytes))
+            self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(kernel.buffer), ctypes.c_size_t(made.nbytes))
         end = LaunchEnd.STOPPED if stopped else LaunchEnd.FINISHED
-        took = round((time.monotonic() - began) * 1e9)
+        took = round((time.monotonic() - kernel.began) * 1e9)
         return RecordedBuffer(end, self.name, 132, (9, 0), 13000, took, data.raw, stops)
+
+
+@dataclass
+class LoadedKernel:
+    """An instrumented kernel with its buffer; ``began``: its launch."""
+
+    made: RewrittenPtx
+    function: ctypes.c_void_p
+    buffer: int
+    host: ctypes.c_void_p
+    began: float = 0.0
 
 
 def main() -> int:

@@ -204,7 +204,7 @@ class Machine:
                     self.flights.append((self.steps + _LANDS, barrier, size & 0xFFFFFFFF))
             case "ld" | "st":
                 self._access(thread, each)
-            case "fence" | "membar":
+            case "fence" | "membar" | "griddepcontrol":
                 pass
             case "atom" | "red":
                 self._atom(thread, each)

@@ -90,6 +90,8 @@ def is_step(each: Instruction) -> bool:
             return each.has_any("commit", "cp", "wait::ld", "wait::st")
         case "clusterlaunchcontrol":
             return each.has("try_cancel")
+        case "griddepcontrol":
+            return each.has("wait")
         case _:
             return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from pipesim.model.ending import Ending
 from pipesim.ptx.extract import extract
 from pipesim.ptx.text.read import read_module
 from pipesim.trace.files import read_trace, write_trace
-from pipesim.trace.schema import TURNS, WORDS, Device, EventKind, Trace
+from pipesim.trace.schema import EARLIER_KERNELS, ORIGIN, TURNS, WORDS, Device, EventKind, Events, Trace
 from tests.support.talking_ptx import KERNELS, LAUNCH, rewritten, run, text
 
 DEVICE = Device("machine", sm_khz=2_000_000)
@@ -137,3 +137,19 @@ def test_a_grid_of_more_ctas_than_are_followed_together_is_recorded_as_one_cta()
     kernel = instrument(text("laps"), "laps.ptx", more)
     assert not kernel.words
     assert kernel.layout.ranks == 1
+
+
+@pytest.mark.parametrize("name", ["alone", *KERNELS])
+def test_a_wait_for_earlier_kernels_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    waits = "griddepcontrol.launch_dependents;\n griddepcontrol.wait;\n bar.sync 0;\n"
+    monkeypatch.setitem(KERNELS, name, waits + KERNELS.get(name, ""))
+    _, trace = recorded(name)
+    write_trace(trace, tmp_path / "waits.parquet")
+    again = read_trace(tmp_path / "waits.parquet")
+    assert compared(name, again)[:2] == (Agreement.CONFORMS, None)
+    of_waits = {site.kind: n for n, site in enumerate(again.meta.sites) if site.barrier == EARLIER_KERNELS}
+    assert of_waits.keys() == {EventKind.SPIN_ENTER, EventKind.SPIN_RETURN}
+    assert again.meta.extra[ORIGIN] > 0
+    lost = int(np.flatnonzero(again.events.site == of_waits[EventKind.SPIN_RETURN])[0])
+    kept = Events(**{f.name: np.delete(getattr(again.events, f.name), lost) for f in fields(again.events)})
+    assert compared(name, Trace(again.meta, kept))[0] is Agreement.DIFFERS
