@@ -68,7 +68,7 @@ CASES = {
     "unpublished_init": (
         "consumer executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     ),
-    "unread_data": "data in tile[0] (item 0, counted by full[0]) that no agent reads",
+    "unread_data": "data in tile[0] (item 0, counted by full[0]), unread",
     "unscoped_arrive": "without a scope",
     "register_requests": "registers a thread",
     "cp_async_count": "without .noinc",

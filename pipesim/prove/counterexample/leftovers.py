@@ -185,7 +185,7 @@ def _unread(program: Program, left: Leftover, alike: int, of: int) -> str:
         size = program.accesses[left.access].nbytes
         what += f" of which no agent reads {left.nbytes:,} of {size:,} bytes, from byte {left.first:,} on"
     else:
-        what += " that no agent reads"
+        what += ", unread"
     return what + (f": {alike:,} of {of:,} deliveries" if of > 1 else "")
 
 

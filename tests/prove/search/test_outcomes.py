@@ -162,8 +162,8 @@ def test_data_that_nobody_reads_is_told() -> None:
     assert leftovers(stays) == (), "what a kernel leaves in global memory is its result"
 
 
-UNREAD = "that no agent reads: {} of 3 deliveries"
-PART = "of which no agent reads 16 of 64 bytes, from byte 48 on: 1 of 3 deliveries"
+UNREAD = ", unread: {} of 3 deliveries"
+PART = " of which no agent reads 16 of 64 bytes, from byte 48 on: 1 of 3 deliveries"
 #: By the bytes of the tile that are read at each of three steps: the items and what is told of them, all of one slot.
 READ_OF_EACH: dict[tuple[int, ...], list[tuple[int, str]]] = {
     (64, 64, 64): [],
@@ -205,7 +205,7 @@ def test_each_tile_that_is_overwritten_before_it_is_read_is_told(read: tuple[int
     program = p.flatten()
     told = [each.claim for each in advisories(program, leftovers(program)) if each.role == "load"]
     assert told == [
-        f"load leaves data in tile[0] (item {item}, counted by full[0]) {said}" for item, said in READ_OF_EACH[read]
+        f"load leaves data in tile[0] (item {item}, counted by full[0]){said}" for item, said in READ_OF_EACH[read]
     ]
     assert check(program).verdict is Verdict.PROVED
 
