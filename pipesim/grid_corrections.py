@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 
 from pipesim.errors import PipesimError
 from pipesim.lang.global_words import GridProgram, Place, WordAccess
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing, reorder_operations, with_listings
-from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import MEETINGS, READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, Order, Scope, Space, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -28,6 +29,7 @@ from pipesim.prove.word_order import judged
 K = RepairKind
 _MOST_OPERATIONS = 8_000  #: of a program of which accesses to words are corrected
 _SHOWN = 4  #: values or words in a sentence
+_LOCK = 0  #: the ``was`` of a write that gives a lock back
 _ADDED = {True: (WordAct.WAIT, semantics(Order.ACQUIRE, Scope.GPU)),
           False: (WordAct.STORE, semantics(Order.RELEASE, Scope.GPU))}  # fmt: skip
 
@@ -44,17 +46,19 @@ def of_words(made: GridProgram) -> Iterator[Ranked]:
         here = [place for place in known.words if known.site(place).line == line]
         roles = known.roles(here)
         waits = {known.words[place].act is WordAct.WAIT for place in here}
+        takes = any(known.words[place].spins for place in here)
         for wait in waits:
             at = SourceInstruction(int(Op.WAIT if wait else Op.ARRIVE), line, array)
             barrier = len(waits) == 2
-            for past in data:
+            for past in (*data, *known.meetings) if not takes else ():
                 moved = Repair(K.WORD_MOVE, roles, array, int(barrier), at=at, past=past)
                 if any(_is_late(made.recorded, agent, moved) for agent in members(made.recorded, roles)):
-                    yield 1, moved
+                    yield (2 if past in known.meetings else 1), moved
                 if barrier and wait and past.op in READS_MEMORY:
                     yield 7, Repair(K.MEET_AGAIN, roles, array, at=at, past=past)
             if said := _difference(known, known.meant(at, roles)):
-                yield 2, Repair(K.AWAITED if wait else K.GIVEN, roles, array, at=at, past=NOWHERE._replace(about=said))
+                kind, meant = K.AWAITED if wait or takes else K.GIVEN, NOWHERE._replace(about=said)
+                yield 2, Repair(kind, roles, array, int(takes), at=at, past=meant)
             if not barrier:
                 yield from ((3, Repair(K.VALUE, roles, array, by, at=at)) for by in (1, -1))
     for past in data:
@@ -64,6 +68,10 @@ def of_words(made: GridProgram) -> Iterator[Ranked]:
                 alone = not any(known.array(p) == array and (a.act is WordAct.WAIT) is wait
                                 for p, a in known.words.items())  # fmt: skip
                 yield 3 if alone else 7, Repair(K.WORD_ADDED, roles, array, int(wait), at=past)
+    for place, word, _ in known.not_given_back():
+        past = known.site(place)
+        rank = 3 if past.op in TOUCHES_MEMORY else 2
+        yield rank, Repair(K.WORD_ADDED, known.roles([place]), known.array_of[word], was=_LOCK, at=past)
 
 
 def changed_grid(made: GridProgram, repair: Repair, ctas: int, resident: int) -> Program | None:
@@ -107,8 +115,10 @@ def _with_change(made: GridProgram, repair: Repair) -> tuple[GridProgram, Progra
             program = with_listings(program, {n: _moved(program, made.recorded, n, repair) for n in agents})
         case K.WORD_ADDED:
             act, how = _ADDED[bool(repair.value)]
+            of_lock = [each for each in known.not_given_back() if known.site(each[0]) == repair.at]
+            missing = of_lock if repair.was == _LOCK else known.missing(repair.at, wait=bool(repair.value))
             new = {place: WordAccess(known.name_of[word], word, known.size_of[word], act, value, how)
-                   for place, word, value in known.missing(repair.at, wait=bool(repair.value))
+                   for place, word, value in missing
                    if known.array_of[word] == repair.group}  # fmt: skip
             made = replace(made, more=tuple(dict.fromkeys(new.values())))
             program = _with_new(made, new, after=not repair.value)
@@ -166,6 +176,13 @@ class _Handovers:
                 if (reads or other[0] != place[0]) and writes is reads and begin < end and first < stop:
                     self._sources[place].append(other)
                     self._targets[other].append(place)
+
+    @cached_property
+    def meetings(self) -> tuple[SourceInstruction, ...]:
+        """Where warps of a CTA meet that access words."""
+        code = self._program.code
+        places = ((n, pc) for n in self._accesses for pc, op in enumerate(code[n]) if op[0] in MEETINGS)
+        return tuple(dict.fromkeys(map(self.site, places)))
 
     def site(self, place: Place) -> SourceInstruction:
         """The instruction there; of an access to a word without what it is about."""
@@ -262,6 +279,42 @@ class _Handovers:
                     every = ((place, words[n % period]) for n, place in enumerate(order) if place not in found)
                     found |= {p: self._with_word(self.words[p], word, self.words[p].value) for p, word in every}
                     break
+        return found | {place: now for place, now in self._of_locks() if place in mine}
+
+    def _kept(self) -> Iterator[tuple[Place, int, int]]:
+        """Where an agent takes a lock and does not give it back, up to where, and where it writes a word of that array
+        meanwhile which gives back no other lock, -1 if nowhere.
+        """
+        for agent, mine in self._accesses.items():
+            done = {pc: self.words[agent, pc] for pc in mine}
+            free = {(each.offset, each.compare) for each in done.values() if each.spins}
+            for pc in (pc for pc in mine if done[pc].spins):
+                taken, stop = done[pc], len(self._program.code[agent])
+                end = next((n for n in mine if n > pc and done[n].spins and done[n].offset == taken.offset), stop)
+                given = [n for n in mine if pc < n < end and done[n].act.writes and not done[n].spins]
+                if all((done[n].offset, done[n].value) != (taken.offset, taken.compare) for n in given):
+                    array = [n for n in given if self.array_of[done[n].offset] == self.array_of[taken.offset]]
+                    yield (agent, pc), end, next((n for n in array if (done[n].offset, done[n].value) not in free), -1)
+
+    def _of_locks(self) -> Iterator[tuple[Place, WordAccess]]:
+        """The writes that may be meant to give a lock back, as they do; or the lock taken that is given back."""
+        for place, _, at in self._kept():
+            taken, given = self.words[place], self.words.get((place[0], at))
+            if given is not None:
+                yield (place[0], at), self._with_word(given, taken.offset, taken.compare or 0)
+                yield place, self._with_word(taken, given.offset, taken.value)
+
+    def not_given_back(self) -> list[tuple[Place, int, int]]:
+        """After what a lock may be meant to be given back, with its word and value: the last use of data while it is
+        held, and the last meeting after that.
+        """
+        found = []
+        for (agent, pc), end, _ in self._kept():
+            code = self._program.code[agent]
+            used = max((n for other, n in self.uses if other == agent and pc < n < end), default=-1)
+            meets = max((n for n in range(used, end) if code[n][0] in MEETINGS), default=-1) if used >= 0 else -1
+            taken = self.words[agent, pc]
+            found += [((agent, n), taken.offset, taken.compare or 0) for n in (meets, used) if n >= 0]
         return found
 
     def _with_word(self, was: WordAccess, word: int, value: int) -> WordAccess:
@@ -315,7 +368,8 @@ def _difference(known: _Handovers, meant: dict[Place, WordAccess]) -> str:
         return ", ".join([*said[:_SHOWN], *["…"] * (len(said) > _SHOWN)])
 
     now, was = several(mine.values()), several(known.words[place] for place in mine)
-    where = f", in CTA {known.cta(changed[0][0])}" if len({place[0] for place in changed}) > 1 else ""
+    alike = len({(now.name, now.value) for now in meant.values()}) == 1
+    where = f", in CTA {known.cta(changed[0][0])}" if len({place[0] for place in changed}) > 1 and not alike else ""
     turn = " in turn" * ("," in now)
     return f"{f'the values {now} of {array}' if same else now}{turn}, not {was}{where}"
 

@@ -183,10 +183,10 @@ class Target:
         return tuple(of_words(made)) if made is not None else ()
 
     def _grid(self, values: dict[str, int]) -> tuple[GridProgram | None, Protocol]:
-        """None where what is recorded depends on the answers of atomics, or there are many orders of them."""
+        """None where what is recorded depends on the answers of atomics: more than that a lock has been taken."""
         protocol = self._call({name: values[name] for name in self.defaults})
         made = protocol.flatten_grid(values, _turns(values), twice=False)
-        return None if made.memory.observed or made.words.observed else made, protocol
+        return None if made.memory.observed else made, protocol
 
     def _flatten(self, given: dict[str, int], *, twice: bool, most: int | None) -> Program:
         for name, value in given.items():

@@ -205,6 +205,29 @@ def halves(splits: int = 2):
 
     return p
 """
+#: Two warps of each CTA change the halves of a tile, under a lock that the first of them takes.
+LOCK = """
+from pipesim import Order, Protocol
+
+def locked(splits: int = 3):
+    p = Protocol("locked", grid=splits)
+    tile, lock = p.gmem("tile", 1, 64), p.gmem("lock", 2, 4)
+
+    @p.role("math", warps=2)
+    def math(w):
+        if w.index == 0:
+            with w.elect_one():
+                w.spin_until(lock[0], cas=(0, 1), order=Order.ACQUIRE)
+        w.sync_threads()
+        w.gload(tile[0].part(32 * w.index, 32))
+        w.gstore(tile[0].part(32 * w.index, 32), item=w.cta)
+        w.sync_threads()  # both halves
+        if w.index == 0:
+            with w.elect_one():
+                w.atomic(lock[0], exch=0, order=Order.RELEASE)
+
+    return p
+"""
 GRIDS = (ROOT / "docs" / "examples" / "grids.py").read_text()
 ROOM = "                w.spin_until(empty[slot], at_least=lap, order=Order.ACQUIRE)\n"
 WRITES = "                w.gstore(tile[slot], item=i)\n"
@@ -282,6 +305,42 @@ def test_what_is_meant_is_offered(name: str, tmp_path: Path) -> None:
     assert offered == {said}
 
 
+GIVEN_BACK = LOCK[LOCK.rindex("        w.sync_threads()") : LOCK.rindex("\n    return")]
+LOCKS: dict[str, tuple[str, str, set[str]]] = {
+    "is not given back": (
+        GIVEN_BACK, "        w.sync_threads()  # both halves\n", {"math gives lock back after the bar_sync"}
+    ),
+    "gives another word back": (
+        "w.atomic(lock[0]", "w.atomic(lock[1]", {"math takes lock[1], not lock[0]", "math writes lock[0], not lock[1]"}
+    ),
+    "takes another word": (
+        "spin_until(lock[0]", "spin_until(lock[1]",
+        {"math takes lock[0], not lock[1]", "math writes lock[1], not lock[0]"},
+    ),
+    "gives another value back": ("exch=0", "exch=2", {"math writes a value of lock that is 2 smaller"}),
+    "is given back before both have stored": (
+        GIVEN_BACK, GIVEN_BACK.split("\n", 1)[1] + "        w.sync_threads()  # both halves\n",
+        {"math writes lock only after the bar_sync"},
+    ),
+    "is taken without order": (
+        ", order=Order.ACQUIRE", "",
+        {"math: let the atomic on lock be .acq_rel at gpu scope instead of .relaxed: its answer is used"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.sampled(0, 1, 4)
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_is_given_back_to_its_word_after_the_data(name: str, tmp_path: Path) -> None:
+    right, wrong, said = LOCKS[name]
+    file = tmp_path / "grid.py"
+    assert right in LOCK
+    file.write_text(LOCK.replace(right, wrong))
+    found = check(targets.find(f"{file}:locked"), {})
+    assert found.verdict is Verdict.REFUTED
+    assert {each.said.partition(" (")[0] for shown in found.refutations for each in shown.corrections} == said
+
+
 @pytest.mark.slow
 def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
     file = tmp_path / "grid.py"
@@ -303,6 +362,7 @@ def test_one_set_of_slots_is_not_enough_or_one_barrier(tmp_path: Path) -> None:
         (MIXED, "mixed"),
         (TICKET, "ticket"),
         (HALVES, "halves"),
+        (LOCK, "locked"),
     ],
 )
 def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:

@@ -257,7 +257,8 @@ def _value(r: Repair) -> str:
 
 
 def _awaited(r: Repair) -> str:
-    return f"{r.role} {'waits for' if r.at.op == Op.WAIT else 'writes'} {r.past.about}"
+    does = "waits for" if r.at.op == Op.WAIT else "takes" if r.value else "writes"
+    return f"{r.role} {does} {r.past.about}"
 
 
 def _word_move(r: Repair) -> str:
@@ -268,7 +269,8 @@ def _word_move(r: Repair) -> str:
 
 
 def _word_added(r: Repair) -> str:
-    does = f"waits for {r.group} before" if r.value else f"writes {r.group} after"
+    does = f"gives {r.group} back after" if r.was == 0 else f"writes {r.group} after"
+    does = f"waits for {r.group} before" if r.value else does
     return f"{r.role} {does} {_with_line(r.at)}"
 
 
