@@ -151,6 +151,7 @@ class NotJudgedKind(Enum):
     OTHER_SIZES = "global memory at other values than those of the launch file"
     LEFT_OUT = "accesses and instructions that were left out"
     INFERRED_BYTES = "byte counts inferred"
+    LANES_MEET = "exchanges between lanes (such as shfl.sync) of which data decides which lanes take part"
     NEVER_WRAPPED = "barriers that complete too few phases to use a stage again"
 
     @property
@@ -171,6 +172,7 @@ _ONE_NOT_JUDGED = {
     NotJudgedKind.WORD_ORDERS: "other order of atomics whose answers decide what CTAs do",
     NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
     NotJudgedKind.INFERRED_BYTES: "byte count inferred",
+    NotJudgedKind.LANES_MEET: "exchange between lanes (such as shfl.sync) of which data decides which lanes take part",
     NotJudgedKind.NEVER_WRAPPED: "barrier that completes too few phases to use a stage again",
 }
 

@@ -106,7 +106,7 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
         if warp.status is Status.STOPPED and warp.stop is not None:
             leaf, what = warp.stop.leaf, warp.stop.what
             if leaf is not None:
-                known = f"{leaf.what}, line {leaf.line} of the PTX" if leaf.line else leaf.what
+                known = f"{leaf.what} (line {leaf.line} of the PTX)" if leaf.line else leaf.what
                 open_ = known if leaf.launch else f"{known}, which is not known"
                 what = what.replace(_VALUE, open_) if _VALUE in what else f"{what}: {known}"
             why = f"not followed beyond {words.place_of(warp.stop.position)}: {what}"
@@ -231,6 +231,8 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
     left_out = len(cluster.notes.left_out) + len(cluster.notes.unread)
     found += Counter({NotJudgedKind.LEFT_OUT: left_out, NotJudgedKind.INFERRED_BYTES: len(cluster.notes.inferred)})
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
+    if unknown := sorted(cluster.notes.unknown_meetings):
+        yield NotJudged(NotJudgedKind.LANES_MEET, len(unknown), tuple(map(words.place_of, unknown)))
     if once := used_once(words.kernel, cluster):
         kernel = words.kernel
         names = barrier_names(

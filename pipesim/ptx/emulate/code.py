@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, cast
 
+from pipesim.model.tables import ALL_LANES
 from pipesim.ptx.emulate import integers
 from pipesim.ptx.emulate.expressions.arithmetic import ARITHMETIC, CHOICES, float_arithmetic
 from pipesim.ptx.emulate.expressions.moves import (
@@ -28,18 +29,17 @@ from pipesim.ptx.emulate.lanes_apart import LaneAct
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
 from pipesim.ptx.emulate.synchronisation import (
-    EXCHANGES,
     converges,
     hands_on,
     is_step,
     is_try,
     lane_act,
-    masks_of_all_lanes,
     orders_lanes,
     synchronises,
 )
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
-from pipesim.ptx.flow.opcodes import VALUES
+from pipesim.ptx.flow.divergence import masks_of_all_lanes, needs_others
+from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES
 from pipesim.ptx.flow.slice import Slice, only_loaded
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import (
@@ -105,7 +105,7 @@ class StraightRun:
     step: DecodedStep | None = None
     meets: bool = False  #: whether the lanes of a warp execute one of its instructions together
     orders: bool = False  #: whether one of them puts their accesses in order
-    exchange: int = -1  #: the first of those that exchange values of all lanes, as ``shfl.sync`` and ``vote.sync`` do
+    exchange: int = -1  #: the first of those at which lanes wait for all others, as ``shfl.sync`` and ``mma.sync``
 
 
 @dataclass
@@ -162,6 +162,7 @@ class Code:
         self.regions = regions
         self.kept, self.opaque, self.valued = part.kept, part.opaque, part.valued
         self.on_global, self.untracked = part.on_global, part.untracked
+        self.checked, self.parting = part.checked, part.parting
         self.global_operations: tuple[
             tuple[int, int], ...
         ] = ()  #: bytes of global memory whose accesses are operations
@@ -179,7 +180,7 @@ class Code:
         self.segments: dict[int, StraightRun] = {}
         self.ends_on_no: dict[int, bool] = {}  #: of tries: whether their loop is left by "not yet" alone
         self._starts = frozenset(function.labels.values())
-        for position in sorted(self.kept | self.opaque.keys()):
+        for position in sorted(self.kept | self.checked | self.opaque.keys()):
             for operand in self.body[position].operands:
                 self._collect(operand)
             for name in (
@@ -260,7 +261,7 @@ class Code:
             together = [each for each in self.body[position : last + 1] if converges(each, self.masks)]
             found.meets = bool(together)
             found.orders = any(orders_lanes(each, self.masks) for each in together)
-            found.exchange = next((each.position for each in together if each.opcode in EXCHANGES), -1)
+            found.exchange = next((each.position for each in together if needs_others(each)), -1)
             watch = self.watched.get(found.position)
             if watch is not None:
                 found.run = _watched(found.run, watch)
@@ -277,6 +278,8 @@ class Code:
                 return StraightRun(self._function(lines), count, RunEnd.NEXT, position, position)
             if each.opcode in _CONTROL:
                 return self._control(each, self._function(lines), count)
+            if position in self.checked:
+                lines.append(self._takes_part(each))
             if position in self.opaque:
                 lines += [f"R[{register}]={text}" for register, text in self._unknowns(each)]
             elif position in self.kept:
@@ -289,6 +292,11 @@ class Code:
             count += 1
             position += 1
         return StraightRun(self._function(lines), count, RunEnd.EXIT, position, position)
+
+    def _takes_part(self, each: Instruction) -> str:
+        mask = operand_text(each.operands[-1], self, 32) if each.opcode in EXCHANGES else str(ALL_LANES)
+        guard = "1" if each.guard is None else f"R[{self.register(each.guard.register)}]{'^1' * each.guard.negated}"
+        return f"W.takes_part({each.position},{mask},{guard})"
 
     def assignments(self, each: Instruction) -> list[Assignment] | None:
         """What a mere computation assigns, None for what does more."""

@@ -58,21 +58,15 @@ class WarpLanes:
     mask: int  #: the lanes that execute
     lanes: int  #: the lanes that are followed here
     all_lanes: int  #: of the warp
-    undefined: dict[int, str]  #: what PTX leaves undefined, by position
 
-    def among(self, masks: Value, position: int, exchange: Callable[..., Value], *operands: Any) -> Value:
+    def among(self, masks: Value, exchange: Callable[..., Value], *operands: Any) -> Value:
         """What lanes exchange with those that their mask names: they themselves, and others with the same mask."""
         if isinstance(masks, int):
-            wrong, found = bool(self.mask & ~masks), exchange(*operands, masks)
-        else:
-            each, lanes = [of_lane(masks, n) for n in range(WARP)], list(lanes_in(self.executing))
-            of = {mask: exchange(*operands, mask) for mask in {each[n] for n in lanes if isinstance(each[n], int)}}
-            wrong = any([n for n in lanes if each[n] == mask] != [n for n in lanes if mask >> n & 1] for mask in of)
-            none = Unknown(leaf_of(masks) or Leaf("a mask of lanes that is not known", 0))
-            found = lanes_of([of_lane(of.get(m, none) if isinstance(m, int) else none, n) for n, m in enumerate(each)])
-        if wrong:
-            self.undefined[position] = "its mask does not name the lane itself, or names one with another mask"
-        return found
+            return exchange(*operands, masks)
+        each, lanes = [of_lane(masks, n) for n in range(WARP)], list(lanes_in(self.executing))
+        of = {mask: exchange(*operands, mask) for mask in {each[n] for n in lanes if isinstance(each[n], int)}}
+        none = Unknown(leaf_of(masks) or Leaf("a mask of lanes that is not known", 0))
+        return lanes_of([of_lane(of.get(m, none) if isinstance(m, int) else none, n) for n, m in enumerate(each)])
 
     @property
     def executing(self) -> int:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
+from pipesim.ptx.flow.divergence import needs_others
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import PASS_ON, may_touch_shared
 from pipesim.ptx.flow.slice import is_word
@@ -62,6 +63,7 @@ class BranchRegion:
     ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared;
     ``polls``: it is a loop whose accesses are all loads that wait for a store. ``stores``: to local memory, which a
     load of this thread may see. ``on_global``: the positions of accesses to global memory, where these are followed.
+    ``meetings``: those at which lanes wait for others of their warp.
     """
 
     join: int
@@ -74,6 +76,7 @@ class BranchRegion:
     has_loop: bool
     polls: bool
     on_global: frozenset[int]
+    meetings: frozenset[int]
 
 
 class Regions:
@@ -194,7 +197,10 @@ class Regions:
         found = self.on_global.intersection(kept)
         touching = [body[p] for p in kept if may_touch_shared(body[p])]
         polls = loop and not sync and all(is_word(each) and each.opcode == "ld" for each in touching)
-        return BranchRegion(join, tuple(written), varying, sync, noticed, accesses, stores, loop, polls, found)
+        meetings = frozenset(p for p in inside if needs_others(body[p]))
+        return BranchRegion(
+            join, tuple(written), varying, sync, noticed, accesses, stores, loop, polls, found, meetings
+        )
 
     def _repeated_registers(self, branch: int, inside: set[int]) -> frozenset[str]:
         """Registers that each iteration of a loop, which ends or not at this branch, computes again from the same.

@@ -154,7 +154,8 @@ class Notes:
     ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
     execute and some do; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
     branches and accesses by a value that is not known, with what it is; ``reductions``: those of bytes that
-    another one changes, in whatever order.
+    another one changes, in whatever order; ``unknown_meetings``: instructions in which lanes wait for others of their
+    warp, where it is not known which lanes come there.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -181,6 +182,7 @@ class Notes:
     accesses: dict[UnreadAccess, None] = field(default_factory=dict)
     exchanged: set[int] = field(default_factory=set)
     fences_of_some: dict[UnreadAccess, None] = field(default_factory=dict)
+    unknown_meetings: set[int] = field(default_factory=set)
 
     def exchange(self, position: int, order: ExchangeOrder) -> None:
         """An access that may be in order after those of other lanes."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Set
 
-from pipesim.model.tables import ALL_LANES
 from pipesim.ptx.emulate.lanes_apart import LaneAct
+from pipesim.ptx.flow.divergence import names_all_lanes
 from pipesim.ptx.flow.opcodes import is_understood
-from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register
+from pipesim.ptx.text.instruction import Instruction
 
 TRIES = ("try_wait", "test_wait")
 _ALWAYS = frozenset({"mbarrier", "bar", "barrier", "wgmma", "setmaxnreg", "clusterlaunchcontrol", "multimem"})
 _SOME = _ALWAYS | {"tcgen05", "cp", "st", "red"}  #: all others do not
-#: Exchange values of the lanes that a mask names, which wait for each other (PTX ISA, "shfl.sync").
-EXCHANGES = frozenset({"shfl", "vote", "match", "redux", "elect"})
 #: Of tcgen05: those that only order or wait for what their own thread has issued.
 _LOCAL_TCGEN05 = ("fence::", "wait::")
 
@@ -127,8 +124,8 @@ def converges(each: Instruction, masks: Set[str]) -> bool:
         return True
     if each.opcode == "bar" or each.opcode == "barrier":
         mask = each.operands[0] if each.has("warp") and each.operands else None
-        return not each.has("arrive") and (mask is None or _is_all(mask, masks))
-    return each.has("sync") and bool(each.operands) and _is_all(each.operands[-1], masks)
+        return not each.has("arrive") and (mask is None or names_all_lanes(mask, masks))
+    return each.has("sync") and bool(each.operands) and names_all_lanes(each.operands[-1], masks)
 
 
 def orders_lanes(each: Instruction, masks: Set[str]) -> bool:
@@ -146,24 +143,3 @@ def counts_each_thread(each: Instruction) -> bool:
     PTX ISA, "barrier": only with ``.aligned`` all threads of a warp execute the same one; ``bar`` is ``.aligned``.
     """
     return each.opcode == "barrier" and not each.has_any("aligned", "warp", "cluster")
-
-
-def _is_all(mask: Operand, masks: Set[str]) -> bool:
-    match mask:
-        case Immediate(value):
-            return value & ALL_LANES == ALL_LANES
-        case Register(name):
-            return name in masks
-        case _:
-            return False
-
-
-def masks_of_all_lanes(body: Sequence[Instruction], writes: Sequence[Sequence[str]]) -> frozenset[str]:
-    """Registers that one ``mov`` makes -1 and nothing else writes. ``writes``: the registers by position."""
-    often = Counter(name for names in writes for name in names)
-    return frozenset(
-        written[0]
-        for each, written in zip(body, writes, strict=True)
-        if each.opcode == "mov" and each.guard is None and len(written) == 1 and often[written[0]] == 1
-        if isinstance(each.operands[-1], Immediate) and _is_all(each.operands[-1], frozenset())
-    )

@@ -33,9 +33,10 @@ from pipesim.ptx.emulate.values import (
 )
 from pipesim.ptx.emulate.waits_for_words import end_of_wait
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
-from pipesim.ptx.flow.opcodes import ACCESSES, may_touch_shared
+from pipesim.ptx.flow.opcodes import ACCESSES, EXCHANGES, may_touch_shared
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated
+_NOT_ITS_OWN = "its mask does not name the lane itself, or names one with another mask"
 _MOST_RUNS_OF_A_SPIN = 400  #: on all ways of a loop around a try, to see whether it is a wait
 _MOST_TRIES_OF_A_SPIN = 6  #: of which each answer is followed; of more an answer is a value that is not known
 #: What is carried out under a guard that is not known: of accesses all that they may do, of fences nothing.
@@ -213,7 +214,33 @@ class EmulatedWarp(DividedWarp):
         if all(frame.kind is not PartingKind.LANES for frame in self.frames):
             self.execute_together(orders=segment.orders)
         if segment.exchange >= 0 and not self.is_part and self.mask | self.ended_lanes != self.all_lanes:
-            self.cluster.notes.undefined[segment.exchange] = "its mask names lanes that took another branch"
+            self.cluster.notes.undefined[segment.exchange] = self._missing_lanes(segment.exchange)
+
+    def _missing_lanes(self, position: int) -> str:
+        if self.code.body[position].opcode in EXCHANGES:
+            return "its mask names lanes that took another branch"
+        return "all lanes of a warp have to execute it, and some took another branch"
+
+    def takes_part(self, position: int, masks: Value, guard: Value) -> None:
+        """Lanes come to an instruction in which they wait for those that their mask names, if its guard holds."""
+        lanes = lanes_that_hold(guard, self.mask) if isinstance(guard, PerLane) else guard
+        each = [of_lane(masks, n) for n in lanes_in(self.mask)]
+        if not isinstance(lanes, int) or not all(isinstance(mask, int) for mask in each):
+            self.cluster.notes.unknown_meetings.add(position)
+            return
+        lanes = self.mask & lanes if isinstance(guard, PerLane) else self.mask * bool(lanes)
+        right = self.name_themselves(position, masks, lanes)
+        elsewhere = 0 if self.is_part else self.live & ~lanes
+        if right and any(int(of_lane(masks, n)) & elsewhere for n in lanes_in(lanes)):  # type: ignore[arg-type]
+            self.cluster.notes.undefined[position] = self._missing_lanes(position)
+
+    def name_themselves(self, position: int, masks: Value, lanes: int) -> bool:
+        """Whether these lanes are all among those that their masks name, which have the same mask."""
+        named = {n: mask for n in lanes_in(lanes) if isinstance(mask := of_lane(masks, n), int)}
+        if any(not mask >> n & 1 or any(named[m] != mask for m in lanes_in(mask & lanes)) for n, mask in named.items()):
+            self.cluster.notes.undefined[position] = _NOT_ITS_OWN
+            return False
+        return True
 
     def _signal(self, step: DecodedStep, here: int, mask: int) -> None:
         """What others learn of an instruction: other lanes may not have done yet what these signal, unless they met."""

@@ -144,7 +144,6 @@ class DividedWarp(WarpLanes):
         self.R: list[Value] = [undefined] * code.registers
         self.K = constants
         self.pc = 0
-        self.undefined = cluster.notes.undefined
         self.lanes = self.all_lanes = mask  #: those that this follows, and all that the warp has
         self.ended_lanes = 0
         self.uncommitted = 0  #: lanes that have issued products of tcgen05 since they last committed
@@ -251,6 +250,10 @@ class DividedWarp(WarpLanes):
     def _meet(self, here: int) -> int:
         """Where the lanes that parted last meet again: the other side runs, or all continue."""
         frame = self.frames[-1]
+        if here == self.code.end and frame.kind is PartingKind.LANES and frame.pending:
+            self.ended_lanes |= self.mask
+            self.cluster.lanes_ended(self)
+            return self._other_side(frame)
         frame.joins = self.joins = frozenset((here,))
         frame.done.append((self.mask, {r: self.R[r] for r in frame.written}))
         return self._other_side(frame) if frame.pending else self._all_met(frame, here)
@@ -369,6 +372,8 @@ class DividedWarp(WarpLanes):
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
         self.cluster.notes.passed_over.add(here)
+        if here in self.code.parting:
+            self.cluster.notes.unknown_meetings |= region.meetings
         accesses = region.accesses and not region.polls
         if accesses and leaf is not None:
             self.cluster.notes.perhaps.setdefault(here, leaf.what)

@@ -32,6 +32,9 @@ VALUES = frozenset(
     }
 )  # fmt: skip
 
+#: Exchange values of the lanes that a mask names, which wait for each other (PTX ISA, "shfl.sync").
+EXCHANGES = frozenset({"shfl", "vote", "match", "redux", "elect"})
+
 #: Opcodes that neither synchronise nor make a value that could decide anything.
 WITHOUT_EFFECT = frozenset(
     {"applypriority", "brkpt", "discard", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "sust", "sured"}

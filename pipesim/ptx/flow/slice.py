@@ -13,9 +13,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from pipesim.ptx.flow.divergence import divergent_registers, masks_of_all_lanes, names_all_lanes, needs_others
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
-from pipesim.ptx.flow.opcodes import LIBRARY, PASS_ON, is_known, may_touch_global, may_touch_shared, synchronises
+from pipesim.ptx.flow.opcodes import (
+    EXCHANGES,
+    LIBRARY,
+    PASS_ON,
+    VALUES,
+    is_known,
+    may_touch_global,
+    may_touch_shared,
+    synchronises,
+)
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol, TensorAddress
@@ -182,6 +192,8 @@ class Slice:
     kept decides nothing here: continue where its ways meet. ``unread``: line and name of each instruction whose
     opcode is not known, and of calls of unknown functions. ``wanted``: what the launch must give. ``on_global``: what
     may access global memory, where that is followed; ``untracked``: those of which only the address matters.
+    ``checked``: those at which lanes wait for others of their warp, where which ones are shows only as it runs;
+    ``parting``: branches that may part the lanes before such.
     """
 
     kept: frozenset[int]
@@ -191,6 +203,8 @@ class Slice:
     wanted: tuple[LaunchNeed, ...]
     on_global: frozenset[int] = frozenset()
     untracked: frozenset[int] = frozenset()
+    checked: frozenset[int] = frozenset()
+    parting: frozenset[int] = frozenset()
 
 
 def slice_of(
@@ -222,10 +236,13 @@ def slice_of(
     made.keep_time_outs()
     made.finish()
     kept, valued = frozenset(made.kept), frozenset(made.valued)
+    wanted = wanted_by(function, made.uses, kept, valued)
+    checked, parting = made.keep_meetings_of_lanes()
+    kept, valued = frozenset(made.kept), frozenset(made.valued)
     opaque = {position: origin for position, origin in made.opaque.items() if position not in kept}
     accesses = frozenset(p for p in kept if global_memory and may_touch_global(function.body[p]))
-    wanted = wanted_by(function, made.uses, kept, valued)
-    return Slice(kept, valued, opaque, tuple(unread), wanted, accesses, accesses - valued - made.remembered)
+    untracked = accesses - valued - made.remembered
+    return Slice(kept, valued, opaque, tuple(unread), wanted, accesses, untracked, checked, parting)
 
 
 @dataclass
@@ -240,7 +257,9 @@ class _Slicer:
     _waiting: list[str] = field(default_factory=list)
     _decided: set[int] = field(default_factory=set)
     remembered: set[int] = field(default_factory=set)  #: stores to memory of which a load matters
+    _by_registers: bool = False  #: what is loaded does not matter, unless it does already
     _memories: set[str] = field(default_factory=set)
+    _controls: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._deciders = control_dependence(self.graph)
@@ -301,6 +320,48 @@ class _Slicer:
                     return False
         return tries > 0
 
+    def keep_meetings_of_lanes(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Keep what may part the lanes of a warp where some then wait for others: what is checked, and the branches.
+
+        Lanes wait by an exchange of values for those that its mask names, and by ``.aligned`` for all. What parts them
+        matters as far as registers and parameters show it.
+        """
+        body, masks = self.function.body, masks_of_all_lanes(self.function.body, self.uses.writes)
+        meetings = [each for each in body if needs_others(each)]
+        around = {each.position: self._around(each) for each in meetings}
+        names = {name for each in meetings for name in around[each.position]}
+        parting = divergent_registers(names, self.function, self.graph, self.uses, self._deciders, self._writers)
+        self._by_registers, checked = True, set[int]()
+        for each in meetings:
+            some = each.opcode in EXCHANGES and not names_all_lanes(each.operands[-1], masks)
+            if some or not parting.isdisjoint(around[each.position]):
+                self._decide(self.graph.block_of[each.position])
+                if some or each.guard is not None:
+                    checked.add(each.position)
+                    guard = () if each.guard is None else (each.guard.register,)
+                    mask = each.operands[-1] if some else None
+                    self._need((*guard, *((mask.name,) if isinstance(mask, Register) else ())))
+        self.finish()
+        last = (self.function.body[block.end - 1] for block in self.graph.blocks)
+        branches = {each.position for each in last if not parting.isdisjoint(self._control_of(each))}
+        return frozenset(checked), frozenset(branches)
+
+    def _around(self, each: Instruction) -> frozenset[str]:
+        """The registers that decide whether an instruction runs."""
+        block = self.graph.block_of[each.position]
+        if block not in self._controls:
+            found, open_ = set[int](), [block]
+            for at in open_:
+                fresh = [n for n in self._deciders[at] if n not in found]
+                found.update(fresh)
+                open_ += fresh
+            last = (self.function.body[self.graph.blocks[n].end - 1] for n in found)
+            self._controls[block] = frozenset(name for one in last for name in self._control_of(one))
+        return self._controls[block] | frozenset(() if each.guard is None else (each.guard.register,))
+
+    def _control_of(self, branch: Instruction) -> Names:
+        return (*self.uses.needs[branch.position], *(() if branch.guard is None else (branch.guard.register,)))
+
     def _need_stored(self, memory: str) -> None:
         for position in self._stores.get(memory, ()):
             if _INTEGERS.intersection(self.function.body[position].modifiers[-1:]):
@@ -319,6 +380,9 @@ class _Slicer:
             self.valued.add(instruction.position)
             return
         if instruction.position in self.valued:
+            return
+        if self._by_registers and instruction.opcode not in VALUES and "param" not in instruction.spaces:
+            self.opaque[instruction.position] = instruction.position
             return
         self.keep(instruction)
         self.valued.add(instruction.position)

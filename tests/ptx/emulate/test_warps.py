@@ -146,7 +146,7 @@ def test_a_branch_on_an_open_parameter_that_decides_an_arrive_names_the_word():
     (said_of_both,) = program.coverage.stopped
     assert said_of_both == (
         "warps 0 to 1: not followed beyond small.ptx:24: a branch depends on "
-        "byte 0 of the parameters, which --set 0=VALUE gives (small.ptx:22)"
+        "byte 0 of the parameters, which --set 0=VALUE gives (line 22 of the PTX)"
     )
     assert check(program).verdict is Verdict.UNKNOWN
     known = program_of(READ_TWO + UNTIL, params=PARAM, values=[word(0)])

@@ -69,7 +69,8 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
 
 def _warp_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """The lanes that a mask names meet; each lane may name others."""
-    members = warp.among(step.get(0, warp), step.instruction.position, lambda mask: mask)
+    members = step.get(0, warp)
+    warp.name_themselves(step.instruction.position, members, warp.mask)
     for named in {of_lane(members, lane) for lane in lanes_in(warp.mask)}:
         if not isinstance(named, int):  # it is not known who meets: what relies on it is assumed
             warp.exchanges.execute()

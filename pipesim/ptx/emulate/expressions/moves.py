@@ -196,10 +196,10 @@ MOVES: dict[str, Writer] = {
 }
 
 
-def _among(instruction: Instruction, members: Operand | None, names: NameTable, exchange: str) -> str:
+def _among(members: Operand | None, names: NameTable, exchange: str) -> str:
     """An exchange of a warp's lanes among those that the member mask of each names."""
     lanes = operand_text(members, names, 32) if members is not None else "4294967295"
-    return f"W.among({lanes},{instruction.position},W.{exchange})"
+    return f"W.among({lanes},W.{exchange})"
 
 
 def _vote(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -208,7 +208,7 @@ def _vote(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if not mode:
         raise NotAnExpression
     exchange = f"vote_{mode},{operand_text(a, names, 1)}"
-    return assignment_to(d, names, _among(instruction, next(iter(members), None), names, exchange))
+    return assignment_to(d, names, _among(next(iter(members), None), names, exchange))
 
 
 def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -218,7 +218,7 @@ def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
         raise NotAnExpression
     texts = [operand_text(x, names, 32) for x in (a, b, c)]
     exchange = f"shuffle,{','.join(texts)},'{mode}'"
-    value = _among(instruction, next(iter(members), None), names, exchange)
+    value = _among(next(iter(members), None), names, exchange)
     if isinstance(d, RegisterPair) and not isinstance(d.second, Sink):
         inside = f"W.shuffle_inside('{mode}',{texts[1]},{texts[2]})"
         return [*assignment_to(d.second, names, inside), *assignment_to(d.first, names, value)]
@@ -227,9 +227,9 @@ def _shuffle(instruction: Instruction, names: NameTable) -> list[Assignment]:
 
 def _elect(instruction: Instruction, names: NameTable) -> list[Assignment]:
     d, members = operands_of(instruction, 2)
-    leader = _among(instruction, members, names, "leader")
+    leader = _among(members, names, "leader")
     if isinstance(d, RegisterPair):
-        elected = assignment_to(d.second, names, _among(instruction, members, names, "elect_lane"))
+        elected = assignment_to(d.second, names, _among(members, names, "elect_lane"))
         return [*assignment_to(d.first, names, leader), *elected]
     return assignment_to(d, names, leader)
 
@@ -249,7 +249,7 @@ def _reduce(instruction: Instruction, names: NameTable) -> list[Assignment]:
     if not mode or width != 32:
         raise NotAnExpression
     exchange = f"reduce,{operand_text(a, names, 32)},'{mode}',{1 if kind == 's' else 0}"
-    return assignment_to(d, names, _among(instruction, members, names, exchange))
+    return assignment_to(d, names, _among(members, names, exchange))
 
 
 def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
@@ -257,7 +257,7 @@ def _match(instruction: Instruction, names: NameTable) -> list[Assignment]:
     _, width = type_of(instruction)
     d, a, members = operands_of(instruction, 3)
     which = "any" if instruction.has("any") else "all"
-    call = _among(instruction, members, names, f"match_{which},{operand_text(a, names, width)}")
+    call = _among(members, names, f"match_{which},{operand_text(a, names, width)}")
     if isinstance(d, RegisterPair):
         return [*assignment_to(d.first, names, call), *assignment_to(d.second, names, f"(+({call}!=0))")]
     return assignment_to(d, names, call)

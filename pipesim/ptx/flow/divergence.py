@@ -1,0 +1,117 @@
+"""Which registers may differ between the lanes of a warp, so that a branch on them may part the lanes.
+
+Divergence analysis as compilers do it, without regard to order: a value differs if it is made of one that does, of the
+lane's own number or of what each lane has for itself; or if it is written where only some lanes may come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+from pipesim.model.tables import ALL_LANES
+from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.opcodes import EXCHANGES
+from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.text.declarations import Function
+from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Register, Special, parts_of
+
+_OF_LANES = ("%tid", "%laneid", "%lanemask", "%clock", "%globaltimer", "%warpid")
+_OWN = frozenset({"atom", "activemask", "ldmatrix", "mma", "wmma", "wgmma", "tcgen05", "alloca", "call"})
+_ALIKE = frozenset({"vote", "redux"})  #: the same in all lanes that take part
+
+
+def needs_others(each: Instruction) -> bool:
+    """Whether lanes wait in it for those that its mask names, or all lanes of a warp execute it (PTX ISA, "mma")."""
+    return (each.opcode in EXCHANGES and each.has("sync")) or (each.opcode in ("mma", "wmma") and each.has("aligned"))
+
+
+def names_all_lanes(mask: Operand, masks: Set[str]) -> bool:
+    """Whether a member mask is of all lanes; ``masks``: registers that are."""
+    match mask:
+        case Immediate(value):
+            return value & ALL_LANES == ALL_LANES
+        case Register(name):
+            return name in masks
+        case _:
+            return False
+
+
+def masks_of_all_lanes(body: Sequence[Instruction], writes: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Registers that one ``mov`` makes -1 and nothing else writes. ``writes``: the registers by position."""
+    often = Counter(name for names in writes for name in names)
+    return frozenset(
+        written[0]
+        for each, written in zip(body, writes, strict=True)
+        if each.opcode == "mov" and each.guard is None and len(written) == 1 and often[written[0]] == 1
+        if isinstance(each.operands[-1], Immediate) and names_all_lanes(each.operands[-1], frozenset())
+    )
+
+
+def divergent_registers(
+    names: Iterable[str],
+    function: Function,
+    graph: Graph,
+    uses: Uses,
+    deciders: Sequence[Sequence[int]],
+    writers: Mapping[str, Sequence[int]],
+) -> frozenset[str]:
+    """Those of some registers, and of all that they are made of, that may differ between lanes.
+
+    ``deciders``: by block those whose last branch decides whether it runs; ``writers``: by register.
+    """
+    body, masks = function.body, masks_of_all_lanes(function.body, uses.writes)
+    reached, open_ = dict[int, tuple[str, ...]](), list(names)  # by position what decides whether it runs
+    seen = set(open_)
+    while open_:
+        for at in writers.get(open_.pop(), ()):
+            if at not in reached:
+                reached[at] = tuple(deciding(body[at], body, graph, uses, deciders))
+                more = {*uses.reads[at], *reached[at]} - seen
+                seen |= more
+                open_ += more
+    found: set[str] = set()
+    before = -1
+    while len(found) > before:
+        before = len(found)
+        for at, control in reached.items():
+            if not found.issuperset(uses.writes[at]) and (
+                not found.isdisjoint(control) or _differs(body[at], uses, found, masks)
+            ):
+                found.update(uses.writes[at])
+    return frozenset(found)
+
+
+def deciding(
+    each: Instruction, body: Sequence[Instruction], graph: Graph, uses: Uses, deciders: Sequence[Sequence[int]]
+) -> Iterator[str]:
+    """The registers that decide whether an instruction runs: its guard, and those of the nearest branches."""
+    for one in (each, *(body[graph.blocks[n].end - 1] for n in deciders[graph.block_of[each.position]])):
+        if one.guard is not None:
+            yield one.guard.register
+        if one is not each:
+            yield from uses.needs[one.position]
+
+
+def _differs(each: Instruction, uses: Uses, found: Set[str], masks: Set[str]) -> bool:
+    """Whether lanes that execute an instruction together may have different results."""
+    if each.opcode in _OWN or (each.opcode in ("ld", "ldu") and each.has("local")):
+        return True
+    operands = each.operands
+    if each.opcode in EXCHANGES:
+        if not operands or not names_all_lanes(operands[-1], masks) or each.opcode in ("elect", "match"):
+            return True
+        of = operands[2:3] if each.has("idx") else ()
+        same = each.opcode in _ALIKE or (each.has("idx") and all(_same(operand, found) for operand in of))
+        return not same
+    return not found.isdisjoint(uses.reads[each.position]) or any(map(_is_of_lane, operands[1:]))
+
+
+def _same(operand: Operand, found: Set[str]) -> bool:
+    return not (isinstance(operand, Register) and operand.name in found) and not _is_of_lane(operand)
+
+
+def _is_of_lane(operand: Operand) -> bool:
+    if isinstance(operand, Special):
+        return operand.name.startswith(_OF_LANES)
+    return any(map(_is_of_lane, parts_of(operand)))
