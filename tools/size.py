@@ -34,11 +34,11 @@ class Budget:
 
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000.
-    Budget("pipesim", ".py", 119_200),
-    Budget("hwkernels", ".py", 8_600),
-    Budget("tests", ".py", 75_900),  # the aim is 62,000
+    Budget("pipesim", ".py", 121_200),
+    Budget("hwkernels", ".py", 8_700),
+    Budget("tests", ".py", 77_400),  # the aim is 62,000
     Budget("tools", ".py", 8_700),
-    Budget("docs", "", 12_300),  # the aim is 12,000
+    Budget("docs", "", 12_450),  # the aim is 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
