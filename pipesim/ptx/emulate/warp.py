@@ -231,7 +231,7 @@ class EmulatedWarp(DividedWarp):
         lanes = self.mask & lanes if isinstance(guard, PerLane) else self.mask * bool(lanes)
         right = self.name_themselves(position, masks, lanes)
         elsewhere = 0 if self.is_part else self.live & ~lanes
-        if right and any(int(of_lane(masks, n)) & elsewhere for n in lanes_in(lanes)):  # type: ignore[arg-type]
+        if right and any(int(of_lane(masks, n)) & elsewhere for n in lanes_in(lanes)):
             self.cluster.notes.undefined[position] = self._missing_lanes(position)
 
     def name_themselves(self, position: int, masks: Value, lanes: int) -> bool:
