@@ -33,7 +33,11 @@ def values_nearby(kernel: Kernel, looked: Iterable[EveryCta[Any]]) -> tuple[Near
         for name, atom in inputs.forms.words.items():
             low, high = found.get(name, (atom.low, atom.high))
             found[name] = max(low, atom.low), min(high, atom.high)
-    said = [_values(image.place(at), at, word, found, kernel, image) for at, word in image.words.items()]
+    said = [
+        _values(name, at, word, found, kernel, image)
+        for at, word in image.words.items()
+        if found.get(name := image.place(at), word.free[:2]) != word.free[:2] or not word.in_array
+    ]
     return tuple(each for each in said if each.most != each.least)
 
 

@@ -15,6 +15,7 @@ from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms
 from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.values import (
+    ALL,
     ELEMENTS,
     LAPS_SEEN,
     TYPES,
@@ -51,6 +52,7 @@ def encode_value(kind: str, value: int | float) -> bytes:
 
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
+_MOST_BYTES = 8  #: of a word
 ALIGNED = 16  #: bytes, to which copies are aligned at most
 _MOST_BITS = 29  #: of a word that may have any value
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
@@ -75,13 +77,15 @@ def greatest(kind: str) -> int:
 class FreeWord(NamedTuple):
     """A word that may have other values than the one which the launch gives it; ``size`` is in bytes.
 
-    ``nearby``: only values nearby are looked for, with which the run is the same.
+    ``nearby``: only values nearby are looked for, with which the run is the same. ``in_array``: the launch has it in an
+    array, which may be padding or a part of an address as well.
     """
 
     size: int
     now: int
     free: FreeRange
     nearby: bool = False
+    in_array: bool = False
 
     def value(self, name: str, inputs: FreeInputs) -> int:
         """The word, of which ``name`` is the free input: how often the step is added to the least value."""
@@ -160,6 +164,7 @@ class Image:
         self._contents = launch.contents
         require_parameters(launch, function)
         self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
+        self._sizes = {formal.offset: formal.size for formal in function.params}
         for number, (given, formal) in enumerate(zip(launch.parameters, function.params, strict=True)):
             label = f"parameter {number}" + (f" ({given.name})" if given.name else "")
             self._place(self._regions[0], formal.offset, given.content, label)
@@ -181,9 +186,11 @@ class Image:
 
     def with_free_words(self, found: int, address: int, size: int, inputs: FreeInputs) -> int:
         """These bytes, which are ``found`` in this run, with other values of the words that may have any."""
-        for at, word in (self.free_words or self.words).items():
-            low, high = max(at, address), min(at + word.size, address + size)
-            if low < high:
+        words = self.free_words or self.words
+        for at in range(address + 1 - _MOST_BYTES, address + size):
+            word = words.get(at)
+            low, high = max(at, address), min(at + word.size if word is not None else at, address + size)
+            if word is not None and low < high:
                 shift, mask = 8 * (low - at), (1 << 8 * (high - low)) - 1
                 other = word.value(word.free.name or self.place(at), inputs) >> shift & mask
                 found = found + (other - (word.now >> shift & mask)) * (1 << 8 * (low - address))
@@ -294,7 +301,12 @@ class Image:
         if region is None:
             return ""
         offset = address - region.base
-        return (self._name_at(offset) if region.base == PARAMETERS else "") or f"{region.path}{offset}"
+        if region.base != PARAMETERS:
+            return f"{region.path}{offset}"
+        for first, size in self._sizes.items():
+            if first <= offset < first + size and (name := self._name_at(first)):
+                return name if offset == first else f"{offset}" if name == ALL else f"{name}+{offset - first}"
+        return f"{offset}"
 
     def _name_at(self, offset: int) -> str:
         """The name of a parameter that is alone in having it; else ""."""
@@ -357,14 +369,14 @@ class Image:
                     region.write(offset, encode_value(kind, value))
                 if free is not None and isinstance(value, int):
                     self.free_words[region.base + offset] = FreeWord(TYPES[kind], value, free)
-                elif region.base == PARAMETERS and isinstance(value, int) and not kind.startswith(("f", "bf")):
-                    most = greatest(kind)
-                    if 0 <= value <= most:
-                        self.words[region.base + offset] = FreeWord(TYPES[kind], value, FreeRange(0, most), True)
+                elif region.base == PARAMETERS and value is not None:
+                    self._place_nearby(offset, kind, value)
             case Array(type=kind, values=values):
                 if content.free is not None:
                     values = self._place_free(region, offset, content, label)
                 region.write(offset, b"".join(encode_value(kind, value) for value in values))
+                for index, value in enumerate(values) if region.base == PARAMETERS else ():
+                    self._place_nearby(offset + index * TYPES[kind], kind, value, in_array=True)
             case TensorMap():
                 self._maps[region.base + offset] = content
             case Struct(fields=fields):
@@ -380,6 +392,12 @@ class Image:
                 for each in contents:
                     inner = f"{label}, byte {each.offset:,}" if isinstance(each.content, Pointer) else label
                     self._place(memory, each.offset, each.content, inner)
+
+    def _place_nearby(self, offset: int, kind: str, value: int | float, *, in_array: bool = False) -> None:
+        """Note an integer of the parameters of which values nearby are looked for."""
+        most = greatest(kind)
+        if isinstance(value, int) and not kind.startswith(("f", "bf")) and 0 <= value <= most:
+            self.words[PARAMETERS + offset] = FreeWord(TYPES[kind], value, FreeRange(0, most), True, in_array)
 
     def _place_free(self, region: Region, offset: int, array: Array, label: str) -> tuple[int, ...]:
         """Note a free array; what it holds in this run. LaunchFileError where an array cannot be free."""

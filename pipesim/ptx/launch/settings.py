@@ -14,6 +14,7 @@ from pipesim.ptx.flow.slice import LaunchNeed, Need, ParameterPlaces, Slice
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import checked_number, greatest, require_parameters
 from pipesim.ptx.launch.values import (
+    ALL,
     ELEMENTS,
     HANDED_OUT,
     NO_SHAPE,
@@ -271,15 +272,20 @@ def _whole(text: str) -> int | None:
 
 
 def parameter_at(launch: Launch, function: Function, text: str) -> tuple[int, int]:
-    """The number of the parameter that a place means, and the byte in it. ValueError if there is none."""
-    offset = _whole(text)
+    """The number of the parameter that a place means, and the byte in it. ValueError if there is none.
+
+    A place is a byte of all parameters, ``24`` or ``params+24``, a parameter, or a byte of it: ``problem+8``.
+    """
     formals = list(zip(function.params, launch.parameters, strict=True))
+    name, _, inside = text.partition("+")
+    byte, end = _whole(inside), max((each.offset + each.size for each in function.params), default=0)
+    named = [(0, end)] if name == ALL else [(f.offset, f.size) for f, given in formals if name in {given.name, f.name}]
+    offset = named[0][0] + byte if byte is not None and named and byte < named[0][1] else _whole(text)
     for number, (formal, given) in enumerate(formals):
         if offset is None and text and text in {given.name, formal.name}:
             return number, 0
         if offset is not None and formal.offset <= offset < formal.offset + formal.size:
             return number, offset - formal.offset
-    end = max((each.offset + each.size for each in function.params), default=0)
     at = ", ".join(f"{each.name or formal.name} at {formal.offset}" for formal, each in formals[:_MOST_NAMED])
     if offset is None:
         raise ValueError(f"the launch file names no parameter {text[:40]}; in order they are {at or 'none'}")

@@ -62,6 +62,7 @@ SWIZZLES = ("none", "32B", "64B", "96B", "128B", "128B_atom_32B", "128B_atom_32B
 INTERLEAVES = ("none", "16B", "32B")
 
 
+ALL = "params"  #: what "params+64" begins with: byte 64 of all parameters
 LAPS_SEEN = 2  #: laps more than with the least values that the run of a word with laps has, to be compared
 
 

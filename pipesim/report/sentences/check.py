@@ -364,7 +364,7 @@ def nearby_words(report: CheckReport) -> str:
 
 
 def _word(each: ProvedRange | NearbyValues) -> str:
-    return f"word at byte {each.parameter}" if each.parameter[:1].isdigit() else each.parameter
+    return f"params+{each.parameter}" if each.parameter.isdecimal() else each.parameter
 
 
 def _values_to(each: ProvedRange | NearbyValues, last: int) -> str:
