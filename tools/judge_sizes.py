@@ -39,12 +39,12 @@ from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Kernel, emulate, emulate_without_laps, prepare
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import Array, Number, Parameter
+from pipesim.ptx.launch.values import TYPES, Array, Launch, Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
 from tests.support.nested_loops import random_nested_kernel, with_all_laps
 from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel
-from tests.support.tile_kernels import random_kernel_of_tiles
+from tests.support.tile_kernels import RIGHT, kernel_of_tiles, random_kernel_of_tiles
 
 Judge = Callable[[Target, random.Random], tuple[str, int, list[str]]]
 _LARGEST, _READ = 400, 60  #: of the values that are read, and how many
@@ -56,18 +56,36 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
 
     A size is read in a CTA of its own; what the claim says of it is a class that was looked at, and laps more.
     """
-    every = EverySize(target, [AnyWord("n")])
+    asked = rng.choice(("n", "params+0"))  # as the launch file has it, and by its place
+    every = EverySize(target, [AnyWord(asked)])
     list(every)
-    (word,), (range_,) = every.words, every.ranges
+    (range_,), grid = every.ranges, prod(target.kernel.kernel.launch.grid) if target.kernel else 1
     if not range_.is_every:
         return "nothing", 0, []
     wrong, sizes = [], rng.sample(range(1, _LARGEST), _READ)
-    for value in sizes:
-        cta = rng.randrange(prod(target.kernel.kernel.launch.grid)) if target.kernel else 0
-        program = every.target({"n": value, "cta": cta}).build()
-        if not _is_claimed(word, value, cta, program):
-            wrong.append(f"n={value} cta={cta}")
-    return "every size, by code" if range_.lap else "all", len(sizes), wrong
+    for number, value in enumerate(sizes):
+        word, cta = every.words[number % len(every.words)], rng.randrange(grid)
+        made, program = every.target({asked: value, "cta": cta, **word.settings}), None
+        tiles = sorted(rng.sample(range(1, grid), word.settings.get("launch_control", 0)))
+        if tiles and made.kernel is not None:
+            program = made.kernel.with_tiles(tuple(tiles)).program.with_strictness(target.strictness)
+        if not _is_claimed(word, value, cta, program or made.build()):
+            wrong.append(f"n={value} cta={cta} tiles={tiles}")
+    numbers = f" with 0 to {len(every.words) - 1} tiles" if every.words[1:] else ""
+    return ("every size, by code" if range_.lap else "all") + numbers, len(sizes), wrong
+
+
+def random_sized_kernel_of_tiles(seed: int) -> tuple[str, Launch]:
+    """One whose steps for each tile that launch control hands out grow with ``n``, and for some with the tile."""
+    rng = random.Random(seed)
+    skip = rng.choice((" setp.ne.u32 %p7, %r20, %r20;", " setp.eq.u32 %p7, %r45, 2;", " setp.eq.u32 %p7, %r20, 5;"))
+    text, launch = kernel_of_tiles(skip, rng.choice(("", RIGHT)), counter=False, policies=Policies())
+    more = rng.choice((0, 0, 1, 3))
+    begin = f" add.u32 %r45, %r22, {more};\n shr.u32 %r45, %r45, {rng.randrange(3)};\n"
+    begin += rng.choice(("", " min.u32 %r45, %r45, 90;\n", " and.b32 %r46, %r20, 1;\n add.u32 %r45, %r45, %r46;\n"))
+    begin += "inner:\n setp.eq.u32 %p9, %r45, 0;\n @%p9 bra over;\n sub.u32 %r45, %r45, 1;\n"
+    text = text.replace("next:\n", f"next:\n{begin}", 1)
+    return text.replace(" add.u32 %r30, %r30, 1;\n", " add.u32 %r30, %r30, 1;\n bra inner;\nover:\n", 1), launch
 
 
 def _is_claimed(word: WordClaim, value: int, cta: int, program: Program) -> bool:
@@ -106,11 +124,11 @@ def nearby(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
     for each in found:
         high = 2 * _LARGEST if each.is_every else each.most
         some = range(each.least, min(high, each.least + 9 * _LARGEST) + 1, each.step)
-        for value in {each.least, high, *rng.sample(some, min(len(some), _READ))} - {now}:
+        for value in {each.least, high, *rng.sample(some, min(len(some), _READ))}:
             cta, cases = rng.randrange(looked[0].clusters), cases + 1
-            there, here = (_alone(first.kernel.with_setting("n", n).with_setting("cta", cta)) for n in (value, now))
-            if there != here:
-                wrong.append(f"n={value} cta={cta} not as n={now}")
+            here = first.kernel.with_setting("cta", cta)
+            if _alone(here.with_setting(each.parameter, value)) != _alone(here):
+                wrong.append(f"{each.parameter}={value} cta={cta} not as n={now}")
     said = [f"n from {each.least} to {each.most} in steps of {each.step}" for each in found]
     return said[0] if said else "n as it is", cases, wrong
 
@@ -148,13 +166,14 @@ def judge_laps(seed: int) -> bool:
 
 
 def _judge(judge: Judge, seed: int) -> bool:
-    kinds = (
-        (random_sized_kernel,) if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
-    )
+    sized = *[random_sized_kernel] * 7, random_sized_kernel_of_tiles
+    kinds = sized if judge is by_size else (random_sized_kernel, random_cta_kernel, random_kernel_of_tiles)
     text, launch = kinds[seed % len(kinds)](seed)
     content = launch.parameters[0].content
-    if judge is by_size and seed % 4 == 3 and isinstance(content, Number) and isinstance(content.value, int):
+    if seed % 4 == 3 and isinstance(content, Number) and isinstance(content.value, int):
         content = Array(content.type, (content.value,))  # as the launches have it that are recorded
+        if seed % 8 == 7 and TYPES[content.type] == 4:  # the lower half of a register
+            content = Array("u16", (content.values[0] & 0xFFFF, content.values[0] >> 16))
     launch = replace(launch, parameters=(Parameter("n", content), *launch.parameters[1:]))
     with TemporaryDirectory() as folder:
         file = Path(folder) / "random.ptx"

@@ -152,6 +152,9 @@ def test_a_counter_that_overflows_bounds_the_claim(tmp_path: Path) -> None:
     each = " shl.b32 %r48, %r54, 6;\n shr.u32 %r48, %r48, 6;\n setp.ne.u32 %p6, %r48, %r54;\n @%p6 bra done;\n"
     (found,) = checked(ring(tmp_path, each=each), "n").ranges
     assert (found.is_every, found.last, found.why) == (False, 1 << 24, Stop.NOT_SHOWN)
+    running = " add.u32 %r48, %r48, 1048576;\n mad.lo.u32 %r47, %r54, 1048576, 1048576;\n sub.u32 %r47, %r47, %r48;\n"
+    running += " setp.ne.u32 %p6, %r47, 0;\n @%p6 bra done;\n"  # of two that overflow alike the difference is shown
+    assert checked(ring(tmp_path, " mov.u32 %r48, 0;\n", running), "n").ranges[0].is_every
     report = checked(ring(tmp_path, each=each), "n=1..4096")
     assert ([each.is_every for each in report.ranges], report.conclusion) == ([True], Conclusion.AGREES)
 
@@ -214,10 +217,10 @@ def test_what_ctas_tell_each_other_is_not_claimed_of_other_values(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_no_size_is_claimed_of_a_kernel_that_is_handed_out_tiles() -> None:
-    """What it does with fewer of them, or with others, is looked at for the size of the launch alone."""
-    (found,) = checked(find("tests/ptx/kernels/gemm_clc-sm_100a.ptx"), "n=64..512:64").ranges
-    assert (found.is_every, found.why) == (False, Stop.HANDED_OUT)
+def test_each_number_of_tiles_is_looked_at_where_launch_control_hands_them_out() -> None:
+    """Their number is part of the verdict, and which they are decides nothing; where it does, no size is claimed."""
+    (found,) = checked(find("tests/ptx/kernels/gemm_clc-sm_100a.ptx"), "k=64..512:64").ranges
+    assert (found.is_every, found.checked) == (True, 512)
 
 
 def test_a_run_beyond_the_limit_is_proved_without_most_laps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

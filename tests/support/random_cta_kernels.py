@@ -201,4 +201,19 @@ def random_sized_kernel(seed: int) -> tuple[str, Launch]:
         )
         ends = f" {found};\n setp.eq.u32 %p6, %r48, {rng.choice((1, 6, 100, 300))};\n @%p6 bra done;\n"
         text = text.replace("loop:\n", f"loop:\n{ends}", 1)
-    return text, launch
+    return (_with_running_offset(rng, text) if rng.random() < 0.3 else text), launch
+
+
+def _with_running_offset(rng: random.Random, text: str) -> str:
+    """With a register that each lap adds to until it is cut off, of which what is left over is compared, or cancels."""
+    step, mask = rng.choice(((0x30000000, -1), (0xD0000000, -1), (0x15555556, -1), (96, 255), (24, 63), (200, 255)))
+    first = rng.choice((0, 40, 0xFFFFFFF0)) & mask & 0xFFFFFFFF
+    cut = f" and.b32 {{0}}, {{0}}, {mask};\n" if mask > 0 else ""
+    again = f" mad.lo.u32 %r61, %r54, {step}, {first};\n{cut.format('%r61')} sub.u32 %r61, %r60, %r61;\n"
+    again += f"{cut.format('%r61')} add.u32 %r56, %r56, %r61;\n"
+    test = rng.choice(("eq", "lt", "gt"))
+    value = rng.choice((0, first, (first + 5 * step) & mask & 0xFFFFFFFF, (1 << 31) & mask, 0xFFFFFFFF))
+    ends = f" setp.{test}.u32 %p6, %r60, {value};\n @%p6 bra done;\n" if rng.random() < 0.3 else ""
+    text = text.replace("loop:\n", f" mov.u32 %r60, {first};\nloop:\n{ends}", 1)
+    text = text.replace(" mad.lo.u32 %r56, %r55, 8, %r3;\n", f" mad.lo.u32 %r56, %r55, 8, %r3;\n{again}", 1)
+    return text.replace(" bra loop;", f" add.u32 %r60, %r60, {step};\n{cut.format('%r60')} bra loop;", 1)

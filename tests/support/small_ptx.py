@@ -19,7 +19,7 @@ _HEAD = """.version 8.6
 .visible .entry kernel({params})
 {{
  .reg .pred %p<40>;
- .reg .b32 %r<60>;
+ .reg .b32 %r<64>;
  .reg .b64 %rd<20>;
  .shared .align 8 .b64 bars[8];
  .shared .align 128 .b8 tile[4096];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import lcm
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.targets import Target
 
+LAUNCH_CONTROL = "launch_control"  #: the policy
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 #: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
 #: them a class is where the code is to show it.
@@ -39,7 +41,11 @@ class EverySize:
     def __init__(self, target: Target, words: Sequence[AnyWord]) -> None:
         self._target = target
         self._seen: set[Hashable] = set()
-        self.words = [WordClaim(SizeClasses.of(target, each)) for each in words]
+        self.words = [
+            WordClaim(SizeClasses.of(target.with_setting(LAUNCH_CONTROL, tiles) if tiles >= 0 else target, each), tiles)
+            for each in words
+            for tiles in (_numbers_of_tiles(target) if len(words) == 1 else (-1,))
+        ]
         self._tried = 0
 
     def __iter__(self) -> Iterator[SizeCase]:
@@ -47,7 +53,7 @@ class EverySize:
             for one in word.due():
                 for kind, program in one.kinds:
                     if self._is_new(program):
-                        yield SizeCase(program, {word.classes.name: one.value, "cta": kind.cta})
+                        yield SizeCase(program, {word.classes.name: one.value, "cta": kind.cta, **word.settings})
         yield from self._combined()
 
     def _is_new(self, program: Program) -> bool:
@@ -58,7 +64,7 @@ class EverySize:
 
     def _combined(self) -> Iterator[SizeCase]:
         """Small values of all words together."""
-        if len(self.words) < 2:
+        if len({word.classes.name for word in self.words}) < 2:
             return
         sides = [[each.value for each in word.classes.known[:_TOGETHER]] for word in self.words]
         for values in sorted(product(*sides), key=lambda each: (sum(each), each))[:_MOST_TOGETHER]:
@@ -78,7 +84,10 @@ class EverySize:
     @property
     def ranges(self) -> tuple[ProvedRange, ...]:
         """What is proved of each word, the others being as they are, if all that iterating gave was proved."""
-        return tuple(word.proved() for word in self.words)
+        found: dict[str, list[ProvedRange]] = {}
+        for word in self.words:
+            found.setdefault(word.classes.name, []).append(word.proved())
+        return tuple(map(_with_each_number, found.values()))
 
     @property
     def together(self) -> ProvedTogether | None:
@@ -87,11 +96,31 @@ class EverySize:
         return ProvedTogether(names, self._tried, {}) if self._tried else None
 
 
-class WordClaim:
-    """The classes of one word, and for the first CTA of each kind what repeats."""
+def _numbers_of_tiles(target: Target) -> Sequence[int]:
+    """How many tiles launch control may hand out, each of which is looked at; -1 where it is not asked or fixed."""
+    kernel = target.kernel
+    free = kernel is not None and kernel.kernel.launch.policies.launch_control is None
+    return range(kernel.launch_control + 1) if kernel is not None and free and kernel.launch_control else (-1,)
 
-    def __init__(self, classes: SizeClasses) -> None:
+
+def _with_each_number(ranges: Sequence[ProvedRange]) -> ProvedRange:
+    """The values of a word that are proved with each number of tiles."""
+    laps = [each for each in ranges if each.lap]
+    if not laps or not all(each.is_every for each in ranges):
+        return min(ranges, key=lambda each: each.last)
+    first, lap = max(each.first for each in laps), lcm(*(each.lap for each in laps))
+    return replace(laps[0], checked=min(each.checked for each in laps), first=first, lap=lap)
+
+
+class WordClaim:
+    """The classes of one word, and for the first CTA of each kind what repeats.
+
+    ``tiles``: how many launch control hands out, whichever these are; -1 where it is not asked.
+    """
+
+    def __init__(self, classes: SizeClasses, tiles: int = -1) -> None:
         self.classes = classes
+        self.settings = {LAUNCH_CONTROL: tiles} if tiles >= 0 else {}
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds

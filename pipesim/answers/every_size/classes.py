@@ -10,17 +10,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipesim.answers.every_cta.conditions import covered, holds_to
+from pipesim.answers.every_cta.conditions import arrays_of, covered, holds_to
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
-from pipesim.ptx.launch.values import FreeRange
+from pipesim.ptx.launch.values import HANDED_OUT, FreeRange
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
     import numpy as np  # which few checks need
+
+    from pipesim.ptx.extract import Extraction
 
 _MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes
 
@@ -115,20 +117,24 @@ class SizeClasses:
     def at(self, value: int) -> SizeClass:
         """The class whose least value this is."""
         assert self._target.kernel is not None
-        first = self._target.kernel.with_setting(self.name, value)
-        every = EveryCta(first)
-        if every.arrays:
+        return self._at(self._target.kernel.with_setting(self.name, value), value)
+
+    def _at(self, first: Extraction, value: int) -> SizeClass:
+        every = EveryCta(first, asked=False)
+        if free := every.arrays.keys() - {HANDED_OUT}:
             raise ParameterError(
                 f"--any {self.name}: {self._target.name} has arrays in memory that are free, too",
                 cause="of these every content is looked at for one value of a word",
-                correction=f"leave --any out and give values with --set, or leave {next(iter(every.arrays))} as it is",
+                correction=f"leave --any out and give values with --set, or leave {min(free)} as it is",
             )
         alone = first.kernel.launch.cta is not None
-        programs, handed_out = [], False
+        programs, handed_out = [], first.kernel.launch.policies.handed_out != ()
         for made in (first, *([] if alone else every)):
             programs.append(made.program.with_strictness(self._target.strictness))
             asked = made.launch_control is not None and made.kernel.launch.policies.launch_control is None
             handed_out = handed_out or asked or bool(made.fewer_tiles)
+        if _asks_which_tiles(every):  # it does something else with other tiles than the next ones
+            return self._at(first.with_tiles(tuple(range(1, (first.launch_control or 0) + 1))), value)
         self._spent += sum(kind.instructions for kind in every.kinds)
         places = every.place_of(first.kernel.launch) if alone else every.all_places()
         last = self._last_of(every.kinds, places, self.free)
@@ -149,8 +155,10 @@ class SizeClasses:
         except ParameterError:  # a word of this type has no such values
             return False
         first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, free.seen)
-        every = EveryCta(first)
+        every = EveryCta(first, asked=False)
         shown = all(made.repeats for made in (first, *([] if kernel.launch.cta is not None else every)))
+        if _asks_which_tiles(every):
+            return False
         places = every.place_of(kernel.launch) if kernel.launch.cta is not None else every.all_places()
         last = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
         whole = kernel.launch.cta is not None or every.complete
@@ -172,3 +180,8 @@ class SizeClasses:
                 most = holds_to(each.inputs, self.name, most, {name: every[mine] for name, every in places.items()})
             places = {name: every[~mine] for name, every in places.items()}
         return low + most * step
+
+
+def _asks_which_tiles(every: EveryCta[Extraction]) -> bool:
+    """Whether what some CTA does depends on which tiles are handed out."""
+    return any(HANDED_OUT in arrays_of(kind.inputs) for kind in every.kinds)

@@ -156,7 +156,7 @@ class Cluster:
         self.tensor = [Items() for _ in range(self.ctas)]
         self.columns = [TensorAllocations() for _ in range(self.ctas)]
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
-        self.tiles = HandedOut(launch, self.inputs, fixed=bool(image.free_words))  # --any is about numbers of tiles
+        self.tiles = HandedOut(launch, self.inputs)
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
         times = prod(launch.grid) if launch.for_all else 1
         self.words = GlobalWords(image, launch.turns, times) if self.together else None

@@ -24,11 +24,10 @@ from pipesim.ptx.text.instruction import Instruction
 
 
 class HandedOut:
-    """The tiles of one cluster, in their order. ``fixed``: they are the next ones. ``clusters``: of the grid."""
+    """The tiles of one cluster, in their order. ``clusters``: of the grid."""
 
-    def __init__(self, launch: Launch, inputs: FreeInputs, *, fixed: bool = False) -> None:
+    def __init__(self, launch: Launch, inputs: FreeInputs) -> None:
         self._inputs, self._given, self._left = inputs, launch.policies.handed_out, launch.left
-        self._fixed = fixed or bool(self._given)
         self._step = 0  # of the counter
         self._chosen = {index: value for name, index, value in launch.contents if name == HANDED_OUT}
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
@@ -55,7 +54,7 @@ class HandedOut:
         if number < len(self._given):
             return self._given[number]
         now = self._chosen.get(number, usual)
-        if array is None or self._fixed or number >= array.count:
+        if array is None or self._given or number >= array.count:
             return now
         made = array.rising(self._chosen)
         return now if made is None else self._inputs.element(made, number, int.__int__(now))

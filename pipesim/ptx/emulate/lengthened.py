@@ -27,7 +27,7 @@ from pipesim.ptx.emulate.register_snapshots import (
     slots_of,
 )
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_of, same
-from pipesim.ptx.free.forms import Atom, Form, bounds, constant
+from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
 from pipesim.ptx.launch.values import LAPS_SEEN
 
@@ -221,7 +221,7 @@ class LengthenedLoop:
             self._fails = self._stood >= lap.times and (not alike or lap.lefts >= _MOST_LEFTS)
             if self._stood >= lap.times and not self._fails:
                 for holder, key in others:
-                    holder[key] = LEFT
+                    holder[key] = LEFT if lap.lefts else _left(holder[key])
                 values = [holder[key] for holder, key in slots]
                 self._inside, self._stood = lap._replace(values=values, lefts=lap.lefts + 1), 0
             return
@@ -235,7 +235,7 @@ class LengthenedLoop:
 
 
 _MOST_LOOPS = 64  #: that are gone through one after the other
-_MOST_LEFTS = 2  #: laps, until one leaves the values that it is to leave
+_MOST_LEFTS = 3  #: laps, until one leaves the values that it is to leave
 _MOST_TIMES = 16  #: that the cluster is where it was before in one lap, as in a loop in the loop
 
 
@@ -299,6 +299,8 @@ def _change(before: Value, now: Value) -> Change:
         return _SAME if before == now else None if max(before, now) >= _TOKENS else constant(now - before)
     if isinstance(before, int) and isinstance(now, int):
         more = form_of(now).plus(form_of(before), -1)
+        if more.terms and (a := _cut_off(before)) and (b := _cut_off(now)) and a.arguments[1] == b.arguments[1]:
+            more = b.arguments[0].plus(a.arguments[0], -1)
         return None if more.terms else more
     if same(before, now):
         return _SAME
@@ -307,6 +309,21 @@ def _change(before: Value, now: Value) -> Change:
         found = [_change(a, b) for a, b in pairs]
         return tuple(each if isinstance(each, Form) else None for each in found)
     return None
+
+
+def _cut_off(value: Value) -> Atom | None:
+    """The remainder that a value is which a register cut off, None of any other: a lap adds to what is cut off."""
+    if value.__class__ is not Varying or value.form.constant or len(value.form.terms) != 1:
+        return None
+    ((atom, factor),) = value.form.terms
+    return atom if factor == 1 and atom.operation == "remainder" else None
+
+
+def _left(value: Value) -> Value:
+    """What is kept of a value that was another one after the lap: what a register cut off, else nothing."""
+    if isinstance(value, PerLane):
+        return lanes_of([_left(each) for each in value.each])
+    return value if _cut_off(value) else LEFT
 
 
 def _lanes(value: Value) -> list[Value]:
@@ -322,28 +339,38 @@ def with_laps(value: Value, more: Change, replaced: dict[Atom, Form], t: Form, i
         return lanes_of([with_laps(each, added, replaced, t, inputs) for each, added in lanes])
     if not isinstance(value, int):
         return _replaced(value, replaced, inputs) if not more.constant else LEFT
-    changed = _substitute(form_of(value), replaced)
+    cut_off = _cut_off(value)
+    changed = _substitute(cut_off.arguments[0] if cut_off else form_of(value), replaced, inputs.forms)
     if changed is None:
         return LEFT
-    return inputs.integer(int.__int__(value), changed.plus(t, more.constant))
+    changed = changed.plus(t, more.constant)
+    return inputs.integer(int.__int__(value), inputs.forms.cut_off(changed, cut_off) if cut_off else changed)
 
 
 def _replaced(value: Value, replaced: dict[Atom, Form], inputs: FreeInputs) -> Value:
     if value.__class__ is Varying:
-        changed = _substitute(value.form, replaced)
+        changed = _substitute(value.form, replaced, inputs.forms)
         return LEFT if changed is None else inputs.integer(int.__int__(value), changed)
     if isinstance(value, PerLane) and Varying in map(type, value.each):
         return lanes_of([_replaced(each, replaced, inputs) for each in value.each])
     return value
 
 
-def _substitute(form: Form, replaced: dict[Atom, Form]) -> Form | None:
-    """The expression with others for some free inputs; None where one is an argument of a function."""
+def _substitute(form: Form, replaced: dict[Atom, Form], forms: Forms | None = None) -> Form | None:
+    """The expression with others for some free inputs; None where one is an argument of a function.
+
+    With ``forms`` not of the remainder that a register leaves.
+    """
     found = constant(form.constant)
     for atom, factor in form.terms:
+        part = replaced.get(atom, Form(0, ((atom, 1),)))
         if atom.function is not None and any(_has(each, replaced.__contains__) for each in atom.arguments):
-            return None
-        found = found.plus(replaced.get(atom, Form(0, ((atom, 1),))), factor)
+            is_cut = forms is not None and atom.operation == "remainder"
+            inner = _substitute(atom.arguments[0], replaced, forms) if is_cut else None
+            if inner is None or forms is None:
+                return None
+            part = forms.cut_off(inner, atom)
+        found = found.plus(part, factor)
     return found
 
 
@@ -363,5 +390,8 @@ def is_next(value: Value, now: Value, t: Atom, u: Atom) -> bool:
         return same(value, now) if not isinstance(value, int) else isinstance(now, int) and identity(now) == value
     if not isinstance(now, int):
         return False
-    factors = dict(value.form.terms)
-    return form_of(now) == Form(value.form.constant + factors.get(t, 0) - factors.get(u, 0), value.form.terms)
+    if not any(atom.function for atom, _ in value.form.terms):
+        factors = dict(value.form.terms)
+        return form_of(now) == Form(value.form.constant + factors.get(t, 0) - factors.get(u, 0), value.form.terms)
+    further = {t: Form(1, ((t, 1),)), u: Form(-1, ((u, 1),))}
+    return form_of(now) == _substitute(value.form, further, value.inputs.forms)

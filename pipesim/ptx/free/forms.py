@@ -258,6 +258,10 @@ class Forms:
             return Form(of.constant - low * size, of.terms)
         return self.apply("remainder", operator.mod, (near, constant(size)), 0, size - 1)
 
+    def cut_off(self, of: Form, like: Atom) -> Form:
+        """The remainder by the power of two by which another one is."""
+        return self.remainder(of, like.arguments[1].constant.bit_length() - 1)
+
     def settled(self, of: Form, atom: Atom, value: int) -> Form:
         """An expression in which a free input has this value."""
         found = constant(of.constant)
