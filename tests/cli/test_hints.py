@@ -111,7 +111,7 @@ class TestTable:
 
     SENTENCES = sorted({meant for meant, _ in _ANYWHERE})  # read only
 
-    @pytest.mark.sampled(11)
+    @pytest.mark.sampled(11, 22)
     @pytest.mark.parametrize("sentence", SENTENCES)
     def test_what_is_proposed_is_there(self, sentence: str) -> None:
         for pattern, home in (

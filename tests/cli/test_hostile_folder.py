@@ -50,7 +50,7 @@ def test_the_folder_is_hostile(folder: Path) -> None:
     [
         ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1,2", "--jobs", "2"),
         pytest.param(("verify", "producer_consumer", "cluster_multicast", "-p", "tiles=2"), marks=pytest.mark.long),
-        ("check", "producer_consumer", "-p", "tiles=2"),
+        pytest.param(("check", "producer_consumer", "-p", "tiles=2"), marks=pytest.mark.long),
         ("check", str(ROOT / "docs/examples/row_max.ptx"), "--quick"),
         ("doctor",),
     ],

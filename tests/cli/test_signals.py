@@ -14,7 +14,6 @@ import pytest
 
 from pipesim import targets
 from tests.support.fixture_types import Call
-from tests.support.lanes import slow_but
 from tests.support.paths import ROOT
 
 PC = "producer_consumer"
@@ -83,7 +82,13 @@ def _to_itself(number: int, module: str, *line: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "said"), ENDS)
-@pytest.mark.parametrize("module", slow_but(["simpy"], ["argparse", "pipesim.targets", "simpy", "numpy.linalg"]))
+@pytest.mark.parametrize(
+    "module",
+    [
+        "simpy",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("argparse", "pipesim.targets", "numpy.linalg")),
+    ],
+)
 def test_one_while_modules_are_imported(module: str, number: signal.Signals, code: int, said: str) -> None:
     assert _to_itself(number, module, "run", PC, "-p", "tiles=2") == (code, "", said)
 

@@ -115,7 +115,7 @@ def test_whatever_is_raised_is_an_error_at_its_line(
     assert answer.error[:2] == [f"pipesim: {fact}", f"  at: {tmp_path / 'mine.py'}:{line}"]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, 7)
 @pytest.mark.parametrize(
     "text",
     [

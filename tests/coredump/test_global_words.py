@@ -81,7 +81,7 @@ def found(report: AutopsyReport) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", sorted(WORDS))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, 10)
 def test_who_could_store_the_word_that_is_waited_for(name: str) -> None:
     assert found(autopsy_of(dump_of(name), name)) == WORDS[name]
 

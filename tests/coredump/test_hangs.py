@@ -59,7 +59,7 @@ def warp_of(agent: str) -> int:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(10, 50)
 def test_who_waits_for_what(name: str) -> None:
     expected, group = group_of(name)
     found = {

@@ -87,7 +87,7 @@ def read_by(operation: Operation, registers: tuple[int, ...]) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(recordings(), st.integers(1, 3))
 def test_the_packed_program_does_what_the_recorded_one_does(code: list[Operation], count: int) -> None:
     packed, width = pack_registers(code)
@@ -108,7 +108,7 @@ def test_the_packed_program_does_what_the_recorded_one_does(code: list[Operation
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(recordings())
 def test_no_more_registers_than_live_values(code: list[Operation]) -> None:
     packed, width = pack_registers(code)

@@ -84,7 +84,7 @@ calls = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(count=st.integers(1, 8), script=st.lists(calls, max_size=60))
 def test_every_sequence_of_operations_agrees_with_the_naive_barrier(count: int, script: list[tuple[str, int]]) -> None:
     naive = Naive(count)

@@ -148,7 +148,7 @@ def programs(draw: st.DrawFn) -> Program:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(programs())
 def test_random_programs_come_back_as_they_were(program: Program) -> None:
     assert loads(dumps(program)) == program

@@ -49,15 +49,15 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(
     "words",
     [
-        ("check", "k.ptx"),
         ("check", "k.ptx", "--format", "sarif"),
+        ("check", "k.ptx"),
         ("show", "k.ptx"),
-        ("export", "k.ptx", "--to", "promela"),
         ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1,2", "--jobs", "2"),
+        ("export", "k.ptx", "--to", "promela"),
     ],
     ids=" ".join,
 )

@@ -59,7 +59,7 @@ def test_it_is_proved_for_any_number_of_tiles() -> None:
     assert found.least == 0
 
 
-@pytest.mark.sampled(1, 4)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("shape", slow_but(SHAPES[:6], SHAPES))
 def test_the_blockwise_kernel_is_proved(shape: tuple[int, int, int]) -> None:
     for params in ({"tiles": 3}, {"k_iters": 1}):

@@ -31,7 +31,7 @@ def test_every_kind_of_divergence_has_an_example() -> None:
     assert {f"divergence_{kind.name.lower()}" for kind in DivergenceKind} <= set(NAMES)
 
 
-@pytest.mark.sampled(12, 30)
+@pytest.mark.sampled(12, 20)
 @pytest.mark.parametrize("width", long_but([60, 79], slow_but([79], [60, 61, 79, 80, 97, 120, 160, 233])))
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
@@ -62,7 +62,7 @@ def test_a_wide_console_does_use_its_width() -> None:
     assert max(map(cell_len, render("verify_good", 160).splitlines())) == 160
 
 
-@pytest.mark.sampled(12, 30)
+@pytest.mark.sampled(12, 20)
 @pytest.mark.parametrize("encoding", slow_but(["cp437"], ["ascii", "latin-1", "cp437"]))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stream_without_these_characters_gets_others_of_the_same_width(name: str, encoding: str) -> None:

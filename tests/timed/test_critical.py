@@ -123,7 +123,7 @@ def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
     toy: Make, stamps: Make, links: list[Any], prices: dict[str, int], traced: bool
@@ -133,7 +133,7 @@ def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
     never_before(program, profile, stamps, traced=traced)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
     ring: Make, toy: Make, stamps: Make, shape: dict[str, Any], prices: dict[str, int], traced: bool
@@ -154,7 +154,7 @@ def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bo
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: dict[str, int], traced: bool) -> None:
     """A chain of T tiles takes at least T - S periods, S the stages of all its rings.
@@ -171,7 +171,7 @@ def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: 
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=st.fixed_dictionaries(SMOOTH))
 def test_it_is_the_ring_law_where_that_applies(
     ring: Make, toy: Make, shape: dict[str, Any], prices: dict[str, int]

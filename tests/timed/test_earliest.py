@@ -27,7 +27,7 @@ def end(program: Program, profile: Profile, *, traced: bool = False) -> int | No
     return times.end if run.finished and not run.faults and not times.laps.disagreements else None
 
 
-@pytest.mark.sampled(5, 12)
+@pytest.mark.sampled(4, 6)
 @pytest.mark.parametrize("first", slow_but([0], range(0, 400, 20)))
 @pytest.mark.parametrize("family", TIMED_FAMILIES)
 def test_no_random_program_is_faster(family: str, first: int) -> None:

@@ -94,7 +94,7 @@ def naive(p: Profile, *, stages: int, tiles: int, nbytes: int, warps: int, work:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES, traced=st.booleans())
 def test_every_event_of_a_ring_has_the_time_of_the_recurrence(
     ring: Callable[..., Program], toy: Callable[..., Profile],

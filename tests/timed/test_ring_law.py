@@ -62,7 +62,7 @@ RINGS = st.fixed_dictionaries({
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES, traced=st.booleans(), grid=st.integers(1, 5))
 def test_no_ring_is_faster_than_its_law(
     ring: Callable[..., Program], toy: Callable[..., Profile],

@@ -31,7 +31,7 @@ def both(program: Program, profile: Profile, *, traced: bool = False, max_steps:
     return short
 
 
-@pytest.mark.sampled(2, 5)
+@pytest.mark.sampled(2, 3)
 @pytest.mark.parametrize(
     ("name", "params", "least"),
     slow_after(

@@ -33,7 +33,7 @@ def parts() -> list[tuple[str, range]]:
     return [(kind, range(n, n + size)) for kind, size in sizes.items() for n in range(FIRST, FIRST + CASES, size)]
 
 
-@pytest.mark.sampled(8, 14)
+@pytest.mark.sampled(8, 10)
 @pytest.mark.parametrize(("kind", "seeds"), parts(), ids=lambda part: part if isinstance(part, str) else part.start)
 def test_what_comes_back_is_a_clear_error_or_a_result_that_is_confirmed(kind: str, seeds: range) -> None:
     """In this process: without those whose code may end it."""

@@ -115,7 +115,7 @@ def traces(draw: st.DrawFn) -> Trace:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(trace=traces())
 def test_every_trace_reads_back_equal_and_encodes_alike(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("any") / "trace.parquet"

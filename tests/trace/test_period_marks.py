@@ -39,7 +39,7 @@ def returns(trace: Trace, agent: int) -> list[int]:
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, 6)
 @pytest.mark.parametrize("name", ENOUGH)
 def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
     program = find(name).build(ENOUGH[name])

@@ -101,7 +101,7 @@ RANDOM_SHAPES = st.sampled_from([(4, 12, 2, 1), (1, 5, 1, 1), (2, 8, 2, 1), (2, 
 
 
 @pytest.mark.slow
-@settings(max_examples=70, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, data=st.data(), seed=st.integers(0, 10**6), late=st.booleans())
 def test_in_any_schedule(recorded: Make, shape: tuple[int, ...], data: Any, seed: int, late: bool) -> None:
     """Not only in the one that a latency profile makes: agents far behind, bytes in pieces, stamps off."""
@@ -121,7 +121,7 @@ def _cut_off(trace: Trace) -> set[str]:
     return {"wrong_parity", "phase_not_toggled", "no_acquire"} if trace.meta.status == "trap" else set()
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(shape=RANDOM_SHAPES, seed=st.integers(0, 10**6), late=st.booleans())
 def test_a_right_kernel_has_no_diagnosis(recorded: Make, shape: tuple[int, ...], seed: int, late: bool) -> None:
     program = pc(*shape)

@@ -127,7 +127,7 @@ def test_every_kind_has_its_story() -> None:
     assert {kind for kind, _, _ in STORIES} == set(EditKind)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     shape=st.fixed_dictionaries({
         "stages": st.integers(1, 4), "tiles": st.integers(0, 9), "consumer_warps": st.integers(1, 3),

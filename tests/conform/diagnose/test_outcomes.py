@@ -44,7 +44,7 @@ SETS: dict[tuple[EditKind, int], tuple[set[LaunchOutcome], set[LaunchOutcome]]] 
 }
 
 
-@pytest.mark.sampled(1, 6)
+@pytest.mark.sampled(1, 4)
 @pytest.mark.parametrize(("kind", "agent"), SETS, ids=lambda v: getattr(v, "value", v))
 def test_the_outcomes_of_each_fault(kind: EditKind, agent: int) -> None:
     program = pc()
@@ -82,7 +82,7 @@ def test_same_seed_same_set() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(shape=st.sampled_from([(1, 4, 1, 1), (2, 6, 2, 32), (3, 7, 2, 1)]), data=st.data(), seed=st.integers(0, 10**6))
 def test_what_a_single_run_does_is_in_the_set(
     as_hardware: Make, recorded: Make, shape: tuple[int, ...], data: Any, seed: int

@@ -24,8 +24,8 @@ NAMES = (
     "h200/producer_consumer-al1-cw2-s4-tb16384-t5-w600-g1.parquet",
     "h200/producer_consumer-al1-cw4-s1-tb4096-t64-w600-g1.parquet",
 )
-SIMULATED = settings(max_examples=50, deadline=None, derandomize=True)
-RECORDED = settings(max_examples=40, deadline=None, derandomize=True)
+SIMULATED = settings(max_examples=25, deadline=None, derandomize=True)
+RECORDED = settings(max_examples=20, deadline=None, derandomize=True)
 
 
 def edited(case: Any, data: Any) -> tuple[Any, str, int]:

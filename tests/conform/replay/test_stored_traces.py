@@ -94,7 +94,7 @@ def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     ring=st.fixed_dictionaries({
         "stages": st.integers(1, 4), "tiles": st.integers(1, 10), "warps": st.integers(1, 3),

@@ -33,7 +33,7 @@ DEFAULT = NAMES[0]
 # what is in the window conforms
 
 
-@pytest.mark.sampled(0, 20)
+@pytest.mark.sampled(0, 10)
 @pytest.mark.parametrize("window", [(0, 10), (10, 42), (54, 64), (50, 99), (0, 1), (31, 32), (63, 64), (0, 64)])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_window_of_a_recorded_trace_conforms(stored: Make, name: str, window: tuple[int, int]) -> None:
@@ -57,7 +57,7 @@ PRICES = st.fixed_dictionaries({
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(ring=RINGS, prices=PRICES, first=st.integers(0, 11), length=st.integers(1, 12), lost=st.data())
 def test_any_window_of_a_simulated_ring_conforms(
     simulated: Make, toy: Make, ring: dict[str, Any], prices: dict[str, int], first: int, length: int, lost: Any
@@ -75,7 +75,7 @@ def test_any_window_of_a_simulated_ring_conforms(
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     ring=RINGS, uncertainty=st.sampled_from([0, 1, 16]), by=st.sampled_from([1, 3, 10, 60]), seed=st.integers(0, 10**6),
     first=st.integers(0, 11), length=st.integers(1, 12), agent=st.integers(0, 3), lost=st.integers(0, 4),

@@ -56,7 +56,7 @@ def ended(program: Program, state: State) -> list[bool]:
     return [pc == len(code) for code, pc in zip(program.code, state.pcs, strict=True)]
 
 
-@pytest.mark.sampled(1, 4)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("stages", slow_but([1, 3], range(1, 8)))
 def test_it_returns_exactly_when_all_productions_are_consumed(stages: int) -> None:
     for produced in range(3 * stages + 2):

@@ -340,7 +340,7 @@ def mutated(program: Program, seed: int) -> Program:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(0, 3)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize("mutants", [10, pytest.param(30, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LONG_LOOPS)
 def test_of_a_mutant_it_says_what_the_whole_run_says(name, mutants, cuts):

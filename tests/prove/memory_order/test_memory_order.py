@@ -133,7 +133,7 @@ def _of_graph(seed: int) -> tuple[Program, set[Said]]:
     return program, both(program)[1]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, 8)
 @pytest.mark.parametrize(
     ("name", "value"),
     slow_after(

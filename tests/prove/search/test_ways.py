@@ -85,7 +85,7 @@ def test_beyond_some_operations_an_agent_may_do_all_that_it_has_left(monkeypatch
     assert (leg.reads | leg.writes | leg.adds) & both == both
 
 
-@pytest.mark.sampled(24, 60)
+@pytest.mark.sampled(12, 30)
 @pytest.mark.parametrize("seed", slow_but(range(12), range(60)))
 @pytest.mark.parametrize("family", [random_ring, random_corners])
 def test_a_choice_that_is_not_given_up_early_is_the_same(family, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def three_arrive_two_count(fenced: tuple[int, ...], order: tuple[int, ...] = (0,
     return p.flatten()
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(12, 24)
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 @pytest.mark.parametrize("fenced", [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 def test_two_of_three_must_not_be_two_without_a_fence(fenced: tuple[int, ...], order: tuple[int, ...]) -> None:

@@ -87,7 +87,7 @@ def _values() -> dict[str, np.ndarray]:
     return {name: np.array([each[n] for each in INPUTS]) for n, name in enumerate(RANGES)}
 
 
-@pytest.mark.sampled(12, 30)
+@pytest.mark.sampled(10, 18)
 @pytest.mark.parametrize("seed", range(60))
 def test_a_run_covers_only_inputs_that_decide_as_it_does(seed: int) -> None:
     """And among these are all whose decisions are made by sums alone: here at least its own."""
@@ -112,7 +112,7 @@ def test_a_run_covers_only_inputs_that_decide_as_it_does(seed: int) -> None:
                 assert max(values) <= high, (seed, register)
 
 
-@pytest.mark.sampled(12, 30)
+@pytest.mark.sampled(10, 18)
 @pytest.mark.parametrize("seed", range(60))
 def test_with_the_values_nearby_of_a_word_a_run_decides_as_it_does_in_every_place(seed: int) -> None:
     """``x`` is a word, and ``y`` a place."""
