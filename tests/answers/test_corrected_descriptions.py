@@ -436,7 +436,7 @@ def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("blocks", "said"),
     [
-        (16, "correction arrives once on stage 0 of S1_cons before it begins"),
+        (8, "correction arrives once on stage 0 of S1_cons before it begins"),
         pytest.param(
             1,
             "initialise S1_cons with a count of 128 instead of 256, which is right at this size alone",

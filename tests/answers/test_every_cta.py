@@ -34,6 +34,7 @@ from tools.judge_ctas import by_force, kinds_of
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.sampled(4, 5)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_kinds_are_those_of_reading_every_cta(seed: int) -> None:
     text, launch = random_cta_kernel(seed)

@@ -111,6 +111,7 @@ def random_steps(random: Random, ctas: int) -> Steps:
     return steps
 
 
+@pytest.mark.sampled(4, 5)
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_is_claimed_that_a_schedule_contradicts(seed: int) -> None:
     random, claimed, wrong = Random(seed), 0, 0

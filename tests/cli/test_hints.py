@@ -51,6 +51,7 @@ def correction(call: Call, role: str = "pass", protocol: str = "pass") -> str:
     return str(said)
 
 
+@pytest.mark.sampled(8, 18)
 @pytest.mark.parametrize(
     ("expression", "said"),
     slow_after(

@@ -149,11 +149,16 @@ class TestTheProgramItself:
 
     @pytest.mark.slow
     def test_its_words_and_streams_are_its_own(self) -> None:
-        process = self.pipesim("--once", "--", "sh", "-c", 'cat; echo "$@" >&2; exit 3', "sh", "--check", "--", "-x")
+        """Nor has it the limits of pipesim."""
+        script = "import resource, signal; print(resource.getrlimit(resource.RLIMIT_DATA), signal.getitimer(0))"
+        program = f'cat; {sys.executable} -S -c "$0"; echo "$@" >&2; exit 3'
+        limits = ("--max-memory", "1G", "--time-limit", "9")
+        process = self.pipesim("--once", *limits, "--", "sh", "-c", program, script, "--check", "--", "-x")
         out, err = process.communicate("from stdin\n")
         assert (process.returncode, err) == (3, "--check -- -x\n")
         assert out.startswith(
-            "from stdin\n  note: no Python process was observed; --inject observes the others\n\n? no"
+            f"from stdin\n{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)\n"
+            "  note: no Python process was observed; --inject observes the others\n\n? no"
         )
 
     @pytest.mark.slow
@@ -186,13 +191,6 @@ class TestTheProgramItself:
             process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
         assert (process.returncode, "2 launch files of 1 kernel written" in out) == (137, True)
-
-    @pytest.mark.slow
-    def test_it_has_no_limits_of_pipesim_s(self) -> None:
-        script = "import resource, signal; print(resource.getrlimit(resource.RLIMIT_DATA), signal.getitimer(0))"
-        process = self.pipesim("--max-memory", "1G", "--time-limit", "1", "--", sys.executable, "-S", "-c", script)
-        said = process.communicate()[0].splitlines()[0]
-        assert said == f"{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)"
 
 
 class TestTheEnvironment:

@@ -49,7 +49,7 @@ class TestTemplate:
         words = [word for name, value in params.items() for word in ("-p", f"{name}={value}")]
         assert call("run", f"{TEMPLATE}:my_kernel", *words).verdict == FINISHED
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(0, 3)
     @pytest.mark.parametrize(
         ("line", "finding"),
         slow_after(

@@ -239,6 +239,7 @@ def test_a_program_with_another_number_inside_is_dumped_from_outside(tmp_path: P
     assert dump.file != f"{tmp_path}/core.{os.uname().nodename}.{dump.process}"
 
 
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(
     ("options", "before", "said"),
     [
@@ -247,7 +248,6 @@ def test_a_program_with_another_number_inside_is_dumped_from_outside(tmp_path: P
         (("--mount",), "mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp", ""),
     ],
 )
-@pytest.mark.slow
 def test_what_a_container_lacks_is_said_before_the_program_starts(
     options: Sequence[str], before: str, said: str
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +20,7 @@ from pipesim.model.edits import (
     with_other_parity,
 )
 from pipesim.model.ops import Op, Operation, operand, with_operand
+from tests.support.small_programs import operation
 
 WORK = tuple((int(Op.WORK), cycles) for cycles in range(8))
 PLAIN = Listing(WORK, tuple(range(100, 108)))
@@ -85,7 +84,7 @@ def test_a_new_jump_is_left_as_it_is() -> None:
     assert targets(after) == {0: WORK[2], 2: WORK[5]}
 
 
-def test_operations(operation: Any) -> None:
+def test_operations() -> None:
     wait, arrive = operation("WAIT barrier=2 parity=1"), operation("ARRIVE barrier=1 count=3")
     assert (operand(wait, "parity"), operand(with_other_parity(wait), "parity")) == (1, 0)
     assert with_other_parity(with_other_parity(wait)) == wait

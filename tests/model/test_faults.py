@@ -12,6 +12,7 @@ from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import finished, step
 from pipesim.model.ops import Space
 from pipesim.model.tables import Access, Agent, Barrier
+from tests.support.small_programs import build, play
 
 SYNC = "BAR_SYNC threads=64"
 
@@ -63,7 +64,7 @@ def test_every_fault_has_a_story() -> None:
     assert set(STORIES) | {FaultKind.EXITED_CTA} | NO_MOVE_SHOWS == set(FaultKind)
 
 
-def test_a_barrier_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
+def test_a_barrier_of_a_cta_that_has_exited() -> None:
     """In a cluster of two: every remote operation ends the launch once the other CTA has nothing left to run."""
     fields: dict[str, Any] = {
         "ctas": 2,
@@ -81,7 +82,7 @@ def test_a_barrier_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
     assert play(program, "1 0 1")[1][-1].faults == (), "a barrier of one's own CTA"
 
 
-def test_the_memory_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
+def test_the_memory_of_a_cta_that_has_exited() -> None:
     """As its barriers: whoever reads it or writes to it, at once or with a transfer that ends too late."""
     fields: dict[str, Any] = {
         "ctas": 2,
@@ -105,7 +106,7 @@ def test_the_memory_of_a_cta_that_has_exited(build: Any, play: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", STORIES, ids=lambda k: k.name)
-def test_the_fault_is_seen(build: Any, play: Any, kind: FaultKind) -> None:
+def test_the_fault_is_seen(kind: FaultKind) -> None:
     code, moves, _, _ = STORIES[kind]
     state, made = play(build(*code), moves)
     assert [[f.kind for f in m.faults] for m in made] == [[]] * (len(made) - 1) + [[kind]]
@@ -115,14 +116,14 @@ def test_the_fault_is_seen(build: Any, play: Any, kind: FaultKind) -> None:
 
 
 @pytest.mark.parametrize("kind", STORIES, ids=lambda k: k.name)
-def test_the_twin_does_not_have_it(build: Any, play: Any, kind: FaultKind) -> None:
+def test_the_twin_does_not_have_it(kind: FaultKind) -> None:
     _, _, code, moves = STORIES[kind]
     _, made = play(build(*code), moves)
     assert [m.faults for m in made] == [()] * len(made)
     assert all(m.blocked < 0 for m in made[1:])
 
 
-def test_faults_that_trap_leave_the_barrier_as_it_was(build: Any, play: Any) -> None:
+def test_faults_that_trap_leave_the_barrier_as_it_was() -> None:
     for kind, (code, moves, _, _) in STORIES.items():
         if kind.traps:
             before = play(build(*code), " ".join(moves.split()[:-1]))[0]
@@ -142,7 +143,7 @@ def test_what_stops_the_chip_is_told_apart_from_what_it_lets_pass() -> None:
      "TEST_WAIT", "WAIT_STATE register=0", "TEST_STATE register=0", "CP_ASYNC_ARRIVE", "CP_ASYNC_ARRIVE noinc=1",
      "INVAL"],
 )  # fmt: skip
-def test_every_use_of_a_barrier_needs_it_live(build: Any, play: Any, use: str) -> None:
+def test_every_use_of_a_barrier_needs_it_live(use: str) -> None:
     program = build(f"WORK; {use}", "INIT count=32; INVAL; INIT count=32", registers=1)
     for moves, kind in (("0 0", FaultKind.NOT_INITIALISED), ("0 1 1 0", FaultKind.INVALIDATED)):
         state, made = play(program, moves)

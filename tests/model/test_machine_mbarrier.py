@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipesim.model.barrier import INVALID, LIVE, BarrierState
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import Flight, Step, finished, initial_state, land, own_channel, step, with_answer
 from pipesim.model.ops import Engine
+from tests.support.small_programs import build, play
 
 
 def word(expected: int, pending: int, tx: int = 0, done: int = 0) -> BarrierState:
     return BarrierState(expected, pending, tx, done, LIVE)
 
 
-def test_at_the_start_nothing_has_happened(build: Any) -> None:
+def test_at_the_start_nothing_has_happened() -> None:
     program = build("INIT barrier=0 count=1", "", barriers=2, slots=2, registers=2)
     state = initial_state(program)
     assert tuple(state) == (
@@ -40,9 +39,7 @@ def test_at_the_start_nothing_has_happened(build: Any) -> None:
         ("INIT count=3; INVAL", word(3, 3)._replace(life=INVALID)),
     ],
 )
-def test_an_operation_changes_its_barrier_and_its_agent_and_nothing_else(
-    build: Any, play: Any, text: str, expected: BarrierState
-) -> None:
+def test_an_operation_changes_its_barrier_and_its_agent_and_nothing_else(text: str, expected: BarrierState) -> None:
     program = build("", text + "; WORK", barriers=2)
     count = text.count(";") + 1
     state, made = play(program, "1 " * count)
@@ -51,14 +48,14 @@ def test_an_operation_changes_its_barrier_and_its_agent_and_nothing_else(
     assert made[-1] == Step(state)
 
 
-def test_the_arrive_that_completes_a_phase_signals_the_barrier(build: Any, play: Any) -> None:
+def test_the_arrive_that_completes_a_phase_signals_the_barrier() -> None:
     program = build("INIT barrier=1 count=2; ARRIVE barrier=1; ARRIVE barrier=1", barriers=2)
     state, made = play(program, "0 0 0")
     assert [m.signalled for m in made] == [-1, -1, 1]
     assert state.barriers[1] == word(2, 2, 0, 1)
 
 
-def test_a_wait_blocks_until_its_phase_completes_and_then_moves_on(build: Any, play: Any) -> None:
+def test_a_wait_blocks_until_its_phase_completes_and_then_moves_on() -> None:
     program = build("INIT count=1; WORK; ARRIVE", "WAIT parity=0")
     state, _ = play(program, "0")
     blocked = step(program, state, 1)
@@ -69,7 +66,7 @@ def test_a_wait_blocks_until_its_phase_completes_and_then_moves_on(build: Any, p
     assert made[-1] == Step(state)
 
 
-def test_a_wait_that_missed_two_phases_blocks_again_though_both_completed(build: Any, play: Any) -> None:
+def test_a_wait_that_missed_two_phases_blocks_again_though_both_completed() -> None:
     """Parity aliasing, made visible by ``done``: the waiter of phase 0 comes when phase 1 has completed too."""
     program = build("INIT count=1; ARRIVE; ARRIVE", "WAIT parity=0")
     early, _ = play(program, "0 0 1")
@@ -78,14 +75,14 @@ def test_a_wait_that_missed_two_phases_blocks_again_though_both_completed(build:
     assert (late.pcs, made[-1].blocked, late.barriers[0].done) == ((3, 0), 0, 2)
 
 
-def test_a_try_leaves_its_answer_in_a_register_and_blocks_nobody(build: Any, play: Any) -> None:
+def test_a_try_leaves_its_answer_in_a_register_and_blocks_nobody() -> None:
     for test in ("TRY_WAIT", "TEST_WAIT"):
         program = build(f"INIT count=1; {test} parity=1 register=1; {test} parity=0 register=0; {test} parity=1")
         state, _ = play(program, "0 0 0 0")
         assert state == initial_state(program)._replace(pcs=(4,), registers=((0, 1),), barriers=(word(1, 1),))
 
 
-def test_a_predicated_wait_is_skipped_on_a_true_answer_only(build: Any, play: Any) -> None:
+def test_a_predicated_wait_is_skipped_on_a_true_answer_only() -> None:
     program = build("INIT count=1; TRY_WAIT parity=1 register=0; WAIT_UNLESS parity=0 register=0; WORK")
     state, _ = play(program, "0 0 0")
     assert state.pcs == (3,), "skipped: the try said true"
@@ -96,7 +93,7 @@ def test_a_predicated_wait_is_skipped_on_a_true_answer_only(build: Any, play: An
     assert play(always, "0 0")[1][-1].blocked == 0
 
 
-def test_a_wait_by_state_waits_for_the_phase_of_its_own_arrive(build: Any, play: Any) -> None:
+def test_a_wait_by_state_waits_for_the_phase_of_its_own_arrive() -> None:
     code = "INIT count=2; ARRIVE register=0; WAIT_STATE register=0; TEST_STATE state_register=0 register=1"
     program = build(code, "ARRIVE; ARRIVE count=2; WORK")
     state, made = play(program, "0 0 0")
@@ -113,13 +110,13 @@ def test_a_wait_by_state_waits_for_the_phase_of_its_own_arrive(build: Any, play:
     assert (stale.pcs, stale.barriers) == ((4, 3), (word(2, 2, 0, 2),))
 
 
-def test_pending_count_reads_the_count_before_the_arrive(build: Any, play: Any) -> None:
+def test_pending_count_reads_the_count_before_the_arrive() -> None:
     program = build("INIT count=7; ARRIVE count=3 register=0; PENDING_COUNT state_register=0 register=1")
     state, _ = play(program, "0 0 0")
     assert state.registers == ((7, 7),)
 
 
-def test_cp_async_arrive_waits_for_the_copies_before_it(build: Any, play: Any) -> None:
+def test_cp_async_arrive_waits_for_the_copies_before_it() -> None:
     copy = "TRANSFER_WRITE engine=CP_ASYNC access=0 item=5"
     program = build(f"INIT count=1; {copy}; CP_ASYNC_ARRIVE lanes=4; ARRIVE", slots=1)
     state, made = play(program, "0 0 0 0")
@@ -135,14 +132,14 @@ def test_cp_async_arrive_waits_for_the_copies_before_it(build: Any, play: Any) -
     assert state == initial_state(program)._replace(pcs=(4,), barriers=(word(1, 1, 0, 1),), issued=2, cells=(5,))
 
 
-def test_cp_async_arrive_noinc_is_one_of_the_count(build: Any, play: Any) -> None:
+def test_cp_async_arrive_noinc_is_one_of_the_count() -> None:
     program = build("INIT count=4; CP_ASYNC_ARRIVE lanes=4 noinc=1")
     state, made = play(program, "0 0 ~")
     assert made[1].state.barriers == (word(4, 4),)
     assert (state.barriers, state.flights, made[-1].signalled) == ((word(4, 4, 0, 1),), (), 0)
 
 
-def test_bytes_land_in_pieces_and_the_phase_ends_when_tx_touches_zero(build: Any, play: Any) -> None:
+def test_bytes_land_in_pieces_and_the_phase_ends_when_tx_touches_zero() -> None:
     """Half of the bytes expected, as seen on the chip: the phase is over with the tile still torn."""
     program = build("INIT count=1; ARRIVE expect=32; TMA_LOAD bytes=64 item=3", "WAIT parity=0; READ item=3")
     state, made = play(program, "0 0 0 ~32 1")
@@ -155,7 +152,7 @@ def test_bytes_land_in_pieces_and_the_phase_ends_when_tx_touches_zero(build: Any
     assert whole.barriers == (word(1, 0, -32),)
 
 
-def test_landing_a_fault_is_told_and_the_word_stays(build: Any, play: Any) -> None:
+def test_landing_a_fault_is_told_and_the_word_stays() -> None:
     program = build("INIT count=1; TMA_LOAD bytes=64 item=3; INVAL")
     state, _ = play(program, "0 0 0")
     landed = land(program, state, state.flights[0])

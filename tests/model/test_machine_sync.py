@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import Step, initial_state, pass_over, step
+from tests.support.small_programs import build, play
 
 SYNC = "BAR_SYNC threads=64"
 
 
-def test_the_first_to_come_waits_and_the_last_opens_the_barrier(build: Any, play: Any) -> None:
+def test_the_first_to_come_waits_and_the_last_opens_the_barrier() -> None:
     program = build(SYNC, SYNC)
     fresh = initial_state(program)
     state, made = play(program, "0")
@@ -26,7 +25,7 @@ def test_the_first_to_come_waits_and_the_last_opens_the_barrier(build: Any, play
     assert state == fresh._replace(pcs=(1, 1), named=((0, 0, 1),))
 
 
-def test_a_generation_can_be_reused_while_a_slow_waiter_still_sleeps_in_the_last(build: Any, play: Any) -> None:
+def test_a_generation_can_be_reused_while_a_slow_waiter_still_sleeps_in_the_last() -> None:
     program = build(SYNC, f"{SYNC}; BAR_ARRIVE threads=64", f"BAR_ARRIVE threads=64; {SYNC}")
     state, made = play(program, "0 1 1 2")
     assert [m.blocked for m in made] == [1, -1, -1, -1]
@@ -38,7 +37,7 @@ def test_a_generation_can_be_reused_while_a_slow_waiter_still_sleeps_in_the_last
     assert made[-1].blocked == 1
 
 
-def test_an_arrive_does_not_wait(build: Any, play: Any) -> None:
+def test_an_arrive_does_not_wait() -> None:
     program = build("BAR_ARRIVE threads=64; WORK", SYNC)
     state, made = play(program, "0 0 1")
     assert [m.blocked for m in made] == [-1, -1, -1]
@@ -55,22 +54,20 @@ def test_an_arrive_does_not_wait(build: Any, play: Any) -> None:
         ((SYNC, SYNC), "0 1", None),
     ],
 )
-def test_disagreement_and_overrun(
-    build: Any, play: Any, codes: tuple[str, ...], moves: str, fault: Fault | None
-) -> None:
+def test_disagreement_and_overrun(codes: tuple[str, ...], moves: str, fault: Fault | None) -> None:
     state, made = play(build(*codes), moves)
     assert made[-1].faults == ((fault,) if fault else ())
     assert fault is None or state.pcs[fault.agent] == 1, "the machine moves on; the driver decides whether to stop"
 
 
-def test_named_barriers_of_two_numbers_do_not_meet(build: Any, play: Any) -> None:
+def test_named_barriers_of_two_numbers_do_not_meet() -> None:
     program = build(SYNC, "BAR_SYNC named_barrier=1 threads=64", named_barriers=((0, 1), (0, 2)))
     state, made = play(program, "0 1")
     assert [m.blocked for m in made] == [1, 2]
     assert state.named == ((32, 64, 0), (32, 64, 0))
 
 
-def test_the_cluster_barrier_opens_with_the_last_arrival_and_can_be_used_again(build: Any, play: Any) -> None:
+def test_the_cluster_barrier_opens_with_the_last_arrival_and_can_be_used_again() -> None:
     twice = "CLUSTER_ARRIVE; CLUSTER_WAIT; CLUSTER_ARRIVE; CLUSTER_WAIT"
     program = build(twice, twice)
     fresh = initial_state(program)
@@ -86,7 +83,7 @@ def test_the_cluster_barrier_opens_with_the_last_arrival_and_can_be_used_again(b
 
 
 @pytest.mark.parametrize("code", ["CLUSTER_WAIT", "CLUSTER_ARRIVE; CLUSTER_ARRIVE"])
-def test_cluster_arrive_and_wait_alternate(build: Any, play: Any, code: str) -> None:
+def test_cluster_arrive_and_wait_alternate(code: str) -> None:
     program = build(code, "CLUSTER_ARRIVE")
     _, made = play(program, "0 " * (code.count(";") + 1))
     assert made[-1].faults == (Fault(FaultKind.CLUSTER_ARRIVE, 0, code.count(";")),)
@@ -94,7 +91,7 @@ def test_cluster_arrive_and_wait_alternate(build: Any, play: Any, code: str) -> 
     assert [m.faults for m in made] == [(), (), ()]
 
 
-def test_a_jump_is_taken_on_its_value_and_skips_forward(build: Any, play: Any) -> None:
+def test_a_jump_is_taken_on_its_value_and_skips_forward() -> None:
     code = "INIT count=1; TEST_WAIT parity=1 register=0; JUMP_IF register=0 value={} skip=2; ARRIVE; ARRIVE; WORK"
     taken, _ = play(build(code.format(1)), "0 0 0")
     assert taken.pcs == (5,)
@@ -104,7 +101,7 @@ def test_a_jump_is_taken_on_its_value_and_skips_forward(build: Any, play: Any) -
     assert to_the_end.pcs == (2,)
 
 
-def test_fences_work_and_marks_move_their_agent_and_nothing_else(build: Any, play: Any) -> None:
+def test_fences_work_and_marks_move_their_agent_and_nothing_else() -> None:
     code = "FENCE fence=1; WORK cycles=9; LOOP_BEGIN trips=2; LOOP_NEXT; LOOP_END; SETMAXNREG registers=40"
     program = build(code)
     state = initial_state(program)
@@ -115,7 +112,7 @@ def test_fences_work_and_marks_move_their_agent_and_nothing_else(build: Any, pla
 
 
 @pytest.mark.parametrize("most", [1, 3, 99])
-def test_operations_without_effect_are_passed_over_as_their_steps_would(build: Any, most: int) -> None:
+def test_operations_without_effect_are_passed_over_as_their_steps_would(most: int) -> None:
     program = build("WORK; FENCE; WORK; LOOP_BEGIN; LOOP_END; BAR_SYNC threads=64; WORK", SYNC)
     state = stepped = initial_state(program)
     passed = pass_over(program, state, 0, most)

@@ -11,6 +11,7 @@ from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.machine import TORN, UNINITIALISED, Flight, Step, initial_state, land, own_channel
 from pipesim.model.ops import Space
 from pipesim.model.tables import Access, Barrier
+from tests.support.small_programs import build, play
 
 
 def word(expected: int, pending: int, tx: int = 0, done: int = 0) -> BarrierState:
@@ -21,7 +22,7 @@ def faults(made: list[Step]) -> list[FaultKind]:
     return [fault.kind for step in made for fault in step.faults]
 
 
-def test_a_tma_load_opens_its_tile_and_lands_in_pieces(build: Any, play: Any) -> None:
+def test_a_tma_load_opens_its_tile_and_lands_in_pieces() -> None:
     program = build("INIT count=1; ARRIVE expect=64; TMA_LOAD access=1 bytes=64 item=7", slots=2)
     fresh = initial_state(program)
     state, made = play(program, "0 0 0")
@@ -38,7 +39,7 @@ def test_a_tma_load_opens_its_tile_and_lands_in_pieces(build: Any, play: Any) ->
     assert state == issued._replace(barriers=(word(1, 1, 0, 1),), flights=(), cells=(UNINITIALISED, 7))
 
 
-def test_flights_land_in_any_order(build: Any, play: Any) -> None:
+def test_flights_land_in_any_order() -> None:
     program = build("INIT count=1; TMA_LOAD access=0 item=0; TMA_LOAD access=1 item=1; ARRIVE expect=128", slots=2)
     state, _ = play(program, "0 0 0 0")
     first = land(program, land(program, state, state.flights[1]).state, state.flights[0])
@@ -70,7 +71,7 @@ MEMORY = {
 
 
 @pytest.mark.parametrize("story", MEMORY)
-def test_what_accesses_may_meet(build: Any, play: Any, story: str) -> None:
+def test_what_accesses_may_meet(story: str) -> None:
     code, expected = MEMORY[story]
     program = build(code, slots=2)
     state, made = play(program, "0 " * (code.count(";") + 1))
@@ -79,7 +80,7 @@ def test_what_accesses_may_meet(build: Any, play: Any, story: str) -> None:
     assert all(step.faults == () for step in made[:-1])
 
 
-def test_a_fault_says_who_where_and_what(build: Any, play: Any) -> None:
+def test_a_fault_says_who_where_and_what() -> None:
     _, made = play(build("WRITE access=1 item=4; READ access=1 item=5", slots=2), "0 0")
     assert made[1].faults == (Fault(FaultKind.WRONG_ITEM, 0, 1, -1, 4, 5),)
     _, made = play(build("READ access=1 item=5", slots=2), "0")
@@ -88,7 +89,7 @@ def test_a_fault_says_who_where_and_what(build: Any, play: Any) -> None:
     assert made[2].faults == (Fault(FaultKind.RACE, 0, 2, 1, 0, 0, 0, 1),)
 
 
-def test_partial_tiles_overlap_where_their_bytes_do(build: Any, play: Any) -> None:
+def test_partial_tiles_overlap_where_their_bytes_do() -> None:
     """A tile of 64 bytes written in two halves, and a third range across the cut."""
     halves = tuple(Access(Space.SHARED, 0, o, n) for o, n in ((0, 32), (32, 32), (16, 32), (0, 64), (64, 8)))
     program = build("WRITE access=0 item=1; WRITE access=1 item=2; READ access=0 item=1; READ access=1 item=2; "
@@ -102,21 +103,21 @@ def test_partial_tiles_overlap_where_their_bytes_do(build: Any, play: Any) -> No
     ]  # fmt: skip
 
 
-def test_a_copy_of_one_half_does_not_race_with_a_read_of_the_other(build: Any, play: Any) -> None:
+def test_a_copy_of_one_half_does_not_race_with_a_read_of_the_other() -> None:
     halves = tuple(Access(Space.SHARED, 0, o, n) for o, n in ((0, 32), (32, 32), (31, 2)))
     code = "INIT; WRITE access=0 item=1; WRITE access=1 item=1; TMA_LOAD access=0 item=2; READ access={} item=1"
     assert faults(play(build(code.format(1), accesses=halves), "0 0 0 0 0")[1]) == []
     assert faults(play(build(code.format(2), accesses=halves), "0 0 0 0 0")[1]) == [FaultKind.RACE]
 
 
-def test_the_same_offset_in_another_memory_is_another_place(build: Any, play: Any) -> None:
+def test_the_same_offset_in_another_memory_is_another_place() -> None:
     places = (Access(Space.SHARED, 0, 0, 64), Access(Space.TENSOR, 0, 0, 64))
     state, made = play(build("WRITE item=1; READ access=1", accesses=places), "0 0")
     assert faults(made) == [FaultKind.UNINITIALISED_READ]
     assert state.cells == (1, UNINITIALISED, UNINITIALISED)
 
 
-def test_a_multicast_lands_in_each_cta_of_its_mask_on_its_own_barrier(build: Any, play: Any) -> None:
+def test_a_multicast_lands_in_each_cta_of_its_mask_on_its_own_barrier() -> None:
     program = build(
         "INIT barrier=0; INIT barrier=1; INIT barrier=2; TMA_LOAD barrier=1 access=1 item=9 cta_mask=5",
         barriers=tuple(Barrier(i, "b", 0) for i in range(3)),
@@ -135,8 +136,8 @@ def test_a_multicast_lands_in_each_cta_of_its_mask_on_its_own_barrier(build: Any
     assert (state.cells, state.flights) == ((9, -1, -1, -1, 9), ())
 
 
-def test_a_multicast_races_in_each_cta_on_its_own(build: Any, play: Any) -> None:
-    fields = {
+def test_a_multicast_races_in_each_cta_on_its_own() -> None:
+    fields: dict[str, Any] = {
         "barriers": (Barrier(0, "b", 0), Barrier(1, "b", 0)),
         "accesses": (Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 1, 0, 64)),
         "tiles": (),
@@ -148,7 +149,7 @@ def test_a_multicast_races_in_each_cta_on_its_own(build: Any, play: Any) -> None
     assert play(none, "0 0 0")[1][-1].faults == ()
 
 
-def test_wait_group_waits_for_closed_groups_of_its_own_engine(build: Any, play: Any) -> None:
+def test_wait_group_waits_for_closed_groups_of_its_own_engine() -> None:
     code = ("WRITE item=1; TRANSFER_READ engine=BULK; COMMIT engine=BULK barrier=-1; WRITE access=1 item=2; "
             "TRANSFER_READ engine=BULK access=1; COMMIT engine=BULK barrier=-1; "
             "TRANSFER_READ engine=BULK access=1; WAIT_GROUP engine=WGMMA; WAIT_GROUP engine=BULK groups=1; "
@@ -166,14 +167,14 @@ def test_wait_group_waits_for_closed_groups_of_its_own_engine(build: Any, play: 
     assert faults(play(program, "0", state)[1]) == [FaultKind.RACE], "and so may still be reading"
 
 
-def test_a_store_in_pieces_signals_its_agent_with_the_last_only(build: Any, play: Any) -> None:
+def test_a_store_in_pieces_signals_its_agent_with_the_last_only() -> None:
     program = build("WRITE item=1; TRANSFER_READ engine=BULK bytes=64")
     _, made = play(program, "0 0 ~16 ~")
     assert [m.signalled for m in made] == [-1, -1, -1, own_channel(program, 0)]
 
 
 @pytest.mark.parametrize(("engine", "index"), [("BULK", 0), ("CP_ASYNC", 1), ("WGMMA", 2), ("TCGEN05", 3)])
-def test_every_engine_counts_its_own_groups_for_each_agent(build: Any, play: Any, engine: str, index: int) -> None:
+def test_every_engine_counts_its_own_groups_for_each_agent(engine: str, index: int) -> None:
     program = build("", f"TRANSFER_WRITE engine={engine} item=3; COMMIT engine={engine} barrier=-1; "
                     f"WAIT_GROUP engine={engine}; READ item=3")  # fmt: skip
     state, made = play(program, "1 1 1")
@@ -184,7 +185,7 @@ def test_every_engine_counts_its_own_groups_for_each_agent(build: Any, play: Any
     assert state == initial_state(program)._replace(pcs=(0, 4), commits=state.commits, issued=1, cells=(3,))
 
 
-def test_a_tcgen05_commit_arrives_when_the_mmas_before_it_are_done(build: Any, play: Any) -> None:
+def test_a_tcgen05_commit_arrives_when_the_mmas_before_it_are_done() -> None:
     mma = "TRANSFER_READ engine=TCGEN05 item=1"
     program = build(f"INIT count=1; WRITE item=1; {mma}; {mma}; COMMIT engine=TCGEN05 barrier=0; {mma}", "WAIT")
     state, made = play(program, "0 0 0 0 0 0")
@@ -195,13 +196,13 @@ def test_a_tcgen05_commit_arrives_when_the_mmas_before_it_are_done(build: Any, p
     assert (state.pcs, state.barriers, len(state.flights)) == ((6, 1), (word(1, 1, 0, 1),), 1)
 
 
-def test_a_commit_that_arrives_too_often_says_how_many_were_pending(build: Any, play: Any) -> None:
+def test_a_commit_that_arrives_too_often_says_how_many_were_pending() -> None:
     code = "INIT count=1; COMMIT engine=TCGEN05 barrier=0; CP_ASYNC_ARRIVE lanes=32 noinc=1"
     _, made = play(build(code), "0 0 0 ~ ~")
     assert [m.faults for m in made[-2:]] == [(), (Fault(FaultKind.OVER_ARRIVAL, 0, 2, 0, 32, 1),)]
 
 
-def test_a_commit_with_nothing_before_it_still_arrives_later(build: Any, play: Any) -> None:
+def test_a_commit_with_nothing_before_it_still_arrives_later() -> None:
     program = build("INIT count=1; COMMIT engine=TCGEN05 barrier=0", "WAIT")
     state, made = play(program, "0 0 1")
     assert made[-1].blocked == 0

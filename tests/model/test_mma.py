@@ -21,11 +21,12 @@ from pipesim.model.machine import TORN, land, own_channel
 from pipesim.model.moves import can_land
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.model.tables import Access, Agent, Barrier
+from tests.support.small_programs import build, play
 
 TWO = "TRANSFER_WRITE engine=WGMMA item=1; TRANSFER_WRITE engine=WGMMA item=2"
 
 
-def test_accumulation_into_one_tile_is_no_race_and_ends_in_order(build: Any, play: Any) -> None:
+def test_accumulation_into_one_tile_is_no_race_and_ends_in_order() -> None:
     program = build(TWO + "; READ item=2", slots=1)
     state, made = play(program, "0 0")
     assert [step.faults for step in made] == [(), ()]
@@ -50,7 +51,7 @@ def test_accumulation_into_one_tile_is_no_race_and_ends_in_order(build: Any, pla
         "TRANSFER_WRITE engine=WGMMA item=1; WRITE item=2",
     ],
 )
-def test_what_has_no_order_races(build: Any, play: Any, code: str) -> None:
+def test_what_has_no_order_races(code: str) -> None:
     _, made = play(build(code, slots=1), "0 0")
     assert [fault.kind for step in made for fault in step.faults] == [FaultKind.RACE]
 
@@ -58,7 +59,7 @@ def test_what_has_no_order_races(build: Any, play: Any, code: str) -> None:
 SHARED_TILE = "TRANSFER_WRITE engine=TCGEN05 item=7; TRANSFER_READ engine=TCGEN05 item="
 
 
-def test_an_mma_reads_what_its_agents_copy_before_it_will_have_left(build: Any, play: Any) -> None:
+def test_an_mma_reads_what_its_agents_copy_before_it_will_have_left() -> None:
     """tcgen05.cp fills the scale factors, the tcgen05.mma behind it reads them: the engine keeps them in order."""
     for item, expected in (("7", []), ("-1", []), ("6", [FaultKind.WRONG_ITEM])):
         _, made = play(build(SHARED_TILE + item, slots=1), "0 0")
@@ -68,7 +69,7 @@ def test_an_mma_reads_what_its_agents_copy_before_it_will_have_left(build: Any, 
     assert [step.faults for step in made] == [()] * 5, "the latest counts"
 
 
-def test_what_another_agent_or_engine_is_writing_is_no_operand(build: Any, play: Any) -> None:
+def test_what_another_agent_or_engine_is_writing_is_no_operand() -> None:
     write, read = SHARED_TILE.split("; ")
     for codes, moves in (
         ((write, read + "7"), "0 1"),
@@ -82,7 +83,7 @@ def test_what_another_agent_or_engine_is_writing_is_no_operand(build: Any, play:
 PARTS = (Access(Space.TENSOR, 0, 0, 64), Access(Space.TENSOR, 0, 32, 64), Access(Space.TENSOR, 0, 0, 96))
 
 
-def test_two_results_that_overlap_in_part_have_no_order(build: Any, play: Any) -> None:
+def test_two_results_that_overlap_in_part_have_no_order() -> None:
     """PTX orders MMAs on the same accumulator and of the same shape only; a read after or before either is ordered."""
     code = "TRANSFER_WRITE engine=TCGEN05 item=1; TRANSFER_WRITE engine=TCGEN05 access={} item=2"
     for access, expected in ((0, []), (1, [FaultKind.RACE]), (2, [FaultKind.RACE])):
@@ -92,7 +93,7 @@ def test_two_results_that_overlap_in_part_have_no_order(build: Any, play: Any) -
     assert [step.faults for step in play(build(code, accesses=PARTS), "0 0")[1]] == [(), ()]
 
 
-def test_results_that_overlap_in_part_leave_nothing_torn(build: Any, play: Any) -> None:
+def test_results_that_overlap_in_part_leave_nothing_torn() -> None:
     code = "TRANSFER_WRITE engine=TCGEN05 item=1; TRANSFER_WRITE engine=TCGEN05 access=1 item=2; READ access=2"
     program = build(code, accesses=PARTS)
     state, _ = play(program, "0 0 ~")
@@ -101,7 +102,7 @@ def test_results_that_overlap_in_part_leave_nothing_torn(build: Any, play: Any) 
     assert (state.cells, made[-1].faults) == ((1, 2, 2), ())
 
 
-def test_a_wait_for_a_wgmma_is_that_of_its_whole_warp_group(build: Any, play: Any) -> None:
+def test_a_wait_for_a_wgmma_is_that_of_its_whole_warp_group() -> None:
     """One warp gives a tile back for all four: not before the others have read it too."""
     half = "TRANSFER_READ engine=WGMMA; COMMIT engine=WGMMA barrier=-1; WAIT_GROUP engine=WGMMA"
     first = "WRITE item=1; TRANSFER_READ engine=WGMMA; COMMIT engine=WGMMA barrier=-1; WAIT_GROUP engine=WGMMA; "
@@ -119,7 +120,7 @@ def test_a_wait_for_a_wgmma_is_that_of_its_whole_warp_group(build: Any, play: An
     assert [m.blocked for m in made] == [-1, -1]
 
 
-def test_other_engines_and_warps_without_a_wgmma_are_not_waited_for(build: Any, play: Any) -> None:
+def test_other_engines_and_warps_without_a_wgmma_are_not_waited_for() -> None:
     half = "TRANSFER_READ engine=WGMMA; COMMIT engine=WGMMA barrier=-1; WAIT_GROUP engine=WGMMA"
     program = build("WRITE item=1; " + half, "WORK", half.replace("WGMMA", "BULK"), agents=warps(0, 1, 2))
     assert program.warp_groups == ((0,), (0,), (0,))
@@ -131,7 +132,7 @@ def warps(*numbers: int) -> tuple[Agent, ...]:
     return tuple(Agent(0, n, (1 << 32) - 1, "mma", i) for i, n in enumerate(numbers))
 
 
-def test_a_commit_follows_what_was_issued_before_and_not_what_comes_later(build: Any, play: Any) -> None:
+def test_a_commit_follows_what_was_issued_before_and_not_what_comes_later() -> None:
     program = build(
         "INIT count=1; TRANSFER_READ engine=TCGEN05; COMMIT engine=TCGEN05 barrier=0; TRANSFER_READ engine=TCGEN05"
         "; COMMIT engine=TCGEN05 barrier=0", slots=1,
@@ -148,7 +149,7 @@ def test_a_commit_follows_what_was_issued_before_and_not_what_comes_later(build:
     assert land(program, arrived.state, last).state.barriers[0].done == 2
 
 
-CLUSTER = {
+CLUSTER: dict[str, Any] = {
     "agents": tuple(Agent(cta, 0, 1, "mma", 0) for cta in range(2)),
     "barriers": tuple(Barrier(cta, "empty", 0) for cta in range(2)),
     "accesses": tuple(Access(Space.SHARED, cta, 0, 64) for cta in range(2)),
@@ -157,7 +158,7 @@ CLUSTER = {
 }
 
 
-def test_a_multicast_commit_arrives_in_every_cta_of_its_mask(build: Any, play: Any) -> None:
+def test_a_multicast_commit_arrives_in_every_cta_of_its_mask() -> None:
     wait = "WAIT barrier=1 parity=0"
     code = "INIT barrier=0; INIT barrier=1; ENGINE_WORK engine=TCGEN05 cycles=9; "
     code += "COMMIT_MULTICAST engine=TCGEN05 cta_mask=3"
@@ -168,7 +169,7 @@ def test_a_multicast_commit_arrives_in_every_cta_of_its_mask(build: Any, play: A
     assert (state.pcs, state.flights) == ((4, 1), ())
 
 
-def test_a_commit_to_a_cta_that_has_exited_is_a_fault(build: Any, play: Any) -> None:
+def test_a_commit_to_a_cta_that_has_exited_is_a_fault() -> None:
     code = "INIT barrier=0; INIT barrier=1; COMMIT_MULTICAST engine=TCGEN05 cta_mask=2; WORK cycles=1"
     for peer, expected in (("WORK cycles=1", [FaultKind.EXITED_CTA]), ("WORK cycles=1; WORK cycles=1", [])):
         state, made = play(build(code, peer, **CLUSTER), "0 0 0 1 ~")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +29,7 @@ from pipesim.model.moves import (
     opens,
 )
 from pipesim.model.tables import Agent, Barrier
+from tests.support.small_programs import build, play
 
 LOAD = "INIT count=1; ARRIVE expect={expect}; TMA_LOAD bytes=64 item=7"
 
@@ -46,9 +46,7 @@ LOAD = "INIT count=1; ARRIVE expect={expect}; TMA_LOAD bytes=64 item=7"
         (64, 48, (48, 64)),
     ],
 )
-def test_how_many_bytes_may_land_at_once(
-    build: Any, play: Any, expect: int, granularity: int, sizes: tuple[int, ...]
-) -> None:
+def test_how_many_bytes_may_land_at_once(expect: int, granularity: int, sizes: tuple[int, ...]) -> None:
     program = build(LOAD.format(expect=expect))
     state, _ = play(program, "0 0 0")
     (flight,) = state.flights
@@ -60,7 +58,7 @@ def test_how_many_bytes_may_land_at_once(
         assert attempt(program, state, Move(Kind.LAND, 0, 1)) is None
 
 
-def test_no_part_completes_a_phase_that_lacks_arrivals(build: Any, play: Any) -> None:
+def test_no_part_completes_a_phase_that_lacks_arrivals() -> None:
     program = build("INIT count=2; ARRIVE expect=40; TMA_LOAD bytes=64 item=7")
     state, _ = play(program, "0 0 0")
     (flight,) = state.flights
@@ -68,14 +66,14 @@ def test_no_part_completes_a_phase_that_lacks_arrivals(build: Any, play: Any) ->
     assert completing_size(state, flight) == 0
 
 
-def test_what_counts_no_bytes_lands_whole(build: Any, play: Any) -> None:
+def test_what_counts_no_bytes_lands_whole() -> None:
     program = build("TRANSFER_WRITE engine=BULK bytes=64 item=1")
     state, _ = play(program, "0")
     (flight,) = state.flights
     assert landing_sizes(state, flight, PIECE) == (64,)
 
 
-def test_an_access_opens_before_it_ends(build: Any, play: Any) -> None:
+def test_an_access_opens_before_it_ends() -> None:
     program = build("WRITE item=1; READ item=1")
     state = initial_state(program)
     assert opens(program, state, 0)
@@ -86,7 +84,7 @@ def test_an_access_opens_before_it_ends(build: Any, play: Any) -> None:
     assert opens(program, make(program, state, Move(Kind.STEP, 0)).state, 0)
 
 
-def test_who_cannot_move(build: Any, play: Any) -> None:
+def test_who_cannot_move() -> None:
     program = build("INIT count=1; WAIT", "BAR_SYNC threads=64", "")
     state, _ = play(program, "0")
     stopped = held_up(program, state, 0)
@@ -98,7 +96,7 @@ def test_who_cannot_move(build: Any, play: Any) -> None:
     assert held_up(program, state, 1) is not None
 
 
-def test_a_try_may_fail_whatever_it_finds(build: Any, play: Any) -> None:
+def test_a_try_may_fail_whatever_it_finds() -> None:
     program = build(
         "INIT count=1; ARRIVE; TRY_WAIT register=0; ARRIVE register=1; TEST_STATE state_register=1 register=0"
     )
@@ -117,7 +115,7 @@ def test_a_try_may_fail_whatever_it_finds(build: Any, play: Any) -> None:
     assert [move.kind for move, _ in of_agent(tried, state, 0)] == [Kind.STEP]
 
 
-def test_what_must_land_before(build: Any, play: Any) -> None:
+def test_what_must_land_before() -> None:
     """A commit follows its transfers; on an engine that works in order they follow each other."""
     program = build("INIT count=1; TRANSFER_WRITE engine=WGMMA item=1; TRANSFER_WRITE engine=WGMMA item=2; "
                     "COMMIT engine=WGMMA barrier=0")  # fmt: skip
@@ -138,9 +136,7 @@ def test_what_must_land_before(build: Any, play: Any) -> None:
         ("COMMIT engine=TCGEN05 barrier=0; CP_ASYNC_ARRIVE barrier=1 lanes=32 noinc=1", False),
     ],
 )
-def test_two_commits_of_one_thread_arrive_in_order_where_that_is_assumed(
-    build: Any, play: Any, commits: str, ordered: bool
-) -> None:
+def test_two_commits_of_one_thread_arrive_in_order_where_that_is_assumed(commits: str, ordered: bool) -> None:
     """PTX says after which work a commit arrives, and nothing of two commits of one thread."""
     begin = "INIT barrier=0 count=32; INIT barrier=1 count=32; TRANSFER_WRITE engine=TCGEN05 item=1; "
     program = build(begin + commits, barriers=2)
@@ -156,7 +152,7 @@ def test_two_commits_of_one_thread_arrive_in_order_where_that_is_assumed(
     assert state.barriers[0].pending == 32 > state.barriers[1].pending % 32, "the later commit has arrived first"
 
 
-def test_the_arrivals_of_a_multicast_commit_have_no_order(build: Any, play: Any) -> None:
+def test_the_arrivals_of_a_multicast_commit_have_no_order() -> None:
     agents = tuple(Agent(cta, 0, (1 << 32) - 1, "mma", cta) for cta in range(2))
     barriers = tuple(Barrier(cta, f"b{n}", 0) for n in range(2) for cta in range(2))
     both = "COMMIT_MULTICAST engine=TCGEN05 barrier={} cta_mask=3; ".format

@@ -12,9 +12,10 @@ from pipesim.errors import ProgramFormatError
 from pipesim.model.ops import Op, Space
 from pipesim.model.tables import Access, Agent, Barrier, Tile
 from pipesim.model.validation import _all_right, _limits, _wrong_operation
+from tests.support.small_programs import build
 
 
-def test_cells_cut_each_memory_at_every_bound(build: Any) -> None:
+def test_cells_cut_each_memory_at_every_bound() -> None:
     accesses = (
         Access(Space.GLOBAL, 0, 0, 8), Access(Space.SHARED, 0, 0, 64), Access(Space.SHARED, 0, 32, 64),
         Access(Space.SHARED, 0, 0, 96),
@@ -25,7 +26,7 @@ def test_cells_cut_each_memory_at_every_bound(build: Any) -> None:
     assert build("", accesses=(Access(Space.SHARED, 0, 0, 64),), tiles=()).cell_count == 1
 
 
-def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
+def test_the_place_of_a_multicast_in_another_cta() -> None:
     program = build(
         "", ctas=2,
         barriers=(Barrier(0, "a", 0), Barrier(0, "b", 0), Barrier(1, "b", 0), Barrier(1, "a", 0)),
@@ -36,7 +37,7 @@ def test_the_place_of_a_multicast_in_another_cta(build: Any) -> None:
     assert program.at_rank(2, 2, 0) == (1, 0)
 
 
-def test_a_multicast_that_names_the_barrier_of_its_pairs_leader_signals_the_leader_of_every_pair(build: Any) -> None:
+def test_a_multicast_that_names_the_barrier_of_its_pairs_leader_signals_the_leader_of_every_pair() -> None:
     program = build(
         "", ctas=4, tiles=(),
         barriers=tuple(Barrier(rank, "full", 0) for rank in range(4)),
@@ -81,7 +82,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("code", WRONG)
-def test_a_wrong_operand_is_refused_with_its_place(build: Any, code: str) -> None:
+def test_a_wrong_operand_is_refused_with_its_place(code: str) -> None:
     registers = 1 if code.startswith("JUMP") else 0
     with pytest.raises(ProgramFormatError) as caught:
         build("", f"WORK; {code}", registers=registers)
@@ -103,13 +104,13 @@ def test_a_wrong_operand_is_refused_with_its_place(build: Any, code: str) -> Non
         ((int(Op.WORK), "1"), "WORK takes 1 integers: cycles"),
     ],
 )
-def test_what_is_no_operation(build: Any, wrong: tuple[Any, ...], fact: str) -> None:
+def test_what_is_no_operation(wrong: tuple[Any, ...], fact: str) -> None:
     with pytest.raises(ProgramFormatError) as caught:
         build("WORK", code=(((int(Op.WORK), 1), wrong),), lines=((0, 0),))
     assert caught.value.fact == fact
 
 
-def test_a_multicast_needs_the_same_place_in_every_cta(build: Any) -> None:
+def test_a_multicast_needs_the_same_place_in_every_cta() -> None:
     fields: dict[str, Any] = {
         "ctas": 2,
         "tiles": (),
@@ -122,7 +123,7 @@ def test_a_multicast_needs_the_same_place_in_every_cta(build: Any) -> None:
             build("TMA_LOAD item=0 cta_mask=3", **{**fields, key: lacking})
 
 
-def test_a_multicast_signals_no_cta_outside_its_pair(build: Any) -> None:
+def test_a_multicast_signals_no_cta_outside_its_pair() -> None:
     fields: dict[str, Any] = {
         "ctas": 4,
         "tiles": (),
@@ -180,7 +181,7 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fact", TABLES)
-def test_wrong_tables_are_refused(build: Any, fact: str) -> None:
+def test_wrong_tables_are_refused(fact: str) -> None:
     good = build("WORK")
     with pytest.raises(ProgramFormatError) as caught:
         replace(good, **TABLES[fact])
@@ -190,7 +191,7 @@ def test_wrong_tables_are_refused(build: Any, fact: str) -> None:
 HALF = (1 << 16) - 1
 
 
-def test_two_agents_may_share_a_warp_but_no_lane(build: Any) -> None:
+def test_two_agents_may_share_a_warp_but_no_lane() -> None:
     good = build("WORK", "WORK")
     one, other = Agent(0, 0, HALF, "a", 0), Agent(0, 0, HALF << 16, "b", 0)
     assert replace(good, agents=(one, other)).agents == (one, other)
@@ -199,7 +200,7 @@ def test_two_agents_may_share_a_warp_but_no_lane(build: Any) -> None:
     assert caught.value.fact == "story: agent 1 has lanes of warp 0 of CTA 0 that another agent has, too"
 
 
-def test_no_two_agents_of_a_cta_are_alike(build: Any) -> None:
+def test_no_two_agents_of_a_cta_are_alike() -> None:
     good = build("WORK", "WORK", ctas=2, agents=(Agent(0, 0, 1, "a", 0), Agent(1, 0, 1, "a", 0)))
     with pytest.raises(ProgramFormatError) as caught:
         replace(good, agents=(Agent(0, 0, 1, "a", 0), Agent(0, 1, 1, "a", 0)))
@@ -214,7 +215,7 @@ NOT_BEGUN = {
 
 
 @pytest.mark.parametrize("code", NOT_BEGUN)
-def test_marks_of_a_loop_that_has_not_begun_are_refused(build: Any, code: str) -> None:
+def test_marks_of_a_loop_that_has_not_begun_are_refused(code: str) -> None:
     pc, fact = NOT_BEGUN[code]
     with pytest.raises(ProgramFormatError) as caught:
         build("", code, loops=("", "k"))
@@ -223,7 +224,7 @@ def test_marks_of_a_loop_that_has_not_begun_are_refused(build: Any, code: str) -
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_operations_are_checked_together_as_they_are_one_by_one(build: Any, seed: int) -> None:
+def test_operations_are_checked_together_as_they_are_one_by_one(seed: int) -> None:
     """Every operation there is, operands at the edges of their ranges and a little beyond, on two CTAs."""
     program = build(
         "", ctas=2, registers=2, barriers=(Barrier(0, "b", 0), Barrier(1, "b", 0), Barrier(0, "c", 0)),

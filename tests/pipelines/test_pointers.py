@@ -19,6 +19,7 @@ from pipesim.pipelines import (
 )
 from pipesim.trace.sites import identifier, site_table
 from tests.pipelines.structs import STRUCTS, in_a_role, role_code
+from tests.support.random_schedules import run
 
 AT = 2  #: where the pointer points
 POINTERS: list[Callable[[Any], Any]] = [lambda b: b[AT], lambda b: b.ptr() + AT, lambda b: b + AT, lambda b: b[1] + 1]
@@ -112,7 +113,7 @@ def two_rings() -> Program:
     return p.flatten()
 
 
-def test_two_rings_in_one_array_go_their_own_ways_and_a_kernel_can_spell_their_names(run: Any) -> None:
+def test_two_rings_in_one_array_go_their_own_ways_and_a_kernel_can_spell_their_names() -> None:
     for seed in range(20):
         assert run(two_rings(), seed).outcome == "finished"
     spelled = [site.name for site in site_table(two_rings()).sites]

@@ -121,6 +121,7 @@ def test_the_mistakes_show_every_kind_of_fault_that_a_protocol_can_have() -> Non
     }  # fmt: skip
 
 
+@pytest.mark.sampled(26, 50)
 @pytest.mark.parametrize("name", slow_but([*RING_MISTAKES][::3], RING_MISTAKES))
 def test_what_is_offered_for_a_small_mistake_does_correct_it(name: str) -> None:
     """The search of all schedules, not the proof that the offer rests on, says that the program is right then."""

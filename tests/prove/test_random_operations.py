@@ -20,6 +20,7 @@ from tests.support.random_programs.all_operations import random_operations
 MEET: list[Operation] = [(Op.CLUSTER_ARRIVE, 0), (Op.CLUSTER_WAIT, 0)]
 
 
+@pytest.mark.sampled(2, 6)
 @pytest.mark.parametrize("seed", slow_but([0, 100], range(0, 200, 20)))
 def test_certificate_and_reductions_against_the_plain_search(seed: int) -> None:
     settled = 0

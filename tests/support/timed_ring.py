@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
@@ -93,6 +94,11 @@ OTHERS = {
     "class.cluster_fences": 500_000, "class.fresh_copies": 0, "class.global_lines": 0, "class.streamed_copies": 0,
     "class.fences_beside": 0,
 }  # fmt: skip
+
+
+def flat_ring(**fields: Any) -> Program:
+    """The program of a ring with these fields."""
+    return ring(Ring(**fields)).flatten({})
 
 
 def toy(**values: int) -> Profile:

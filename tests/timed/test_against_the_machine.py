@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +11,8 @@ from pipesim.explain.phases import PhaseLog, run_canonically
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.timed.engine import Simulation, simulate
-from pipesim.timed.profile import Profile
+from tests.support.timed_ring import flat_ring as ring
+from tests.support.timed_ring import stamps, toy
 
 CHEAP = st.integers(0, 60)
 PRICES = st.fixed_dictionaries({
@@ -53,8 +51,6 @@ def agrees(program: Program, result: Simulation) -> None:
 @EXAMPLES
 @given(shape=st.one_of(RINGS, BROKEN), tries=st.booleans(), prices=PRICES)
 def test_rings_end_as_any_order_ends(
-    ring: Callable[..., Program],
-    toy: Callable[..., Profile],
     shape: dict[str, int],
     tries: bool,
     prices: dict[str, int],
@@ -64,7 +60,7 @@ def test_rings_end_as_any_order_ends(
     agrees(program, simulate(program, toy(**prices)))
 
 
-def test_broken_rings_do_hang(ring: Callable[..., Program], toy: Callable[..., Profile]) -> None:
+def test_broken_rings_do_hang() -> None:
     """The twin of the test above: its three ways to break a ring all show."""
     for broken in ({"arrives": 1}, {"empty_count": 97}, {"expect": 48}):
         assert simulate(ring(**broken), toy()).outcome is Ending.DEADLOCK
@@ -73,9 +69,7 @@ def test_broken_rings_do_hang(ring: Callable[..., Program], toy: Callable[..., P
 @pytest.mark.slow
 @EXAMPLES
 @given(shape=TRAPPING, prices=PRICES)
-def test_over_arrivals_trap_at_the_first(
-    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int]
-) -> None:
+def test_over_arrivals_trap_at_the_first(shape: dict[str, int], prices: dict[str, int]) -> None:
     program = ring(**shape)
     result, reference = simulate(program, toy(**prices)), run_canonically(program)
     traps = [(f.kind, f.pc, f.barrier, f.found, f.expected) for f in reference.faults[:1]]
@@ -88,7 +82,6 @@ def test_over_arrivals_trap_at_the_first(
 @EXAMPLES
 @given(shape=RINGS, prices=PRICES, traced=st.booleans())
 def test_no_wait_returns_before_its_phase_is_complete(
-    ring: Callable[..., Program], toy: Callable[..., Profile], stamps: Callable[..., Any],
     shape: dict[str, int], prices: dict[str, int], traced: bool,
 ) -> None:  # fmt: skip
     program = ring(**shape)

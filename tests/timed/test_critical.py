@@ -24,7 +24,8 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from tests.support.fixture_types import Make
 from tests.support.role_chains import Link, chain
-from tests.support.timed_ring import TOY
+from tests.support.timed_ring import TOY, stamps, toy
+from tests.support.timed_ring import flat_ring as ring
 
 SMALL = st.integers(0, 40)
 SMOOTH = {
@@ -81,7 +82,7 @@ def bound(program: Program, profile: Profile) -> Bound:
         ("the critical cycle r0's commit → p1.full → r1's arrive → p1.empty", [Link(4, engine=50), Link(1, 50)], 201),
     ],
 )
-def test_what_sets_the_period_of_a_chain(toy: Make, by: str, links: list[Any], cycles: int) -> None:
+def test_what_sets_the_period_of_a_chain(by: str, links: list[Any], cycles: int) -> None:
     program = chain(links).flatten({})
     found = bound(program, toy())
     assert found.by == by
@@ -99,7 +100,7 @@ def attention(softmax: int) -> Program:
 
 
 @pytest.mark.slow
-def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
+def test_what_sets_the_period_of_an_attention() -> None:
     """Quick softmax: the MMAs; slow: from the first MMA to the probabilities that the second one needs."""
     profile = toy(**{name.replace(".", "_"): value for name, value in QUICK_COPIES.items()})
     for cycles, by, expected in (
@@ -112,7 +113,7 @@ def test_what_sets_the_period_of_an_attention(toy: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make) -> None:
+def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits() -> None:
     program = attention(4_000)
     assert waits_per_trip(program) == 2
     per_trip, per_wait = read(simulate(program, toy()).trace, 2), read(simulate(program, toy()).trace)
@@ -126,7 +127,7 @@ def test_a_period_is_that_of_a_trip_however_often_the_last_agent_waits(toy: Make
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
-    toy: Make, stamps: Make, links: list[Any], prices: dict[str, int], traced: bool
+    links: list[Any], prices: dict[str, int], traced: bool
 ) -> None:
     program = chain(links, tiles=7).flatten({})
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
@@ -136,7 +137,7 @@ def test_no_event_of_a_simulated_chain_is_earlier_than_the_earliest(
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
 def test_no_event_of_a_simulated_ring_is_earlier_than_the_earliest(
-    ring: Make, toy: Make, stamps: Make, shape: dict[str, Any], prices: dict[str, int], traced: bool
+    shape: dict[str, Any], prices: dict[str, int], traced: bool
 ) -> None:
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
     never_before(ring(**shape, tiles=9), profile, stamps, traced=traced)
@@ -156,7 +157,7 @@ def never_before(program: Program, profile: Profile, stamps: Make, *, traced: bo
 @pytest.mark.slow
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(links=LINKS, prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
-def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: dict[str, int], traced: bool) -> None:
+def test_no_chain_is_faster_than_its_bound(links: list[Any], prices: dict[str, int], traced: bool) -> None:
     """A chain of T tiles takes at least T - S periods, S the stages of all its rings.
 
     A window of the steady part may show less by up to S tiles in its length: it is not whole laps of every ring.
@@ -173,9 +174,7 @@ def test_no_chain_is_faster_than_its_bound(toy: Make, links: list[Any], prices: 
 @pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=st.fixed_dictionaries(SMOOTH))
-def test_it_is_the_ring_law_where_that_applies(
-    ring: Make, toy: Make, shape: dict[str, Any], prices: dict[str, int]
-) -> None:
+def test_it_is_the_ring_law_where_that_applies(shape: dict[str, Any], prices: dict[str, int]) -> None:
     """Within rounding, tries included."""
     program = ring(**shape, tiles=96)
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
@@ -186,7 +185,7 @@ def test_it_is_the_ring_law_where_that_applies(
     assert law.period_millicycles - 1 <= found <= law.period_millicycles + 1
 
 
-def test_it_is_silent_about_other_programs(ring: Make, toy: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_silent_about_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ring(stages=2, tiles=16, work=30)
     assert critical_cycle(whole, toy()) is not None
     work = [pc for pc, op in enumerate(whole.code[1]) if op[0] == Op.WORK][8]
@@ -266,9 +265,7 @@ def everything(trips: int, cluster: int = 2) -> Program:
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(prices=st.fixed_dictionaries(ROUGH), traced=st.booleans())
-def test_no_event_of_anything_else_is_earlier_than_the_earliest(
-    toy: Make, stamps: Make, prices: dict[str, int], traced: bool
-) -> None:
+def test_no_event_of_anything_else_is_earlier_than_the_earliest(prices: dict[str, int], traced: bool) -> None:
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
     result = simulate(everything(4), profile, traced=traced)
     times = Earliest(everything(4), profile, traced=traced)
@@ -281,7 +278,7 @@ def test_no_event_of_anything_else_is_earlier_than_the_earliest(
     assert found.period_millicycles * 11 <= 1000 * whole
 
 
-def test_barriers_that_are_no_mbarriers_are_named_too(toy: Make) -> None:
+def test_barriers_that_are_no_mbarriers_are_named_too() -> None:
     way = "the critical cycle"
     for latency, by, cycles in (
         (500, f"{way} use's arrive → the cluster barrier → use's store → its own transfers", 545),

@@ -14,10 +14,10 @@ from pipesim.timed.bounds.critical import critical_cycle, least_period
 from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
-from tests.support.fixture_types import Make
 from tests.support.lanes import slow_but
 from tests.support.random_programs import TIMED_FAMILIES
 from tests.support.random_works import with_constants, with_works, with_works_of_lines
+from tests.support.timed_ring import flat_ring as ring
 
 
 def end(program: Program, profile: Profile, *, traced: bool = False) -> int | None:
@@ -49,7 +49,7 @@ def test_no_random_program_is_faster(family: str, first: int) -> None:
 
 @pytest.mark.sampled(1, 5)
 @pytest.mark.parametrize("first", slow_but([0], range(0, 200, 10)))
-def test_no_ring_with_works_has_a_shorter_period(ring: Make, first: int) -> None:
+def test_no_ring_with_works_has_a_shorter_period(first: int) -> None:
     """With and without tries; a ring of T tiles and S stages takes at least T - S periods."""
     told = 0
     for seed in range(first, first + 10):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipesim.model.ending import Ending
-from pipesim.model.program import Program
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from tests.support.timed_ring import flat_ring as ring
+from tests.support.timed_ring import toy
 
 SMALL = st.integers(0, 40)
 PRICES = st.fixed_dictionaries({
@@ -97,7 +97,6 @@ def naive(p: Profile, *, stages: int, tiles: int, nbytes: int, warps: int, work:
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES, traced=st.booleans())
 def test_every_event_of_a_ring_has_the_time_of_the_recurrence(
-    ring: Callable[..., Program], toy: Callable[..., Profile],
     shape: dict[str, int], prices: dict[str, int], traced: bool,
 ) -> None:  # fmt: skip
     profile = toy(**prices, copy_latency_loaded=prices["copy_latency"])
@@ -110,9 +109,7 @@ def test_every_event_of_a_ring_has_the_time_of_the_recurrence(
 
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(shape=RINGS.filter(lambda s: s["tiles"] > 0), prices=PRICES, data=st.data())
-def test_the_recurrence_is_not_blind(
-    ring: Callable[..., Program], toy: Callable[..., Profile], shape: dict[str, int], prices: dict[str, int], data: Any
-) -> None:
+def test_the_recurrence_is_not_blind(shape: dict[str, int], prices: dict[str, int], data: Any) -> None:
     """Its twin: a profile in which a price on everybody's path is one cycle higher gives other times."""
     raised = data.draw(st.sampled_from(["wait_issue", "expect_issue", "copy_latency", "sync_latency"]))
     other = prices | {raised: prices[raised] + 1}

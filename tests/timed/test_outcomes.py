@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
-from tests.support.fixture_types import Make
+from tests.support.timed_ring import flat_ring as ring
+from tests.support.timed_ring import toy
 
 
-def test_a_deadlock_ends_at_its_last_landing(ring: Make, toy: Make) -> None:
+def test_a_deadlock_ends_at_its_last_landing() -> None:
     result = simulate(ring(stages=2, tiles=2, expect=80), toy())  # 16 bytes more than come
     assert result.outcome is Ending.DEADLOCK
     assert result.state.flights == ()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from pipesim.model.ending import Ending
 from pipesim.timed.engine import simulate
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site
+from tests.support.timed_ring import flat_ring as ring
+from tests.support.timed_ring import lines, toy
 
 EVENTS = """
 13 load wait_enter empty[0] 1 #0 =0
@@ -34,7 +33,7 @@ EVENTS = """
 # agent, 2 until it is seen (114), and the producer returns 5 later.
 
 
-def test_every_event(ring: Callable[..., Any], toy: Callable[..., Any], lines: Callable[..., list[str]]) -> None:
+def test_every_event() -> None:
     program = ring(stages=1, tiles=2, work=30)
     result = simulate(program, toy())
     assert lines(result.trace) == EVENTS.split("\n")[1:-1]
@@ -46,7 +45,7 @@ def test_every_event(ring: Callable[..., Any], toy: Callable[..., Any], lines: C
     assert (result.trace.events.globaltimer_ns == -1).all()
 
 
-def test_its_description(ring: Callable[..., Any], toy: Callable[..., Any]) -> None:
+def test_its_description() -> None:
     meta = simulate(ring(stages=1, tiles=2, work=30), toy()).trace.meta
     assert (meta.source, meta.protocol, meta.status, meta.grid) == ("simulation", "ring", "finished", 1)
     assert meta.device == Device("a toy", 4, sm_khz=1_000_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +11,10 @@ from hypothesis import strategies as st
 
 from pipesim.conform.steady import read
 from pipesim.model.ending import Ending
-from pipesim.model.program import Program
 from pipesim.timed.bounds.earliest import ring_law
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile
-from tests.support.fixture_types import Make
+from tests.support.timed_ring import flat_ring as ring
+from tests.support.timed_ring import toy
 
 # A trip of the toy ring: the producer waits 5, expects 4, copies 6, loops 2; a consumer waits 5, reads 2, arrives 7,
 # loops 2; the engine takes 4. Round the ring: 4 to the copy's issue, 54 for it, 3 + 5 for the two waits, 2 to read, 2
@@ -33,9 +31,7 @@ from tests.support.fixture_types import Make
         ("the latency around the ring over 2 stages", 35, {"stages": 2}, {}),
     ],
 )
-def test_each_term_can_bind(
-    ring: Make, toy: Make, by: str, period: int, shape: dict[str, int], prices: dict[str, int]
-) -> None:
+def test_each_term_can_bind(by: str, period: int, shape: dict[str, int], prices: dict[str, int]) -> None:
     program, profile = ring(tiles=64, **shape), toy(**prices)
     bound = ring_law(program, profile)
     assert bound is not None
@@ -65,7 +61,6 @@ RINGS = st.fixed_dictionaries({
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(shape=RINGS, prices=PRICES, traced=st.booleans(), grid=st.integers(1, 5))
 def test_no_ring_is_faster_than_its_law(
-    ring: Callable[..., Program], toy: Callable[..., Profile],
     shape: dict[str, Any], prices: dict[str, int], traced: bool, grid: int,
 ) -> None:  # fmt: skip
     """Exact, from the first tile on: each term takes a ring of T tiles and S stages at least T - S periods."""

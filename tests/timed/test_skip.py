@@ -54,6 +54,7 @@ def test_long_runs_of_the_built_in_protocols(name: str, params: dict[str, int], 
     assert 100 * short.skipped >= least * short.steps, f"{short.skipped} of {short.steps} were left out"
 
 
+@pytest.mark.sampled(8, 14)
 @pytest.mark.parametrize("seed", slow_but(range(8), range(24)))
 def test_random_rings_on_random_profiles(seed: int) -> None:
     draw = random.Random(seed)

@@ -70,7 +70,7 @@ CONFUSION = {
     ("phase_not_toggled", PRODUCER): {"wrong_parity +1"},
     ("phase_not_toggled", CONSUMER): {"wrong_parity +1"},
 }
-SHAPES = ((4, 11, 2, 1), (2, 8, 2, 32), (1, 6, 1, 1), (3, 8, 3, 1))
+SHAPES = ((4, 11, 2, 1), (2, 5, 2, 32), (1, 6, 1, 1), (3, 8, 3, 1))
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from pipesim.pipelines import (
     TmaParams,
 )
 from tests.pipelines.structs import role_code
+from tests.support.random_schedules import every_end
 
 STAGES = 2
 
@@ -118,7 +119,7 @@ def sequence(*, depth: int = 2, length: int = 2, laps: int = 2, skew: bool = Fal
     return p.flatten()
 
 
-def test_a_wrong_size_or_a_stage_too_far_is_seen(every_end: Any) -> None:
+def test_a_wrong_size_or_a_stage_too_far_is_seen() -> None:
     assert every_end(sequence(size=64)) == {"stuck"}
     assert every_end(sequence(size=16)) == {"OVER_ARRIVAL"}
     assert every_end(sequence(skew=True)) != {"finished"}

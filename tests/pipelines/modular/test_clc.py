@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -23,6 +22,7 @@ from pipesim.pipelines import (
 )
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.support.random_schedules import every_end, outcomes
 
 PROLOGUE = 8 + 2  # inits, fence, CTA barrier
 FENCE = (Op.FENCE, Fence.PROXY_ASYNC, 0)
@@ -187,7 +187,7 @@ def kernel(case: Kernel) -> Program:
     return p.flatten()
 
 
-def test_fetching_before_the_throttle_is_signalled_deadlocks(every_end: Any) -> None:
+def test_fetching_before_the_throttle_is_signalled_deadlocks() -> None:
     """The load warp waits for an answer, the scheduler for the load warp's signal."""
     program = kernel(Kernel(fetch_first=True, workers=1))
     assert every_end(program) == {"stuck"}
@@ -200,6 +200,6 @@ def test_fetching_before_the_throttle_is_signalled_deadlocks(every_end: Any) -> 
 
 
 @pytest.mark.slow
-def test_without_the_drain_cta_0_exits_under_the_arrivals_of_the_others(outcomes: Any) -> None:
+def test_without_the_drain_cta_0_exits_under_the_arrivals_of_the_others() -> None:
     assert outcomes(kernel(Kernel(tiles=2, cluster=2, drains=0))) == {"EXITED_CTA", "finished"}
     assert outcomes(kernel(Kernel(tiles=2, cluster=2))) == {"finished"}

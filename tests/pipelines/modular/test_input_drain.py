@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from pipesim.model.ops import Engine
 from pipesim.model.program import Program
 from pipesim.pipelines import InputProducer, InputTilePipeline, StandardTilePayload
 from tests.support.lanes import slow_but
+from tests.support.random_schedules import run
 
 After = Callable[[InputProducer[StandardTilePayload], Warp], None]
 LOAD, MMA = 0, 1
@@ -69,7 +69,7 @@ def test_it_returns_exactly_when_all_productions_are_consumed(stages: int) -> No
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
-def test_no_schedule_lets_it_return_early(stages: int, run: Any) -> None:
+def test_no_schedule_lets_it_return_early(stages: int) -> None:
     def consumed_when_it_returned(produced: int, *, drain: bool) -> set[int]:
         program = drained(stages, produced, produced, drain=drain)
         seen = set()

@@ -19,6 +19,7 @@ from pipesim.model.program import Program
 from pipesim.pipelines import InputTilePipeline, StandardTilePayload
 from pipesim.timed.engine import Simulation, simulate
 from pipesim.timed.profile import load_profile
+from tests.support.random_schedules import outcomes
 
 Pipe = InputTilePipeline[StandardTilePayload]
 Use = Callable[[int, SharedMemBarrier, int], None]  #: what a warp does with a stage: its index, its barrier, the item
@@ -122,14 +123,14 @@ load_by_page, load_by_code = (
 mma_by_page, mma_by_code = mma_with_tries(Pipe.wait_consumer_if_needed), mma_with_tries(Pipe.wait_producer_if_needed)
 
 
-def test_each_try_with_the_wait_of_its_own_side_is_right(outcomes: Any) -> None:
+def test_each_try_with_the_wait_of_its_own_side_is_right() -> None:
     for stages in (1, 2, 3):
         program = gemm(stages, 3 * stages + 1, load_by_code, mma_by_code)
         assert outcomes(program, schedules=30) == {"finished"}
         assert (timed(program).outcome, timed(program).faults) == (Ending.FINISHED, ())
 
 
-def test_the_load_warp_of_the_page_overwrites_unread_tiles_or_hangs(outcomes: Any) -> None:
+def test_the_load_warp_of_the_page_overwrites_unread_tiles_or_hangs() -> None:
     """It waits for ``full[0]``, parity 0: passes whenever that has completed an odd number of phases."""
     program = gemm(2, 5, load_by_page)
     waited = {op[1:3] for op in program.code[LOAD] if op[0] == Op.WAIT_UNLESS}
@@ -141,7 +142,7 @@ def test_the_load_warp_of_the_page_overwrites_unread_tiles_or_hangs(outcomes: An
     assert faults(timed(gemm(2, 2, load_by_page))) == set()
 
 
-def test_the_mma_warp_of_the_page_reads_what_has_not_landed_or_hangs(outcomes: Any) -> None:
+def test_the_mma_warp_of_the_page_reads_what_has_not_landed_or_hangs() -> None:
     """The mirrored mistake: it waits for ``empty[0]``, parity 1, which passes while nothing was consumed."""
     program = gemm(2, 5, mma=mma_by_page)
     assert {op[1:3] for op in program.code[MMA] if op[0] == Op.WAIT_UNLESS} == {(2, 1)}
@@ -207,7 +208,7 @@ def ahead(side: str, again: str = "after the step") -> Loop:
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("items", [0, 1, 3, 7])
-def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: int, outcomes: Any) -> None:
+def test_the_lookahead_of_the_kernels_is_the_blocking_loop(stages: int, items: int) -> None:
     trying, blocking = gemm(stages, items, ahead("producer"), ahead("consumer")), gemm(stages, items)
     assert outcomes(trying, schedules=12) == {"finished"}
     assert (timed(trying).outcome, timed(trying).faults) == (Ending.FINISHED, ())
@@ -234,7 +235,7 @@ def asked(program: Program, agent: int) -> list[tuple[tuple[int, ...], tuple[int
 
 
 @pytest.mark.parametrize("again", ["inside the stage", "never"])
-def test_a_stale_answer_lets_the_load_warp_overwrite(again: str, outcomes: Any) -> None:
+def test_a_stale_answer_lets_the_load_warp_overwrite(again: str) -> None:
     program = gemm(2, 5, ahead("producer", again))
     tries = asked(program, LOAD)
     assert tries[0] == ((2, 1), (2, 1))

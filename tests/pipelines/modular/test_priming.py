@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.program import Program
 from pipesim.pipelines import ProducerConsumerPipeline
+from tests.support.random_schedules import outcomes
 
 
 def primed_ring(phase: int, *, primed: bool, stages: int = 2, items: int = 5, consumers: int = 1) -> Program:
@@ -45,13 +44,13 @@ def primed_ring(phase: int, *, primed: bool, stages: int = 2, items: int = 5, co
 
 @pytest.mark.parametrize("consumers", [1, 3])
 @pytest.mark.parametrize(("phase", "primed"), [(1, False), (0, True)])
-def test_each_convention_works_in_every_schedule_tried(phase: int, primed: bool, consumers: int, outcomes: Any) -> None:
+def test_each_convention_works_in_every_schedule_tried(phase: int, primed: bool, consumers: int) -> None:
     for stages in (1, 2, 3):
         for items in (0, 1, stages, stages + 1, 3 * stages + 1):
             program = primed_ring(phase, primed=primed, stages=stages, items=items, consumers=consumers)
             assert outcomes(program, schedules=12) == {"finished"}, (stages, items)
 
 
-def test_phase_1_with_priming_depends_on_the_schedule(outcomes: Any) -> None:
+def test_phase_1_with_priming_depends_on_the_schedule() -> None:
     """Priming first: the producer blocks for ever. Producer first: its second lap overwrites slots nobody has read."""
     assert outcomes(primed_ring(1, primed=True), schedules=200) == {"WRONG_ITEM", "stuck"}

@@ -141,8 +141,8 @@ def reads(program: Program, agent: int) -> list[int]:
 @pytest.mark.parametrize("constant", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_wrong_item_in_any_lap_is_not_left_out(constant, cuts):
     """Each read of a loop in turn names another item; also one that is loaded once, and the one behind the loop."""
-    right = ring(60, constant=constant).flatten({})
-    assert phases_by_laps(right) == whole(right) == 121
+    right = ring(40, constant=constant).flatten({})
+    assert phases_by_laps(right) == whole(right) == 81
     assert cuts
     for pc in reads(right, 1):
         for by in (1, 100):

@@ -40,6 +40,7 @@ def emulated(text: str, open_word: int | None) -> EmulatedWarp:
     return cluster.warps[0]
 
 
+@pytest.mark.sampled(12, 36)
 @pytest.mark.parametrize("seed", slow_but(SEEDS[:12], SEEDS))
 def test_a_warp_computes_what_its_threads_compute(seed: int) -> None:
     kernel, open_word = Kernel(seed), Random(seed).getrandbits(32)

@@ -18,6 +18,7 @@ from tools.judge_ptx import read
 H200 = load_profile("h200")
 
 
+@pytest.mark.sampled(10, 24)
 @pytest.mark.parametrize("seed", slow_but(range(10), range(40)))
 def test_the_program_with_work_is_proved_or_refuted_alike(seed: int) -> None:
     kernel = random_kernel(random.Random(seed))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipesim.lang.intrinsics import elect
@@ -21,6 +19,7 @@ from pipesim.pipelines import (
 )
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
+from tests.support.random_schedules import outcomes
 
 SMALL = FA4Config(BF16, depth=128, BN=32, num_kv_stages=2, num_qk_stages=2)
 SLICE = 32 * 64 * 2  # bytes of a slice of K: 32 keys, half of the depth
@@ -77,7 +76,7 @@ def attention(wrong: str = "", tiles: int = 5) -> Program:
 
 
 @pytest.mark.slow
-def test_k_in_slices_and_v_whole(outcomes: Any) -> None:
+def test_k_in_slices_and_v_whole() -> None:
     assert outcomes(attention(), schedules=60) == {"finished"}
     assert outcomes(attention("backwards"), schedules=60) == {"finished"}, "the slices are free of each other"
     result = simulate(attention(), load_profile("h100"))
@@ -98,5 +97,5 @@ def test_k_in_slices_and_v_whole(outcomes: Any) -> None:
         ("frees slice 1 only", {"stuck"}),
     ],
 )
-def test_one_mistake_with_one_end(wrong: str, ends: set[str], outcomes: Any) -> None:
+def test_one_mistake_with_one_end(wrong: str, ends: set[str]) -> None:
     assert outcomes(attention(wrong), schedules=20) == ends
