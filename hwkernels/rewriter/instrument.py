@@ -262,11 +262,11 @@ def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], em
         for index, site in enumerate(run.sites):
             each = entry.body[site.position]
             end = plain.index(";", each.begin) + 1
-            edits.append((each.begin, end, emitter.site(run, index, _statement(plain[each.begin : end], each))))
+            edits.append((each.begin, end, emitter.site(run, index, statement_of(plain[each.begin : end], each))))
             for position, taken in site.exits:
                 leaves = entry.body[position]
                 after = plain.index(";", leaves.begin) + 1
-                guard = _guard(plain[leaves.begin : after]) if taken else ""
+                guard = guard_of(plain[leaves.begin : after]) if taken else ""
                 at = leaves.begin if taken else after
                 edits.append(
                     (at, at, f"{emitter.word_exit(run, guard)}\n\t" if taken else f"\n{emitter.word_exit(run, guard)}")
@@ -274,11 +274,11 @@ def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], em
     for each in entry.body:
         if each.opcode in ("ret", "exit"):
             text = plain[each.begin : plain.index(";", each.begin) + 1]
-            edits.append((each.begin, each.begin, emitter.end(_guard(text)) + "\n\t"))
+            edits.append((each.begin, each.begin, emitter.end(guard_of(text)) + "\n\t"))
     prologue = emitter.prologue()
-    opening = _body_begin(plain, entry)
+    opening = body_begin(plain, entry)
     edits.append((opening, opening, f"\n{emitter.declarations()}\n{prologue}\n"))
-    head = plain.rindex("\n", 0, _header_begin(plain, entry)) + 1
+    head = plain.rindex("\n", 0, header_begin(plain, entry)) + 1
     edits.append((head, head, f".visible .global .align 8 .u64 {SYMBOL};\n"))
     parts, at = [], 0
     for begin, end, text in sorted(edits, key=lambda edit: (edit[0], edit[1])):
@@ -287,9 +287,9 @@ def _rewritten(ptx: str, source: str, entry: Function, runs: tuple[Run, ...], em
     return "".join([*parts, ptx[at:]])
 
 
-def _statement(text: str, each: Instruction) -> Statement:
+def statement_of(text: str, each: Instruction) -> Statement:
     """A statement's text, its guard, and for a try its answer and parity, spelled as the text spells them."""
-    guard = _guard(text)
+    guard = guard_of(text)
     answer = parity = ""
     if is_try(each):
         operands = [part.strip() for part in split(re.sub(r"^(@\s*!?\s*\S+\s+)?\S+\s+", "", text.rstrip(";").strip()))]
@@ -302,19 +302,19 @@ def _statement(text: str, each: Instruction) -> Statement:
     return Statement(text, guard, answer, parity)
 
 
-def _guard(text: str) -> str:
+def guard_of(text: str) -> str:
     found = _GUARD.match(text)
     return "" if found is None else found[1] + found[2]
 
 
-def _header_begin(plain: str, entry: Function) -> int:
+def header_begin(plain: str, entry: Function) -> int:
     found = re.search(rf"\.entry\s+{re.escape(entry.name)}\b", plain)
     assert found is not None
     return found.start()
 
 
-def _body_begin(plain: str, entry: Function) -> int:
+def body_begin(plain: str, entry: Function) -> int:
     """The position after the brace that opens the kernel's body."""
-    found = _OPEN.search(plain, _header_begin(plain, entry))
+    found = _OPEN.search(plain, header_begin(plain, entry))
     assert found is not None
     return found.end()

@@ -121,6 +121,7 @@ _SCHEMAS = {
     "SweepReport": "sweep",
     "AdviseReport": "advise",
     "AutopsyReport": "autopsy",
+    "ConfirmReport": "confirm",
 }
 _WITHOUT_FINDINGS = ("sweep", "advise")
 

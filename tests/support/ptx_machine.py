@@ -1,7 +1,7 @@
 """A machine for small kernels in PTX: every thread by itself, one instruction after the other, in a seeded order.
 
 It knows what the tests need: the integers of ``naive_ptx``, shared and global memory, mbarriers, named barriers, bulk
-copies (which land after a while; only their bytes count). ``%clock`` is the number of instructions that were executed.
+copies (which land after a while), sleeping. ``%clock`` is the number of instructions that were executed.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Thread:
     waits_at: int = -1  #: the named barrier that it has arrived at
     generation: int = 0
     ended: bool = False
+    until: int = 0  #: the time until which it sleeps
 
 
 @dataclass
@@ -73,10 +74,16 @@ class Machine:
     shared: bytearray = field(default_factory=lambda: bytearray(1 << 16))
     barriers: dict[int, Barrier] = field(default_factory=dict)
     steps: int = 0
-    flights: list[tuple[int, int, int]] = field(default_factory=list)
+    flights: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     named: dict[int, list[int]] = field(default_factory=dict)  #: arrived threads, generation
     taken: int = 0  #: compare-and-swaps that find that another CTA has written what they would write
     all_threads: list[Thread] = field(default_factory=list)
+    skipped_ns: int = 0  #: of the time, beside that of the instructions
+
+    @property
+    def time(self) -> int:
+        """Nanoseconds."""
+        return 32 * (self.steps // 64) + self.skipped_ns
 
     def run(self) -> bool:
         """Run, or continue, until every thread has ended; False if nothing has changed for _STUCK instructions."""
@@ -139,7 +146,8 @@ class Machine:
             "%ntid.y": 1,
             "%ctaid.x": self.cta,
         }
-        values |= {"%clock": self.steps & 0xFFFFFFFF, "%clock64": self.steps, "%globaltimer": 32 * (self.steps // 64)}
+        values |= {"%clock": self.steps & 0xFFFFFFFF, "%clock64": self.steps, "%globaltimer": self.time}
+        values["%globaltimer_lo"] = self.time & 0xFFFFFFFF
         return values.get(name, 0)
 
     def _bytes(self, address: int, space: str) -> tuple[bytearray, int]:
@@ -169,9 +177,13 @@ class Machine:
     def _step(self, thread: Thread) -> None:
         self.steps += 1
         while self.flights and self.flights[0][0] <= self.steps:
-            _, address, nbytes = self.flights.pop(0)
+            _, address, nbytes, to, first = self.flights.pop(0)
+            if 0 <= first <= len(self.memory) - nbytes:
+                self.shared[to : to + nbytes] = self.memory[first : first + nbytes]
             self.barriers[address].tx -= nbytes
             self.barriers[address].settle()
+        if thread.until > self.time:
+            return
         if thread.pc >= len(self.function.body):
             thread.ended = True
             return
@@ -200,12 +212,14 @@ class Machine:
                 self._mbarrier(thread, each)
             case "cp":
                 if each.has("bulk") and each.has("mbarrier::complete_tx::bytes"):
-                    size, barrier = (self._value(thread, part) for part in each.operands[2:4])
-                    self.flights.append((self.steps + _LANDS, barrier, size & 0xFFFFFFFF))
+                    to, first, size, barrier = (self._value(thread, part) for part in each.operands[:4])
+                    self.flights.append((self.steps + _LANDS, barrier, size & 0xFFFFFFFF, to, first - GLOBAL))
             case "ld" | "st":
                 self._access(thread, each)
             case "fence" | "membar" | "griddepcontrol":
                 pass
+            case "nanosleep":
+                thread.until = self.time + self._value(thread, each.operands[0])
             case "atom" | "red":
                 self._atom(thread, each)
             case _:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import cache
+from pathlib import Path
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -52,6 +53,8 @@ from pipesim.answers.views.sweep import (
     WorkUnit,
 )
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison, VerifyReport
+from pipesim.confirm.confirm import ConfirmOptions, confirm
+from pipesim.confirm.launches import ChipOutcome, LaunchSeen
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examination import (
@@ -85,6 +88,9 @@ from pipesim.model.finding import BlockedAgent, Deadlock, FaultKind, FaultReport
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from pipesim.prove.check import How
+from pipesim.ptx.extract import extract
+from pipesim.ptx.kernel import EditableKernel
+from pipesim.ptx.text.read import read_module
 from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
@@ -94,6 +100,7 @@ from pipesim.report.pages.advise import advise_lines
 from pipesim.report.pages.against import against_lines
 from pipesim.report.pages.autopsy import autopsy_lines
 from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.confirm import confirm_lines
 from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
 from pipesim.report.pages.run import run_lines, walk_lines
@@ -110,8 +117,10 @@ from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Device, EventKind, Site, Trace, TraceMeta
 from tests.support.diagram_protocols import PROTOCOLS
+from tests.support.machine_chip import Scripted
 from tests.support.mistakes import BROKEN
 from tests.support.paths import ROOT
+from tests.support.planted_ptx import PLANTED
 
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 ROLES = (("load", 1), ("mma", 2))
@@ -681,6 +690,16 @@ def redundant_ring(width: int) -> list[str]:
     return redundant_lines(redundant(replace(target_of(program), spelling="ring.json"), {}), width)
 
 
+def confirmed(width: int) -> list[str]:
+    """A kernel that is lapped, as a chip shows it; nothing is launched."""
+    kernel = next(each for each in PLANTED if each.name == "lapped")
+    read = extract(read_module(kernel.text, "lapped.ptx"), kernel.launch)
+    editable = EditableKernel(Path("lapped.ptx"), None, (), kernel.text)
+    target = replace(target_of(read.program), kernel=read, editable=editable)
+    chip = Scripted(LaunchSeen(ChipOutcome.HANG, ((0, 2, 3),)))
+    return confirm_lines(confirm(target, check(target, {}, quick=True), chip, ConfirmOptions()), width)
+
+
 def walked_race(width: int) -> list[str]:
     program = twin("consumer_arrives_before_reading").build()
     return walk_lines(
@@ -867,6 +886,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "check_against": lambda width: against_lines(compared_twins(), width),
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
+    "confirm": confirmed,
     "assumption": explained("commits"),
     "kind": explained("over_arrival"),
     "kind_of_operations": explained("barrier_overrun"),

@@ -1,0 +1,86 @@
+"""``pipesim confirm``: have a GPU follow the schedule of each finding of a kernel, by delays in its PTX."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+
+from pipesim.cli.arguments import Command, add_force, add_launch, require_output, target_of
+from pipesim.cli.capture_kernel import require_gpu_or
+from pipesim.cli.output import TerminalProgress, progress, show_answer
+from pipesim.errors import ParameterError
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel", help="the kernel's .ptx")
+    add_launch(parser)
+    parser.add_argument("--finding", type=int, default=0, metavar="N", help="the Nth finding of check (default all)")
+    parser.add_argument("--replay", metavar="TEXT", help="confirm this schedule: the line at the end of a finding")
+    for name, default, metavar, text in (
+        ("--launches", 5, "N", "launches with the delays, and without"),
+        ("--deadline-ms", 250, "MS", "time after which a wait gives up"),
+        ("--delay-us", 1000, "US", "the shortest delay"),
+        ("--seed", 0, "N", "seed of the data in the buffers"),
+        ("--buffer-bytes", 1 << 24, "N", "size of a buffer that the launch file does not say"),
+    ):
+        parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE",
+        help="write the PTX with the delays to FILE, and beside it a .json that says how to launch it",
+    )  # fmt: skip
+    parser.add_argument("--no-run", action="store_true", help="choose the delays and save them, without a GPU")
+    add_force(parser)
+
+
+_RANGES = {"launches": (1, 1_000), "deadline_ms": (1, 2_000), "delay_us": (1, 100_000), "finding": (0, 10_000)}
+_RANGES |= {"buffer_bytes": (256, 1 << 34), "seed": (0, (1 << 63) - 1)}
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    for name, (low, high) in _RANGES.items():
+        if not low <= (value := getattr(options, name)) <= high:
+            fact = f"--{name.replace('_', '-')} {value} is out of range"
+            raise ParameterError(fact, correction=f"use {low:,} to {high:,}")
+    if options.save is not None:
+        require_output(options.save, force=options.force)
+
+    from pipesim.answers.budget import Budget, states_of
+    from pipesim.answers.check import check, replay
+    from pipesim.confirm.confirm import ConfirmOptions, confirm, require_findings, require_kernel
+    from pipesim.confirm.launches import GpuChip
+    from pipesim.formats.documents import document_of
+    from pipesim.ptx.source_files import lines_read_from
+    from pipesim.report.pages.confirm import confirm_lines
+
+    with progress(f"reading {options.kernel}"):
+        target = target_of(options, options.kernel)
+        require_kernel(target)
+        program = target.build()
+    if not options.no_run:
+        require_gpu_or("confirm on a machine with an H100 or H200; --no-run --save FILE chooses the delays without one")
+    asked = ConfirmOptions(**{each.name: getattr(options, each.name) for each in fields(ConfirmOptions)})
+    if options.replay is not None:
+        checked = replay(program, options.replay)
+    else:
+        states, budget = states_of(None, program), Budget(options.time_limit)
+        checked = check(target, {}, program=program, max_states=states, budget=budget, progress=TerminalProgress())
+    require_findings(checked, asked)
+    with progress(f"confirming {program.name}"):
+        report = confirm(target, checked, None if options.no_run else GpuChip(options.seed), asked)
+    with lines_read_from(target.sources):
+        return show_answer(options, document_of(report), lambda width: confirm_lines(report, width))
+
+
+COMMAND = Command(
+    "confirm",
+    "have a GPU follow the schedule of a kernel's finding",
+    "Put delays into a kernel's PTX that make a GPU follow the schedule of each finding of check, launch it with and "
+    "without them, and compare. Waits are bounded, and the launches are in processes of their own.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim confirm kernel.ptx --launch kernel.json", "every finding of the kernel (needs a GPU)"),
+        ("pipesim confirm kernel.ptx --no-run --save late.ptx", "the delays alone, on any machine"),
+    ),
+)

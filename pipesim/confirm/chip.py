@@ -1,0 +1,189 @@
+"""``python -m pipesim.confirm.chip FOLDER``: the process that launches, which a kernel that traps takes away.
+
+It adds a line of JSON to ``results.jsonl`` of the folder for each launch as it ends. Each begins with the same memory
+and its own module; its buffers are compared byte by byte with those of the first launch that ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hwkernels.device.launch import Gpu, driver_values, require_gpu
+from pipesim.bounds import MAX_CUBIN_BYTES
+from pipesim.confirm.rewrite import STOP, WAITS
+from pipesim.errors import HardwareError, KernelTrapError, PipesimError
+from pipesim.inputs import InputKind
+from pipesim.process.parent import end_with_parent
+
+REQUEST, RESULTS = "request.json", "results.jsonl"
+_POLL_S = 0.0005
+_FILE = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
+_ELEMENTS = {
+    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
+    "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "f32_ftz": "FLOAT32_FTZ", "tf32": "TFLOAT32",
+    "tf32_ftz": "TFLOAT32_FTZ", "u4_align8": "16U4_ALIGN8B", "u4_align16": "16U4_ALIGN16B",
+    "u6_align16": "16U6_ALIGN16B",
+}  # fmt: skip
+_SIGN_AND_LOW, _HALF = 0x807F, 0x3F00  #: of 16 bits: as bf16, and as the high half of f32, a number of 0.5 to 1
+
+
+@dataclass
+class _LaunchProcess:
+    """The launches of one request. ``pristine``: what each buffer holds before a launch, on the device."""
+
+    folder: Path
+    request: dict[str, Any]
+    gpu: Gpu
+    driver: Any
+    addresses: list[int] = field(default_factory=list)
+    pristine: list[int] = field(default_factory=list)
+    reference: list[npt.NDArray[np.uint8]] | None = None
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """What a function of the driver returns: a value, or several. HardwareError if it fails."""
+        found = driver_values(getattr(self.driver, name)(*arguments), name)
+        return found[0] if len(found) == 1 else found
+
+    def make_buffers(self) -> None:
+        """Allocate and fill them."""
+        random = np.random.default_rng(self.request["seed"])
+        buffers = self.request["memory"]["buffers"]
+        self.addresses = [self.gpu.allocate(each["nbytes"]) for each in buffers]
+        self.pristine = [self.gpu.allocate(each["nbytes"]) for each in buffers]
+        for each, address in zip(buffers, self.pristine, strict=True):
+            words = random.integers(0, 1 << 16, each["nbytes"] // 2 if each["filled"] else 0, dtype=np.uint16)
+            self.gpu.upload(address, self.data(each, ((words & _SIGN_AND_LOW) | _HALF).view(np.uint8)))
+
+    def data(self, memory: dict[str, Any], numbers: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Some memory, with what is known of it, addresses and tensor maps."""
+        data = numbers if len(numbers) else np.zeros(memory["nbytes"], dtype=np.uint8)
+        for offset, text in memory["known"]:
+            data[offset : offset + len(text) // 2] = np.frombuffer(bytes.fromhex(text), dtype=np.uint8)
+        for offset, number in memory["pointers"]:
+            data[offset : offset + 8] = np.array([self.addresses[number]], dtype=np.uint64).view(np.uint8)
+        for offset, asked, number in memory["maps"]:
+            data[offset : offset + 128] = self.tensor_map(asked, self.addresses[number])
+        return data
+
+    def tensor_map(self, asked: dict[str, Any], address: int) -> npt.NDArray[np.uint8]:
+        """The 128 bytes that the copy engine reads."""
+        driver = self.driver
+        encoded = self.call(
+            "cuTensorMapEncodeTiled",
+            getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_ELEMENTS[asked['element']]}"),
+            len(asked["dims"]),
+            address,
+            *([driver.cuuint64_t(size) for size in asked[name]] for name in ("dims", "strides")),
+            *([driver.cuuint32_t(size) for size in asked[name]] for name in ("box", "element_strides")),
+            getattr(driver.CUtensorMapInterleave, f"CU_TENSOR_MAP_INTERLEAVE_{asked['interleave'].upper()}"),
+            getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{asked['swizzle'].upper()}"),
+            driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+        return np.array([int(word) for word in encoded.opaque], dtype=np.uint64).view(np.uint8)
+
+    def launch(self, kernel: str) -> dict[str, object]:
+        """One launch of a kernel of the request: what it left."""
+        request, attributes = self.request, self.driver.CUfunction_attribute
+        for each, there, here in zip(request["memory"]["buffers"], self.pristine, self.addresses, strict=True):
+            self.call("cuMemcpyDtoD", here, there, each["nbytes"])
+        self.driver.cuCtxSynchronize()
+        module = self.call("cuModuleLoadData", _FILE.read_bytes(self.folder / kernel))
+        function = self.call("cuModuleGetFunction", module, request["entry"].encode())
+        for attribute, value in (
+            (attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, request["dynamic_shared"]),
+            (attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),  # of more than 8 CTAs
+        ):
+            self.driver.cuFuncSetAttribute(function, attribute, value)
+        if not self._ends(function):
+            return {"outcome": "stuck"}
+        found = self._left(module)
+        self.driver.cuModuleUnload(module)
+        return found
+
+    def _ends(self, function: Any) -> bool:
+        """Whether it ends within its limit. KernelTrapError if it traps."""
+        driver, request = self.driver, self.request
+        values = [self.data(each, np.zeros(each["nbytes"], np.uint8)) for each in request["memory"]["parameters"]]
+        pointers = np.array([value.ctypes.data for value in values] or [0], dtype=np.uint64)
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = request["grid"]
+        config.blockDimX, config.blockDimY, config.blockDimZ = request["block"]
+        config.sharedMemBytes = request["dynamic_shared"]
+        config.hStream = stream = self.call("cuStreamCreate", 1)
+        if np.prod(request["cluster"]) > 1:
+            attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
+            value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = request["cluster"]
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            attribute.value = value
+            config.attrs, config.numAttrs = [attribute], 1
+        self.call("cuLaunchKernelEx", config, function, int(pointers.ctypes.data), 0)
+        until = time.monotonic() + request["limit_s"]
+        while (result := driver.cuStreamQuery(stream))[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_POLL_S)
+        driver_values(result, "the launch")
+        return True
+
+    def _left(self, module: Any) -> dict[str, object]:
+        """What a launch left that ended."""
+        words = {}
+        for name in (STOP, WAITS):
+            address, nbytes = self.call("cuModuleGetGlobal", module, name.encode())
+            words[name] = np.zeros(int(nbytes) // 4, dtype=np.uint32)
+            self.gpu.download(int(address), words[name])
+        if words[STOP][0]:
+            threads, sites = int(np.prod(self.request["block"])), words[WAITS]
+            waits = {(int(at) // threads, int(at) % threads // 32, int(sites[at])) for at in np.flatnonzero(sites)}
+            return {"outcome": "hang", "waits": sorted(waits)}
+        left = [np.zeros(each["nbytes"], dtype=np.uint8) for each in self.request["memory"]["buffers"]]
+        for address, data in zip(self.addresses, left, strict=True):
+            self.gpu.download(address, data)
+        self.reference = self.reference or left
+        differ = [np.flatnonzero(a != b) for a, b in zip(left, self.reference, strict=True)]
+        first = next(((n, int(each[0])) for n, each in enumerate(differ) if len(each)), (-1, -1))
+        return {"outcome": "differs" if first[0] >= 0 else "same", "differ": sum(map(len, differ)), "first": first}
+
+
+def main(folder: Path) -> int:
+    """Carry out the request of a folder."""
+    end_with_parent()
+
+    def say(**members: object) -> None:
+        with (folder / RESULTS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(members) + "\n")
+
+    request = _FILE.parse_json(_FILE.read_text(folder / REQUEST))
+    try:
+        info = require_gpu()
+        from cuda.bindings import driver
+
+        process = _LaunchProcess(folder, request, Gpu(info), driver)
+        say(name=info.name, driver=info.driver)
+        process.make_buffers()
+        for kernel in (name for name, times in request["kernels"] for _ in range(times)):
+            try:
+                found = process.launch(kernel)
+            except KernelTrapError as error:
+                found = {"outcome": "trap", "error": error.fact.rpartition(" ")[2]}
+            say(kernel=kernel, **found)
+            if found["outcome"] in ("trap", "stuck"):
+                os._exit(1)  # nothing of the context may be touched
+    except PipesimError as error:
+        say(error={name: getattr(error, name) for name in ("fact", "place", "cause", "correction")})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

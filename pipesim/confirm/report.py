@@ -1,0 +1,97 @@
+"""What ``confirm`` answers: for each finding what was tried on the chip, and what its launches showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipesim.answers.views.conclusion import Conclusion, Heading
+from pipesim.confirm.choose import Sign, WaitingWarp
+from pipesim.confirm.delays import Delay
+from pipesim.model.finding import Finding, Verdict
+
+
+@dataclass(frozen=True)
+class ChipDevice:
+    """What launched: the GPU's name, and its driver."""
+
+    name: str = ""
+    driver: str = ""
+
+
+class ChipVerdict(Enum):
+    """What the launches say of a finding."""
+
+    CONFIRMED = "confirmed"
+    OTHERWISE = "seen otherwise"  #: something goes wrong that does not without the delays, but not what was predicted
+    NOT_SEEN = "not seen"
+    NOT_TRIED = "not tried"
+
+
+@dataclass(frozen=True)
+class WarpsAtWait:
+    """Warps of a CTA that gave up at one statement; ``predicted``: the schedule ends with each of them there."""
+
+    cta: int
+    warps: tuple[int, ...]
+    line: str
+    predicted: bool
+
+
+@dataclass(frozen=True)
+class Tries:
+    """Launches of one kernel, how many showed what was predicted, and how many something else that is wrong.
+
+    ``waits``, ``error``, ``differ`` (bytes) and ``first`` (a buffer's name, offset): of the first of these.
+    """
+
+    launches: int = 0
+    seen: int = 0
+    otherwise: int = 0
+    waits: tuple[WarpsAtWait, ...] = ()
+    error: str = ""
+    differ: int = 0
+    first: tuple[str, int] = ("", -1)
+    stuck: bool = False
+
+
+@dataclass(frozen=True)
+class FindingOnChip:
+    """One finding. ``delays``: () if none is needed. ``modelled``: a run of the program with them shows it.
+
+    ``reason``: why it was not tried, or why its launches say nothing. ``files``: what was saved.
+    """
+
+    number: int
+    finding: Finding
+    verdict: ChipVerdict
+    sign: Sign = Sign.NONE
+    delays: tuple[Delay, ...] = ()
+    waiting: tuple[WaitingWarp, ...] = ()
+    modelled: bool = False
+    tried: Tries = Tries()
+    control: Tries = Tries()
+    zeros: bool = False
+    reason: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConfirmReport:
+    """All findings of a kernel on a chip. ``verdict``: of check."""
+
+    heading: Heading
+    verdict: Verdict
+    device: ChipDevice
+    findings_on_chip: tuple[FindingOnChip, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those that the chip has shown, if differently."""
+        shown = (ChipVerdict.CONFIRMED, ChipVerdict.OTHERWISE)
+        return tuple(each.finding for each in self.findings_on_chip if each.verdict in shown)
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Wrong if the chip has shown a finding; else nothing is known."""
+        return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN

@@ -1,0 +1,214 @@
+"""A kernel's PTX with delays, and with waits that give up: what is launched, by others without pipesim.
+
+A delay is a few ``nanosleep`` under a predicate: no branch and no label, so that the kernel reads as the same program.
+Which execution of a statement it is, a register counts, which is never 0 in threads of other warps. A try that still
+fails after the limit branches to the kernel's end, where the thread notes its wait in ``pipesim_waits`` and exits, and
+so does a thread that passes a barrier of its CTA as late as that: threads that have exited do not hold it shut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from hwkernels.rewriter.instrument import body_begin, guard_of, header_begin, statement_of
+from hwkernels.rewriter.sites import blocks
+from pipesim.confirm.delays import Delay
+from pipesim.errors import PtxError
+from pipesim.ptx.emulate.synchronisation import is_try
+from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.locations import SourceText
+
+WAITS, STOP = "pipesim_waits", "pipesim_stop"  #: variables of the module
+MOST_CTAS = 1024  #: of which the first note where they wait
+P = "%pipesim_"
+_LONGEST_NS = 1_000_000  #: of one nanosleep (PTX ISA, "nanosleep")
+_MOST_SLEEPS = 2_000  #: of all delays of a kernel
+
+
+@dataclass(frozen=True)
+class DelayedPtx:
+    """``sites``: the positions of the statements that ``pipesim_waits`` names by their numbers, from 1 on.
+
+    ``threads``: of a CTA; the word of a thread is at its CTA's number times that, plus its own number.
+    """
+
+    text: str
+    entry: str
+    sites: tuple[int, ...]
+    threads: int
+    words: int
+
+
+def delayed_ptx(ptx: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int) -> DelayedPtx:
+    """The text with these delays, and waits that give up ``limit_ns`` after the CTA has begun (0: waits as they are).
+
+    Raises PtxError for a delay in a function that is called, which does not see the registers of the kernel.
+    """
+    made = _Rewriting(SourceText(ptx, kernel.module.name).text, kernel, delays, limit_ns)
+    parts, at = [], 0
+    for begin, end, text in sorted(made.edits(), key=lambda edit: edit[:2]):
+        parts += [ptx[at:begin], text]
+        at = end
+    text = "".join([*parts, ptx[at:]])
+    return DelayedPtx(text, kernel.entry.name, made.sites, prod(kernel.launch.block), made.words)
+
+
+class _Rewriting:
+    """The edits of one text."""
+
+    def __init__(self, plain: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int) -> None:
+        self._plain, self._kernel, self._limit_ns = plain, kernel, limit_ns
+        body = {each.begin: each for each in kernel.entry.body}
+        self._at: dict[int, list[tuple[int, Delay]]] = {}
+        for n, delay in enumerate(delays):
+            if delay.place.position >= 0 and delay.place.begin not in body:
+                raise PtxError(
+                    f"{delay.place.agent} would have to be late in a function that the kernel calls",
+                    place=f"{kernel.module.name}, line {delay.place.line}",
+                    correction="have the compiler inline it: __forceinline__ in CUDA C++, noinline=False in Triton",
+                )
+            self._at.setdefault(delay.place.begin, []).append((n, delay))
+        if sum(len(_sleeps(each.ns)) for each in delays) > _MOST_SLEEPS:
+            raise PtxError("the delays are too long to be written", correction="give a smaller --delay-us")
+        self._delays = delays
+        positions = {each.begin: each.position for each in reversed(kernel.function.body)}
+        spins = {kernel.function.body[p].begin for p in kernel.code.regions.waits}
+        self._spins = spins & body.keys()
+        shut = {each.begin for each in kernel.entry.body if blocks(each) and each.opcode in ("bar", "barrier")}
+        bounded = [each for each in kernel.entry.body if limit_ns and each.begin in spins | shut]
+        self._number = {each.begin: n for n, each in enumerate(bounded, 1)}
+        self.sites = tuple(positions[each.begin] for each in bounded)
+        self.words = min(MOST_CTAS, prod(kernel.launch.grid)) * prod(kernel.launch.block)
+
+    def edits(self) -> list[tuple[int, int, str]]:
+        """What replaces the text from one position to another."""
+        plain, entry = self._plain, self._kernel.entry
+        found = []
+        for each in (each for each in entry.body if each.begin in self._number or each.begin in self._at):
+            end = plain.index(";", each.begin) + 1
+            found.append((each.begin, end, self._around(each, plain[each.begin : end])))
+        opening = body_begin(plain, entry)
+        found.append((opening, opening, f"\n{self._prologue()}\n"))
+        if self._limit_ns:
+            ending = _body_end(plain, opening)
+            found.append((ending, ending, f"{self._give_up()}\n"))
+            head = plain.rindex("\n", 0, header_begin(plain, entry)) + 1
+            declared = ".visible .global .align 4 .b32 "
+            found.append((head, head, f"{declared}{STOP};\n{declared}{WAITS}[{self.words}];\n"))
+        return found
+
+    def _prologue(self) -> str:
+        registers = ("a", "b", "c", "begin", "now", "site", *(f"n{n}" for n in range(len(self._delays))))
+        lines = [f".reg .pred {P}p, {P}p2, {P}q;", f".reg .b64 {P}at, {P}word;"]
+        lines.append(f".reg .b32 {', '.join(P + each for each in registers)};")
+        if self._limit_ns:  # a CTA that begins after a hang ends
+            lines += [
+                f"mov.u32 {P}begin, %globaltimer_lo;",
+                f"ld.relaxed.gpu.global.u32 {P}a, [{STOP}];",
+                f"setp.ne.u32 {P}p, {P}a, 0;",
+                f"@{P}p exit;",
+            ]
+        if self._delays:
+            lines += [*_number_of("tid", "ntid", "a"), f"shr.u32 {P}a, {P}a, 5;"]
+        for n, delay in enumerate(self._delays):
+            lines += self._counter(n, delay)
+        return "\n".join(f"\t{line}" for line in lines)
+
+    def _counter(self, n: int, delay: Delay) -> list[str]:
+        """The register of a delay: in its warp minus the executions before it, in all others 1."""
+        place, launch = delay.place, self._kernel.launch
+        lines = [f"setp.eq.u32 {P}p, {P}a, {place.warp};"]
+        if launch.together:
+            lines += [*_number_of("ctaid", "nctaid", "b"), f"setp.eq.and.u32 {P}p, {P}b, {place.cta}, {P}p;"]
+        elif prod(launch.cluster) > 1:
+            lines += [f"mov.u32 {P}b, %cluster_ctarank;", f"setp.eq.and.u32 {P}p, {P}b, {place.cta}, {P}p;"]
+        lines.append(f"selp.b32 {P}n{n}, {-place.nth}, 1, {P}p;")
+        return lines + (self._sleep(n, delay, "") if place.position < 0 else [])
+
+    def _sleep(self, n: int, delay: Delay, guard: str) -> list[str]:
+        lines = [f"setp.eq.s32 {P}q, {P}n{n}, 0;", *_with(guard, "q")]
+        lines += [f"@{P}q nanosleep.u32 {each};" for each in _sleeps(delay.ns)]
+        return [*lines, f"@{P}q mov.u32 {P}n{n}, 1;"]
+
+    def _around(self, each: Instruction, text: str) -> str:
+        """A statement with its delays, and what ends a wait."""
+        guard, mine = guard_of(text), self._at.get(each.begin, [])
+        answer = statement_of(text, each).answer if is_try(each) and each.begin in self._spins else ""
+        counted = answer or guard
+        lines = [line for n, delay in mine if not delay.place.after for line in self._sleep(n, delay, guard)]
+        lines.append(text)
+        for n, delay in mine:
+            if delay.place.after:
+                lines += self._sleep(n, delay, counted)
+            lines.append(f"{f'@{counted} ' if counted else ''}add.u32 {P}n{n}, {P}n{n}, 1;")
+        if each.begin in self._number and (answer or not is_try(each)):
+            lines += self._bound(self._number[each.begin], answer, guard)
+        return "\n\t".join(lines)
+
+    def _bound(self, number: int, answer: str, guard: str) -> list[str]:
+        """From a try that fails after the limit; from a barrier, which another's end may have opened, a bit earlier."""
+        limit_ns = self._limit_ns if answer else self._limit_ns - self._limit_ns // 8
+        return [
+            f"mov.u32 {P}now, %globaltimer_lo;",
+            f"sub.u32 {P}now, {P}now, {P}begin;",
+            f"setp.gt.u32 {P}p, {P}now, {limit_ns};",
+            *(_with(f"!{answer}", "p") if answer else ()),
+            *_with(guard, "p"),
+            f"@{P}p mov.u32 {P}site, {number};",
+            f"@{P}p bra {_LABEL};",
+        ]
+
+    def _give_up(self) -> str:
+        threads = prod(self._kernel.launch.block)
+        lines = [
+            *_number_of("tid", "ntid", "a"),
+            *_number_of("ctaid", "nctaid", "b"),
+            f"mad.lo.u32 {P}a, {P}b, {threads}, {P}a;",
+            f"setp.lt.u32 {P}p, {P}a, {self.words};",
+            f"mov.u64 {P}at, {WAITS};",
+            f"mul.wide.u32 {P}word, {P}a, 4;",
+            f"add.u64 {P}at, {P}at, {P}word;",
+            f"@{P}p st.global.u32 [{P}at], {P}site;",
+            f"mov.u64 {P}at, {STOP};",
+            f"st.relaxed.gpu.global.u32 [{P}at], 1;",
+            "exit;",
+        ]
+        return f"\n\tret;\n{_LABEL}:\n" + "\n".join(f"\t{line}" for line in lines)
+
+
+_LABEL = "pipesim_gives_up"
+
+
+def _with(guard: str, predicate: str) -> list[str]:
+    """The predicate, where a guard holds as well."""
+    if not guard.startswith("!"):
+        return [f"and.pred {P}{predicate}, {P}{predicate}, {guard};"] if guard else []
+    return [f"not.pred {P}p2, {guard[1:].strip()};", f"and.pred {P}{predicate}, {P}{predicate}, {P}p2;"]
+
+
+def _number_of(index: str, size: str, to: str) -> list[str]:
+    """The number of a thread in its CTA, or of a CTA in the grid, x counted first."""
+    return [
+        f"mov.u32 {P}{to}, %{index}.z;", f"mov.u32 {P}now, %{size}.y;", f"mov.u32 {P}c, %{index}.y;",
+        f"mad.lo.u32 {P}{to}, {P}{to}, {P}now, {P}c;", f"mov.u32 {P}now, %{size}.x;", f"mov.u32 {P}c, %{index}.x;",
+        f"mad.lo.u32 {P}{to}, {P}{to}, {P}now, {P}c;",
+    ]  # fmt: skip
+
+
+def _sleeps(ns: int) -> list[int]:
+    """One delay as times that a nanosleep may take."""
+    whole, rest = divmod(ns, _LONGEST_NS)
+    return [_LONGEST_NS] * whole + ([rest] if rest else [])
+
+
+def _body_end(plain: str, opening: int) -> int:
+    """The position of the brace that closes the kernel's body."""
+    depth, at = 1, opening
+    while depth:
+        brace = min(found for sign in "{}" if (found := plain.find(sign, at)) >= 0)
+        depth += 1 if plain[brace] == "{" else -1
+        at = brace + 1
+    return at - 1

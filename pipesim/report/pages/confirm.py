@@ -1,0 +1,81 @@
+"""``pipesim confirm``: what a chip shows of each finding, with the delays, and without them."""
+
+from __future__ import annotations
+
+from pipesim.confirm.delays import Delay
+from pipesim.confirm.report import ChipVerdict, ConfirmReport, FindingOnChip, Tries, WarpsAtWait
+from pipesim.model.tables import number_runs
+from pipesim.report.findings.finding import claim_of
+from pipesim.report.text.console import mark
+from pipesim.report.text.layout import field, heading_lines, wrap
+from pipesim.report.text.source import with_source
+from pipesim.report.text.words import count, listed, number, ordinal
+
+_MOST = 4  #: waits that a sentence names
+
+
+def chip_sentence(each: FindingOnChip, device: str) -> str:
+    """The answer about one finding in one line."""
+    tried, without = each.tried, each.control
+    of = f"of {number(tried.launches)}"
+    control = f"without the {'delays' if len(each.delays) > 1 else 'delay'} {number(without.seen + without.otherwise)}"
+    control = f"{control} of {number(without.launches)}" if each.delays else "no delay is needed"
+    match each.verdict:
+        case ChipVerdict.CONFIRMED:
+            predicted = " as predicted" if tried.waits else ""
+            return f"confirmed on {device}: {_what(tried)}{predicted}, {number(tried.seen)} {of}; {control}"
+        case ChipVerdict.OTHERWISE:
+            seen = f"{_what(tried)}, {number(tried.otherwise)} {of}"
+            return f"{device} shows something else than predicted: {seen}; {control}"
+        case ChipVerdict.NOT_SEEN:
+            return f"not seen {of.replace('of', 'in')} launches on {device}{f': {each.reason}' if each.reason else ''}"
+        case ChipVerdict.NOT_TRIED:
+            return f"not tried: {each.reason}"
+
+
+def _what(tries: Tries) -> str:
+    """What a launch showed."""
+    if tries.waits:
+        named = [each for each in tries.waits if each.predicted or not tries.seen]
+        return listed([_waits(each) for each in named[:_MOST]])
+    if tries.error:
+        return f"the kernel traps ({tries.error})"
+    if tries.stuck:
+        return "the kernel does not end, and where its warps wait is not known"
+    name, offset = tries.first
+    return f"{count(tries.differ, 'byte')} of the results differ, the first at byte {number(offset)} of {name}"
+
+
+def _waits(each: WarpsAtWait) -> str:
+    of = f" of CTA {each.cta}" if each.cta else ""
+    who = "warp" if len(each.warps) == 1 else "warps"
+    return f"{who} {number_runs(each.warps)}{of} {'waits' if len(each.warps) == 1 else 'wait'} at {each.line}"
+
+
+def delay_words(delay: Delay) -> str:
+    """``warp 2 (waiting) sleeps 1,000 µs before its 1st mbarrier.try_wait``."""
+    place = delay.place
+    who = f"warp {place.warp} ({place.agent}) sleeps {number(delay.ns // 1_000)} µs"
+    if place.position < 0:
+        return f"{who} where the kernel begins"
+    side = "after" if place.after else "before"
+    return f"{who} {side} its {ordinal(place.nth + 1)} {place.opcode} here (PTX line {number(place.line)})"
+
+
+def confirm_lines(report: ConfirmReport, width: int) -> list[str]:
+    """The report in lines of at most ``width`` cells."""
+    lines, device = heading_lines(report.heading, width), report.device.name
+    if device:
+        lines += ["", *field("GPU", [device, f"driver {report.device.driver}"], width)]
+    for each in report.findings_on_chip:
+        lines += ["", *wrap(f"finding {each.number}: {claim_of(each.finding)}", width, "  ", "    "), ""]
+        for delay in each.delays:
+            lines += with_source(delay_words(delay), delay.place.source, width, "  delay  ", " " * 9)
+        if each.delays and not each.modelled:
+            lines += wrap("(what the schedule keeps waiting; the program run with it does not end so)", width, "  ")
+        lines += wrap("the buffers hold zeros", width, "  ") if each.zeros else []
+        lines += wrap(f"written: {listed(list(each.files))}", width, "  ") if each.files else []
+        lines += [""] if lines[-1] else []
+        ok = None if each.verdict in (ChipVerdict.NOT_SEEN, ChipVerdict.NOT_TRIED) else False
+        lines += wrap(chip_sentence(each, device), width, f"{mark(ok)} ")
+    return lines

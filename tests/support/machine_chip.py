@@ -1,0 +1,103 @@
+"""Chips of the tests: the machine, on which rewritten kernels of one CTA run, and one on which nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from pipesim.confirm.launches import ChipOutcome, LaunchSeen
+from pipesim.confirm.memory import LaunchMemory
+from pipesim.confirm.report import ChipDevice
+from pipesim.confirm.rewrite import STOP, WAITS, DelayedPtx
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.read import read_module
+from tests.support.ptx_machine import GLOBAL, Machine
+
+_STILL = 4_000  #: instructions without progress after which time passes
+_PASSES_NS = 1_000_000
+_MOST = 3_000  #: times
+
+
+SAME = LaunchSeen(ChipOutcome.SAME)
+_ENDS = (ChipOutcome.TRAP, ChipOutcome.STUCK)
+
+
+class Scripted:
+    """Kernels with delays end as ``delayed`` says, in turn, others as ``control``.
+
+    ``ran``: for each request the sleeps in each kernel, and its launches.
+    """
+
+    device = ChipDevice("NVIDIA H200", "580.1")
+
+    def __init__(self, *delayed: LaunchSeen, control: LaunchSeen = SAME) -> None:
+        self.delayed, self.control = delayed, control
+        self.ran: list[list[tuple[int, int]]] = []
+
+    def launch(
+        self, kernels: Sequence[tuple[DelayedPtx, int]], launch: Launch, memory: LaunchMemory, limit_s: float
+    ) -> list[list[LaunchSeen]]:
+        """The launches of each kernel, up to one that leaves no context."""
+        self.ran.append([(each.text.count("nanosleep"), times) for each, times in kernels])
+        found = []
+        for each, times in kernels:
+            seen = [self.delayed[n % len(self.delayed)] for n in range(times)] if "nanosleep" in each.text else []
+            found.append(seen or [self.control] * times)
+            cut = next((n for n, one in enumerate(found[-1]) if one.outcome in _ENDS), times)
+            found[-1] = found[-1][: cut + 1]
+        return found
+
+
+class MachineChip:
+    """Each launch with another seed."""
+
+    device = ChipDevice("machine of the tests", "1")
+
+    def launch(
+        self, kernels: Sequence[tuple[DelayedPtx, int]], launch: Launch, memory: LaunchMemory, limit_s: float
+    ) -> list[list[LaunchSeen]]:
+        """The launches of each kernel."""
+        reference: list[bytes] = []
+        return [[_launched(each, memory, seed, reference) for seed in range(times)] for each, times in kernels]
+
+
+def _launched(kernel: DelayedPtx, memory: LaunchMemory, seed: int, reference: list[bytes]) -> LaunchSeen:
+    held, symbols, places = bytearray(), dict[str, int](), list[int]()
+    for number, each in enumerate(memory.buffers):
+        places.append(GLOBAL + len(held))
+        held += Random(number).randbytes(each.nbytes) if each.filled else bytes(each.nbytes)
+    left = len(held)
+    module = read_module(kernel.text, "text", kernel.entry)
+    variables = [(STOP, bytes(8)), (WAITS, bytes(4 * kernel.words))]
+    for declared, parameter in zip(module.entries[0].params, memory.parameters, strict=True):
+        variables.append((declared.name, places[parameter.pointers[0][1]].to_bytes(8, "little")))
+    for name, data in variables:
+        symbols[name] = GLOBAL + len(held)
+        held += data
+    machine = Machine(module, module.entries[0], kernel.threads, held, symbols, seed=seed)
+    if not _ends(machine):
+        return LaunchSeen(ChipOutcome.STUCK)
+    if held[symbols[STOP] - GLOBAL]:
+        words = memoryview(held)[symbols[WAITS] - GLOBAL :][: 4 * kernel.words].cast("I")
+        waits = sorted({(0, thread // 32, site) for thread, site in enumerate(words) if site})
+        return LaunchSeen(ChipOutcome.HANG, tuple(waits))
+    reference[:] = reference or [bytes(held[:left])]
+    differ = [n for n, (a, b) in enumerate(zip(held[:left], reference[0], strict=True)) if a != b]
+    if not differ:
+        return SAME
+    return LaunchSeen(ChipOutcome.DIFFERS, differ=len(differ), first=(0, differ[0]))
+
+
+def _ends(machine: Machine) -> bool:
+    """Run it; where nothing happens for a while, time passes."""
+    random, passed = Random(machine.seed), 0
+    state, since = None, 0
+    while machine.turn(random):
+        asleep = tuple(thread.pc for thread in machine.all_threads if thread.until > machine.time)
+        if (now := (machine._progress(), asleep)) != state:
+            state, since = now, machine.steps
+        elif machine.steps - since > _STILL:
+            machine.skipped_ns, since, passed = machine.skipped_ns + _PASSES_NS, machine.steps, passed + 1
+            if passed > _MOST:
+                return False
+    return True
