@@ -303,11 +303,13 @@ def statement_of(text: str, each: Instruction) -> Statement:
 
 
 def guard_of(text: str) -> str:
+    """The predicate of a statement's text, with ``!`` if it is negated; "" without one."""
     found = _GUARD.match(text)
     return "" if found is None else found[1] + found[2]
 
 
 def header_begin(plain: str, entry: Function) -> int:
+    """The position of ``.entry``."""
     found = re.search(rf"\.entry\s+{re.escape(entry.name)}\b", plain)
     assert found is not None
     return found.start()
