@@ -131,16 +131,23 @@ def _write_files(options: argparse.Namespace, report: SweepReport) -> None:
             remark(f"not written: {' and '.join(left)}; {whole}")
         return
 
-    from pipesim.trace.whole import write_whole
-
     if options.svg is not None:
         from pipesim.report.pictures.sweep_svg import sweep_svg
 
-        write_whole(options.svg, sweep_svg(report).encode(), force=options.force)
+        _write(options, options.svg, sweep_svg(report).encode())
     if options.csv is not None:
         from pipesim.formats.documents import sweep_csv
 
-        write_whole(options.csv, sweep_csv(report).encode(), force=options.force)
+        _write(options, options.csv, sweep_csv(report).encode())
+
+
+def _write(options: argparse.Namespace, path: Path, data: bytes) -> None:
+    """Write an output; one that the same command has left, which was interrupted after it, is there already."""
+    from pipesim.trace.whole import write_whole
+
+    is_there = options.results is not None and path.is_file() and path.stat().st_size == len(data)
+    if not (is_there and path.read_bytes() == data):
+        write_whole(path, data, force=options.force)
 
 
 def values_of(given: list[str]) -> dict[str, tuple[int, ...]]:
@@ -193,11 +200,12 @@ def _check(options: argparse.Namespace) -> None:
     files = [path for path in (options.svg, options.csv, options.results) if path is not None]
     if len(set(files)) < len(files):
         raise ParameterError("two of --svg, --csv and --results name the same file")
+    continued = options.results is not None and options.results.exists()  # what is there may be of the same command
     for path in (options.svg, options.csv):
         if path is not None:
-            require_output(path, force=options.force)
+            require_output(path, force=options.force or continued)
     if options.results is not None:
-        require_output(options.results, force=True)  # one that is there is continued
+        require_output(options.results, force=True)
 
 
 COMMAND = Command(

@@ -22,6 +22,7 @@ ALLOWED = {
     ("hwkernels/capture/arguments.py", "load"): "of a file that inputs.py has opened, after its header",
     ("pipesim/doctor/examine.py", "read_text"): "what pip wrote of our own package",
     ("pipesim/doctor/examine.py", "loads"): "what pip wrote of our own package",
+    ("pipesim/cli/sweep.py", "read_bytes"): "an output of the size that it writes",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
     ("pipesim/formats/html/page.py", "read_text"): "the style and the scripts of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",

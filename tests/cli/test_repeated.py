@@ -68,6 +68,25 @@ def test_after_its_last_answer_a_sweep_is_complete(call: Call, monkeypatch: pyte
     assert Path("c").read_bytes().count(b"\n") == 4, "the names of its columns, and all rows"
 
 
+@pytest.mark.parametrize(("where", "left"), [("formats.documents.sweep_csv", "rs"), ("cli.sweep.show_answer", "crs")])
+def test_outputs_that_are_there_stay(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str, left: str
+) -> None:
+    """A sweep that ends between or after its outputs; one of another sweep is not replaced."""
+    line = (*SWEEP, "--results", "r", "--csv", "c", "--svg", "s")
+    with monkeypatch.context() as once:
+        once.setattr(f"pipesim.{where}", lambda *_: signal.raise_signal(signal.SIGINT))
+        assert call(*line).code == 130
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before.keys() == set(left)
+    assert (answer := call(*line)).code == 0, answer.err
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert after == after | before
+    assert after.keys() == set("crs")
+    Path("c").write_text("mine")
+    assert (call(*line).code, Path("c").read_text()) == (2, "mine")
+
+
 def _in_one(parts: Any, do: Any, failed: Any, done: Any, _: int, keep: Any) -> None:
     spread(parts, do, failed, done, 1, keep)
 
