@@ -152,7 +152,7 @@ def _public(module: ModuleType) -> list[str]:
     return [
         name
         for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+        if inspect.isfunction(value) and value.__module__ == vars(module).get("__name__") and not name.startswith("_")
     ]
 
 

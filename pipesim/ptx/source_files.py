@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import PtxError
-from pipesim.inputs import InputKind, is_quotable, is_quoting
+from pipesim.inputs import InputKind, is_quotable, is_quoting, is_source
 
 _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not shown")
 
@@ -26,10 +26,11 @@ _SOURCE = InputKind("source file", MAX_PTX_BYTES, PtxError, "its lines are not s
 class SourceFiles:
     """The files whose lines a kernel names, by the names that reports have and by those that the PTX has.
 
-    Each is read when a line is asked for.
+    Each is read when a line is asked for. ``outside``: those that are there, and may not be quoted.
     """
 
     paths: Mapping[str, Path]
+    outside: Mapping[str, Path] = field(default_factory=dict)
     _read: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def lines(self, name: str) -> tuple[str, ...] | None:
@@ -77,15 +78,18 @@ def enter_sources(ptx: Path, files: Iterable[str], sizes: Mapping[str, int] = Ma
     ``sizes``.
     """
     found: dict[str, set[Path]] = {ptx.name: {ptx.absolute()}}
+    outside: dict[str, Path] = {}
     for file in files:
         name = file.rpartition("/")[2]
         places = (Path(file), ptx.parent / file, ptx.parent / name)
-        quoted = filter(lambda path: is_quotable(path, ptx.parent), places)
-        there = next((path for path in quoted if sizes.get(file, 0) in (0, path.stat().st_size)), None)
+        right = [each for each in places if is_source(each) and sizes.get(file, 0) in (0, each.stat().st_size)]
+        there = next((path for path in right if is_quotable(path, ptx.parent)), None)
         if there is not None:
             for each in {name, file}:
                 found.setdefault(each, set()).add(there.absolute())
-    made = SourceFiles({name: path.pop() for name, path in found.items() if len(path) == 1})
+        elif right and is_source(right[0].resolve()):
+            outside[name] = right[0].resolve()
+    made = SourceFiles({name: path.pop() for name, path in found.items() if len(path) == 1}, outside)
     _current.set(made)
     return made
 

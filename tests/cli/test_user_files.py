@@ -100,6 +100,7 @@ def test_a_signal_that_the_command_ignores_does_not_end_one(call: Call, user: Us
         (ring("sys.exit(0)"), "a role of mine.py:ring calls sys.exit()", 12),
         (ring(module="sys.exit(0)"), "mine.py cannot be imported: SystemExit: 0", 4),
         (ring("raise Mine('no')", "class Mine(BaseException): pass"), "a raised Mine: no", 12),
+        (ring(module="globals().clear()"), "mine.py:ring raised NameError: name 'Protocol' is not defined", 7),
         (ring(module="raise BaseException"), "mine.py cannot be imported: BaseException", 4),
         (ring("raise KeyboardInterrupt"), "a role or the file raised KeyboardInterrupt", 12),
         (ring("raise Mine", "class Mine(Exception):\n    def __str__(self): raise ValueError"), MINE, 13),

@@ -12,7 +12,7 @@ from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
 from pipesim.report.pages.check import beside_lines, check_lines
-from pipesim.report.text.source import text_of
+from pipesim.report.text.source import text_of, with_source
 from pipesim.targets import find
 
 SOURCE = """\
@@ -102,6 +102,7 @@ def test_of_a_file_that_is_no_code_no_line_is_shown(name: str) -> None:
 def test_what_is_no_ordinary_file_has_no_text(name: str) -> None:
     Path("folder.py").mkdir()
     assert text_of(f"{name}:1") == ""
+    assert with_source("it waits in k", "k:*", 80, "", "") == ["it waits in k (k:*)"]
 
 
 def doubts(*told: DoubtLine) -> list[str]:

@@ -36,7 +36,7 @@ from pipesim.report.sentences.check import (
 from pipesim.report.sentences.sureness import basis_words, sureness_words, unused_words
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
-from pipesim.report.text.source import source_lines, text_of, with_source
+from pipesim.report.text.source import source_lines, text_of, with_hint, with_source
 from pipesim.report.text.words import count, listed, number, parameters, place, with_lines_together
 
 MOST_DOUBTS = 4
@@ -97,7 +97,7 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
         verdict = wrap(check_sentence(report), width, first)
     else:
         verdict = scope_lines(verdict_words(report), ", ", report, width, first)
-    return [*lines, *wrong_lines(report, width, verdict)]
+    return with_hint([*lines, *wrong_lines(report, width, verdict)], width)
 
 
 def _kinds(report: CheckReport) -> list[str]:

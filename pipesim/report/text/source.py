@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from pipesim.inputs import is_quotable, python_folders
+from pipesim.inputs import confined, is_quotable, is_quoting, python_folders
 from pipesim.ptx.source_files import current_sources
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import place
@@ -36,9 +36,19 @@ def with_source(said: str, line: str, width: int, first: str, rest: str, tail: s
     text = text_of(line)
     if not text:
         file, _, at = Path(line).name.rpartition(":")
-        named = not line or (file in said and re.search(rf"\b{at}\b", said))
+        named = not line or (file in said and re.search(rf"\b{re.escape(at)}\b", said))
         return wrap(f"{said}{tail}" if named else f"{said} ({place(line)}){tail}", width, first, rest)
     return [*wrap(f"{said}{tail}", width, first, rest), *source_lines(line, text, width, rest)]
+
+
+def with_hint(lines: Sequence[str], width: int) -> list[str]:
+    """A report, and below it the option it needs to quote a source file that its lines name and that is there."""
+    sources = current_sources() if is_quoting() and not confined else None
+    for name, path in sources.outside.items() if sources is not None else ():
+        if any(f"{name}:" in line for line in lines):
+            said = f"not quoted: {name} lies outside the folders of sources, which this allows:"
+            return [*lines, "", *wrap(said, width, "  ", "    "), f"    --source-root {shlex.quote(str(path.parent))}"]
+    return [*lines]
 
 
 def source_lines(line: str, text: str, width: int, indent: str) -> list[str]:
