@@ -91,13 +91,15 @@ def watch_builds(target: Target, made: Callable[[int], None]) -> Target:
 USUAL_STATES = 200_000
 #: Of a program read from PTX: seconds. One that is not decided by then has too many agents to be decided so.
 LEAST_OF_A_KERNEL, MOST_OF_A_KERNEL = 5_000, 50_000
+_MOST_PARTS = 30_000_000  #: of all states together: 8 bytes for each agent, barrier and cell of memory in each
 
 
 def states_of(given: int | None, program: Program) -> int:
-    """The number that a person gave, else the usual one; of a kernel's program fewer, the longer it is."""
+    """The number that a person gave, else the usual one: fewer where a state is wide, or a kernel long."""
     if given is not None:
         return given
+    most = _MOST_PARTS // (1 + len(program.agents) + len(program.barriers) + len(program.cell_ctas))
     if not program.coverage.extracted:
-        return USUAL_STATES
+        return min(USUAL_STATES, most)
     by_length = 10_000_000 // max(1, sum(map(len, program.code)))
-    return min(MOST_OF_A_KERNEL, max(LEAST_OF_A_KERNEL, by_length))
+    return min(MOST_OF_A_KERNEL, max(LEAST_OF_A_KERNEL, by_length), most)

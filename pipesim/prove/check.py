@@ -12,11 +12,12 @@ from pipesim.model.coverage import RULES, Assumption, NotJudgedKind
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, Verdict
 from pipesim.model.program import Program
+from pipesim.model.state import own_channel
 from pipesim.model.warp_shape import assumed_registers
 from pipesim.prove.any_size.left_out import does_the_same
 from pipesim.prove.any_size.skip_laps import LONG, phases_by_laps
 from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits, completed_phases
-from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.counterexample.confirm import at_once, confirm, hang_beside, shown_by_code
 from pipesim.prove.counterexample.every_schedule import hangs_in_every_schedule
 from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, launch_refutations
@@ -30,6 +31,8 @@ from pipesim.prove.search.random_schedules import random_refutation
 
 MOST_STATES = 200_000
 _MOST_OF_BEGINNINGS = 2_000  #: states of a program that cannot be proved
+_MOST_CLOCKED = 20_000_000  #: agents and barriers that the last phases of all barriers may know of: 8 bytes each, twice
+_MOST_KNOWN = 1_600_000  #: agents and barriers in all states of a search that follows the order of memory
 _MOST_DOUBTS = 12  #: looked into, the first of each kind before the second of any
 
 
@@ -55,6 +58,7 @@ class How(Enum):
     WEAKENED = "the kernel has an order that the program has not: see coverage"
     OPEN_WAITS = "no one run shows, in the order of memory, which accesses come after griddepcontrol.wait"
     ASSUMES = "it needs an assumption that was ruled out"
+    TOO_WIDE = "more agents and barriers than are followed together (--max-states raises the limit)"
     MEMORY_NOT_SEARCHED = "the search of fences and scopes reached its limit"
 
 
@@ -88,6 +92,9 @@ def check(program: Program, max_states: int = MOST_STATES, *, one_memory: bool =
         found = check(program.with_laps, max_states, one_memory=one_memory)
         proved = found.verdict is Verdict.PROVED and found.how is How.CERTIFICATE and does_the_same(program)
         return found if proved else unknown(program, How.CUT)
+    channels = own_channel(program, 0)
+    if channels * (channels + len(program.agents)) > max(_MOST_CLOCKED, 100 * max_states):
+        return unknown(program, How.TOO_WIDE)
     if program.coverage.stopped and not program.cut:  # what was read is not what happens: sizes are not known
         return unknown(program, How.UNSIZED if program.coverage.unsized else How.CUT)
     if any(each.kind is NotJudgedKind.WORDS for each in program.coverage.not_judged):
@@ -160,10 +167,10 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
             needs = each is not rules[0]
             return Check(Verdict.PROVED, How.CERTIFICATE, operations, reached, 0, (), (), by_commit_order=needs)
     memory = memory_of_a_run()
-    run, certificate = _one_run(rules[0], memory)
+    run, certificate = certified(rules[0], memory)
     by_commit_order = bool(certificate.doubts) and run.finished and len(rules) > 1
     if by_commit_order:
-        _, certificate = _one_run(program, None)
+        _, certificate = certified(program)
     unordered = memory_refutations(program, memory)
     phases = sum(completed_phases(run.state)[: len(program.barriers)])
 
@@ -209,7 +216,8 @@ def _by_search(program: Program, max_states: int, *, doubtful: bool, one_memory:
         return Verdict.UNKNOWN, How.NOTHING, seen.states, ()
     if one_memory:
         return Verdict.PROVED, How.SEARCH, seen.states, ()
-    ordered = search_memory_order(program, min(max_states, MOST_WITH_CLOCKS))
+    most = min(max_states, MOST_WITH_CLOCKS, _MOST_KNOWN // (len(program.agents) + own_channel(program, 0)))
+    ordered = search_memory_order(program, most)
     if ordered.refutations:
         return Verdict.REFUTED, How.SCHEDULE, seen.states, ordered.refutations
     if not ordered.complete:
@@ -220,28 +228,15 @@ def _by_search(program: Program, max_states: int, *, doubtful: bool, one_memory:
 def _holds_exchanged(program: Program, exchanged: frozenset[int], *, one_memory: bool) -> bool:
     """Whether one run represents every schedule, if phases of these barriers may get each other's arrivals."""
     memory = None if one_memory or memory_order(program) is None else MemoryOrder(program, exchanged)
-    certificate = Certificate(program, exchanged=exchanged)
-    CanonicalRun(program, [certificate] if memory is None else [certificate, memory]).to_end()
-    certificate.close()
+    _, certificate = certified(program, memory, exchanged=exchanged)
     return not certificate.doubts and (memory is None or not (memory.exchange_fails or memory.faults))
-
-
-def _one_run(program: Program, memory: MemoryOrder | None) -> tuple[CanonicalRun, Certificate]:
-    """The canonical run to its end, and what it says of every schedule."""
-    certificate = Certificate(program)
-    run = CanonicalRun(program, [certificate] if memory is None else [certificate, memory])
-    run.to_end()
-    certificate.close()
-    return run, certificate
 
 
 def with_usual(program: Program, found: Iterable[Refutation]) -> tuple[Refutation, ...]:
     """Each marked where the one run in which every operation is made as soon as it can be ends so as well: with the
     same fault at one of the same lines, or with a deadlock.
     """
-    run = CanonicalRun(program, [])
-    run.to_end()
-    return _marked(program, found, run)
+    return _marked(program, found, CanonicalRun(program).to_end())
 
 
 def _marked(program: Program, found: Iterable[Refutation], run: CanonicalRun) -> tuple[Refutation, ...]:

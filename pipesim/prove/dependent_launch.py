@@ -21,8 +21,7 @@ from pipesim.model.groups import HANDS_ON
 from pipesim.model.machine import State, Step
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
-from pipesim.prove.certificate.canonical import CanonicalRun
-from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.counterexample.confirm import way_to
 from pipesim.prove.happens_before.snapshot import Knowledge
 from pipesim.prove.memory_order.order import MemoryOrder
@@ -101,12 +100,9 @@ def event_order(program: Program, *, triggers: bool = False) -> EventOrder:
     if not open_ or not any(each.kind in asked for each in events):
         return EventOrder(program)
     moments = _Moments(program, {(each.agent, each.at) for each in events})
-    certificate = Certificate(program)
-    run = CanonicalRun(program, [certificate, moments])
-    run.to_end()
+    run, certificate = certified(program, moments)
     for agent, pc in enumerate(run.state.pcs):
         moments.note(agent, pc)
-    certificate.close()
     return EventOrder(program, moments.clocks, certain=not certificate.doubts)
 
 

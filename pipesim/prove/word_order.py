@@ -20,8 +20,7 @@ from pipesim.model.finding import Verdict
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
 from pipesim.model.words import GlobalWord, WordAct, WordsOfRun, WordWait
-from pipesim.prove.certificate.canonical import CanonicalRun
-from pipesim.prove.certificate.certificate import Certificate
+from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
 from pipesim.prove.happens_before.snapshot import Clock
@@ -63,9 +62,7 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
     """Whether the schedules of a program are those of the kernel that it was read from."""
     places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
     clocks = OccursBefore(program, places)
-    certificate = Certificate(program)
-    CanonicalRun(program, [certificate, clocks]).to_end()
-    certificate.close()
+    _, certificate = certified(program, clocks)
     alike = all(doubt.why is Why.RACE for doubt in certificate.doubts)  # every schedule has the order of this run
     of_words = [_Order(word, clocks.before).faithful() for word in found.words]
     return Faithful(alike and all(each.sound for each in of_words), alike and all(each.exact for each in of_words))

@@ -76,6 +76,13 @@ def many_ctas() -> None:
     launch(f"{body} @%p9 bra here;\n", ".param .u64 a", **given)
 
 
+def many_barriers() -> None:
+    code = [[0, "INIT", n, 1] for n in range(5_000)] + [[0, "ARRIVE", n, 1, 0, -1, 0] for n in range(5_000)]
+    own = {"agents": [[0, 0, 1, "r", 0]], "barriers": [[0, "b", n] for n in range(5_000)], "code": [code]}
+    empty: dict[str, list[object]] = {name: [] for name in ("named_barriers", "tiles", "loops", "notes", "accesses")}
+    Path("p.json").write_text(json.dumps(json.loads(dumps(FAMILIES["rings"](4))) | empty | own))
+
+
 #: The file that is made, the command, its exit code, and what it says.
 SMALL: list[tuple[Callable[[], None], str, int, str]] = [
     (many_values, "check k.ptx --quick", 2, "the counts of its arrays are 209,715,200 together"),
@@ -83,6 +90,7 @@ SMALL: list[tuple[Callable[[], None], str, int, str]] = [
     (packed_zeros, "autopsy core", 2, "unpacked it has more than 134,217,728 bytes"),
     (many_tiles, "check k.ptx --quick", 2, "launch_control: expected a whole number from 0 to 1,048,576"),
     (many_ctas, "check k.ptx --quick", 0, "more CTAs than are compared"),
+    (many_barriers, "check p.json --quick", 3, "more agents and barriers than are followed together"),
     (many_rows, "diff t.parquet t.parquet", 3, "the trace has 1,048,576 records; at most 262,144 are read"),
 ]
 

@@ -237,9 +237,3 @@ def _inside_a_cluster(state: CheckState, met: MeetingInside, judged: GridMemory)
     found = replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong)
     state.take(found)
     return found, judged
-
-
-def _refuses_buffers(program: Program) -> bool:
-    """Whether it rests on an assumption about buffers that is not to be made."""
-    made = {each.kind for each in program.coverage.assumed}
-    return Assumption.BUFFERS in made & program.strictness

@@ -320,8 +320,7 @@ def repeated_laps(
     ``most``: pairs of moments that are compared.
     """
     begins = _begins(program, worth)
-    memory = memory_order(program)
-    run = CanonicalRun(program, [Certificate(program), *([memory] if memory is not None else [])])
+    run = CanonicalRun(program, [Certificate(program), memory_order(program)])
     seen: dict[tuple[int, ...], CanonicalSnapshot] = {}
     compared = 0
     while not run.over and compared < most:

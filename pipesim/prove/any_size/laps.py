@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pipesim.model.ops import AT, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import warp_shape_faults
-from pipesim.prove.certificate.canonical import CanonicalRun, Witness
+from pipesim.prove.certificate.canonical import CanonicalRun
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.accesses import awaited_groups
 from pipesim.prove.happens_before.snapshot import Lap
@@ -259,13 +259,11 @@ def holds(program: Program, *, may_hang: bool = False) -> bool:
     if warp_shape_faults(program) or (may_hang and not _finishes(program)) or stale_waits(program):
         return False
     certificate, memory = Certificate(program), memory_order(program)
-    return _ends_well(CanonicalRun(program, _both(certificate, memory)), certificate, memory)
+    return _ends_well(CanonicalRun(program, [certificate, memory]), certificate, memory)
 
 
 def _finishes(program: Program) -> bool:
-    run = CanonicalRun(program)
-    run.to_end()
-    return run.finished
+    return CanonicalRun(program).to_end().finished
 
 
 def each_holds(outlines: Sequence[Outline]) -> list[bool]:
@@ -281,14 +279,14 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
     ]  # where only one gives concern, memory order is watched in one of them
     right: dict[int, bool] = {n: holds(programs[n]) for n, at in enumerate(forks) if at == _NEVER}
     certificate, memory = Certificate(longest), MemoryOrder(longest) if concern else None
-    run = CanonicalRun(longest, _both(certificate, memory))
+    run = CanonicalRun(longest, [certificate, memory])
     for done in range(len(stood)):
         for n in (n for n, at in enumerate(forks) if at == done):
             watching, observer = certificate.fork(programs[n]), None
             if memory is not None:
                 observer = memory.fork()
                 observer.goes_on_in(programs[n])
-            right[n] = _ends_well(run.fork(programs[n], _both(watching, observer)), watching, observer)
+            right[n] = _ends_well(run.fork(programs[n], [watching, observer]), watching, observer)
         if _is_wrong(run, certificate, memory) or run.over:
             break
         run.round()
@@ -296,10 +294,6 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
         right.get(n, False) and not warp_shape_faults(program) and not stale_waits(program)
         for n, program in enumerate(programs)
     ]
-
-
-def _both(certificate: Certificate, memory: MemoryOrder | None) -> list[Witness]:
-    return [certificate, *([memory] if memory is not None else [])]
 
 
 def _is_wrong(run: CanonicalRun, certificate: Certificate, memory: MemoryOrder | None) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pipesim.model.ops import Operation
 from pipesim.model.program import Program
 from pipesim.prove.any_size.laps import Outline
-from pipesim.prove.certificate.canonical import CanonicalRun, CanonicalSnapshot, Witness, completed_phases, is_again
+from pipesim.prove.certificate.canonical import CanonicalRun, CanonicalSnapshot, completed_phases, is_again
 from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.accesses import Read
 from pipesim.prove.happens_before.snapshot import Lap
@@ -56,7 +56,7 @@ class _LapRun:
     def __init__(self, program: Program, memory: MemoryOrder | None) -> None:
         self._certificate = Certificate(program, keep_reads=True)
         self._memory = memory
-        self._run = CanonicalRun(program, self._observers())
+        self._run = CanonicalRun(program, [self._certificate, self._memory])
         outline = Outline(program)
         self._code, self._items = outline.code, outline.items
         self._worth = sum(map(len, program.code)) // _WORTH
@@ -87,9 +87,6 @@ class _LapRun:
     def _is_wrong(self) -> bool:
         unordered = self._memory is not None and self._memory.faults
         return bool(self._run.faults or self._certificate.doubts or unordered)
-
-    def _observers(self) -> list[Witness]:
-        return [self._certificate, *([self._memory] if self._memory is not None else [])]
 
     def round(self) -> None:
         """One round, and the laps that can be left out after it."""
@@ -225,7 +222,7 @@ class _LapRun:
         self._certificate = self._certificate.fork(program)
         if self._memory is not None:
             self._memory.goes_on_in(program)
-        self._run = self._run.fork(program, self._observers())
+        self._run = self._run.fork(program, [self._certificate, self._memory])
         self._run.state = state._replace(cells=tuple(cells))
         self._came, self._stood, self._periodic, self._failed = {}, {}, {}, 0
 

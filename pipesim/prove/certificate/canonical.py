@@ -40,16 +40,16 @@ class CanonicalSnapshot(NamedTuple):
 
 
 class CanonicalRun:
-    """A program on its canonical way. ``over``: nothing moves any more, or a fault has stopped it."""
+    """A program on its canonical way, and who watches it. ``over``: nothing moves any more, or a fault stopped it."""
 
-    def __init__(self, program: Program, watching: Sequence[Witness] = ()) -> None:
+    def __init__(self, program: Program, watching: Sequence[Witness | None] = ()) -> None:
         self.program = program
         self.state = initial_state(program)
         self.faults: list[Fault] = []
         self.over = False
-        self._watching = watching
+        self._watching = [each for each in watching if each is not None]
 
-    def fork(self, program: Program, watching: Sequence[Witness]) -> CanonicalRun:
+    def fork(self, program: Program, watching: Sequence[Witness | None]) -> CanonicalRun:
         """The same moment of another program, which has the same tables and began with the same operations."""
         twin = CanonicalRun(program, watching)
         twin.state, twin.faults, twin.over = self.state, self.faults.copy(), self.over
@@ -67,10 +67,11 @@ class CanonicalRun:
         self.faults += done.faults
         self.over = not done.moved or any(fault.kind.traps for fault in done.faults)
 
-    def to_end(self) -> None:
-        """On until it is over."""
+    def to_end(self) -> CanonicalRun:
+        """On until it is over; itself."""
         while not self.over:
             self.round()
+        return self
 
     def snapshot(self) -> CanonicalSnapshot:
         """A snapshot of the machine and of each observer."""

@@ -14,6 +14,7 @@ for all of them:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -40,10 +41,10 @@ from pipesim.model.moves import Committer
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.state import meeting_channel, own_channel
-from pipesim.prove.certificate.canonical import CommitOrder
+from pipesim.prove.certificate.canonical import CanonicalRun, CommitOrder, Witness
 from pipesim.prove.certificate.requirements import Lives, OtherCta, Phase, PhasePart, RegisterRequests
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent, Groups
-from pipesim.prove.happens_before.snapshot import Clock, Marks, Snapshot
+from pipesim.prove.happens_before.snapshot import Clock, Marks, Snapshot, forget_before
 from pipesim.prove.memory_order.exchanged import ExchangedPhases, first_of_instruction
 from pipesim.prove.refutation import Doubt, Why
 
@@ -71,13 +72,14 @@ class _StepTaken(NamedTuple):
 
 
 class _Issued(NamedTuple):
-    """A flight: the moment after its issue, and the last one that the same operation has issued."""
+    """A flight: what occurs before its agent's issue, and the last flight of the same operation."""
 
-    moment: Clock
+    before: Clock  #: shared by all that the agent issues until it hears of others: one for each is gigabytes
     last: int
 
 
 _BY_STATE = -1
+_MOST_OF_A_KIND = 4_000  #: doubts that are kept, each with the past of all agents; dozens are looked into
 _NO_PHASE = 1 << 62  #: of an arrival that may be counted in others: no phase shows that it has come
 
 
@@ -124,6 +126,7 @@ class Certificate:
         self._raised = {op[BARRIER] for op in program.operations if op[0] == Op.CP_ASYNC_ARRIVE and not op[NOINC]}
         self._exchanged = {bar: ExchangedPhases(self._nothing) for bar in exchanged}
         self._doubts: dict[Doubt, None] = {}
+        self._kinds: Counter[Why] = Counter()
         self._rules: list[Callable[[_StepTaken], None] | None] = [None] * (max(Op) + 1)  # by the operation's number
         for op, rule in self._by_op().items():
             self._rules[op] = rule
@@ -131,25 +134,18 @@ class Certificate:
     def fork(self, program: Program) -> Certificate:
         """The same for another program, which has the same tables and began with the same operations."""
         twin = Certificate(program, groups=self._groups.fork(program))
-        twin._clocks = self._clocks.copy()
+        for name in ("_clocks", "_joined", "_tries", "_issued", "_requests", "_ungranted", "_doubts", "_kinds"):
+            setattr(twin, name, getattr(self, name).copy())
         twin._open = [replace(phase, raises=phase.raises.copy()) for phase in self._open]
-        twin._done = [done.copy() for done in self._done]
-        twin._saw = [saw.copy() for saw in self._saw]
-        twin._lives = self._lives.fork()
-        twin._joined = self._joined.copy()
-        twin._tries = self._tries.copy()
-        twin._issued, twin._commits = self._issued.copy(), self._commits.fork(program)
-        twin._requests, twin._ungranted = self._requests.copy(), self._ungranted.copy()
-        twin._registers_held = self._registers_held.fork(program)
-        twin._nothing = self._nothing
-        twin.accesses = self.accesses.fork()
-        twin._other_cta = self._other_cta.fork(program)
-        twin._doubts = self._doubts.copy()
+        twin._done, twin._saw = [done.copy() for done in self._done], [saw.copy() for saw in self._saw]
+        twin._lives, twin._commits = self._lives.fork(), self._commits.fork(program)
+        twin._registers_held, twin._other_cta = self._registers_held.fork(program), self._other_cta.fork(program)
+        twin._nothing, twin.accesses = self._nothing, self.accesses.fork()
         return twin
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """Every reason once, in the order in which they were met."""
+        """Every reason once, in the order in which they were met; of each kind the first ones."""
         return tuple(self._doubts)
 
     def close(self) -> None:
@@ -224,7 +220,8 @@ class Certificate:
         bar, phases = flight.barrier, len(self._done[flight.barrier]) + 1
         self._lives.land(bar, (flight.agent, flight.pc), phases - 1)
         by = self._commits.committer(flight.agent, self._program.code[flight.agent][flight.pc])
-        clock = self._commits.before_arrival(by, flight.pc, issued.moment)
+        moment = issued.before.after_operation(flight.agent, flight.pc)
+        clock = self._commits.before_arrival(by, flight.pc, moment)
         self._part(bar, clock, flight.agent, flight.pc, issued.last, by)
         self._commits.arrival(bar, by, flight.pc, phases - 1)
         if flight.engine == TMA:
@@ -371,9 +368,7 @@ class Certificate:
 
     def _commit(self, did: _StepTaken) -> None:
         if did.op[COMMIT_BARRIER] < 0:
-            self._groups.close_group(
-                did.agent, did.op[ENGINE], self._clocks[did.agent].after_operation(did.agent, did.pc)
-            )
+            self._groups.close_group(did.agent, did.pc, did.op[ENGINE], self._clocks[did.agent])
         else:
             self._issue(did)
 
@@ -420,6 +415,7 @@ class Certificate:
                 self._doubt(Doubt(Why.LAP, agent, pc, parts.seen, where=channel))
         moment = parts.with_phases(channel, len(self._done[channel]) + 1)
         self._commits.complete(channel, len(self._done[channel]), moment)
+        forget_before(channel, self._done[channel], self._joined)
         self._done[channel].append(moment)
         if channel in self._exchanged:
             self._exchanged[channel].complete(self._saw[channel])
@@ -501,16 +497,15 @@ class Certificate:
 
     def _issue(self, did: _StepTaken) -> None:
         """Something is put under way: remember its clock, enter its access, and what a commit follows."""
-        clock = self._clocks[did.agent].after_operation(did.agent, did.pc)
+        before_it = self._clocks[did.agent]
         flights = did.result.state.flights[len(did.before.flights) :]
         for flight in flights:
-            self._issued[flight.sequence] = _Issued(clock, flights[-1].sequence)
+            self._issued[flight.sequence] = _Issued(before_it, flights[-1].sequence)
             if flight.engine == TMA and not flight.remaining:  # no phase waits for a copy of no bytes
                 self._doubt(Doubt(Why.UNSUPPORTED, did.agent, did.pc))
             if flight.barrier >= 0:
                 self._require_published(flight.barrier, did.agent, did.pc)
             if flight.end > flight.first:
-                before_it = self._clocks[did.agent]
                 access = AccessEvent(
                     did.agent, did.pc, flight.writes, flight.sequence, flight.engine, flight.first, flight.end,
                     before_it.seen,
@@ -534,4 +529,16 @@ class Certificate:
             self._doubt(Doubt(Why.RACE, access.agent, access.pc, tuple(past), other.agent, other.pc))
 
     def _doubt(self, doubt: Doubt) -> None:
-        self._doubts.setdefault(doubt)
+        if self._kinds[doubt.why] < _MOST_OF_A_KIND and doubt not in self._doubts:
+            self._kinds[doubt.why] += 1
+            self._doubts[doubt] = None
+
+
+def certified(
+    program: Program, *others: Witness | None, exchanged: frozenset[int] = frozenset()
+) -> tuple[CanonicalRun, Certificate]:
+    """The canonical run to its end, which ``others`` watch too, and what it says of every schedule."""
+    certificate = Certificate(program, exchanged=exchanged)
+    run = CanonicalRun(program, [certificate, *others]).to_end()
+    certificate.close()
+    return run, certificate

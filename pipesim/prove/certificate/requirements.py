@@ -207,8 +207,7 @@ class OtherCta:
     def fork(self, program: Program) -> OtherCta:
         """The same for another program, which has the same tables."""
         twin = OtherCta(program)
-        twin._parts = self._parts.copy()
-        twin._accesses = self._accesses.copy()
+        twin._parts, twin._accesses = self._parts.copy(), self._accesses.copy()
         return twin
 
     def part(self, part: PhasePart) -> None:

@@ -155,10 +155,9 @@ class Accesses:
     def fork(self) -> Accesses:
         """The same, to continue by itself."""
         twin = Accesses(keep_reads=self.reads is not None)
-        twin._write = self._write.copy()
+        twin._write, twin._landed = self._write.copy(), self._landed.copy()
         twin._equal = self._equal.fork()
         twin._reads = {cell: reads.copy() for cell, reads in self._reads.items()}
-        twin._landed = self._landed.copy()
         twin._commits, twin._in_order = _copied(self._commits), _copied(self._in_order)
         twin._waits = {flight: waits.copy() for flight, waits in self._waits.items()}
         return twin
@@ -320,7 +319,7 @@ class Groups(Generic[M]):
         self._program = program
         of = sorted(awaited_groups(program)) if of is None else of
         self._flown: dict[tuple[int, int], list[tuple[int, AccessEvent]]] = {key: [] for key in of}
-        self._closed: dict[tuple[int, int], list[M]] = {key: [] for key in self._flown}
+        self._closed: dict[tuple[int, int], list[tuple[int, M]]] = {key: [] for key in self._flown}
         self._waited: dict[tuple[int, int], int] = dict.fromkeys(self._flown, 0)
 
     def fork(self, program: Program) -> Groups[M]:
@@ -337,11 +336,11 @@ class Groups(Generic[M]):
         if flown is not None:
             flown.append((group, access))
 
-    def close_group(self, agent: int, engine: int, moment: M) -> None:
-        """The agent closes a group; what comes after a wait for it comes after this moment."""
+    def close_group(self, agent: int, pc: int, engine: int, before: M) -> None:
+        """The agent closes a group; what comes after a wait for it comes after this operation, and what it knew."""
         closed = self._closed.get((agent, engine))
         if closed is not None:
-            closed.append(moment)
+            closed.append((pc, before))
 
     def wait(self, agent: int, pc: int, engine: int, limit: int, accesses: Accesses, moment: M) -> M:
         """The agent waits until its groups below ``limit`` are over, for a wgmma those of its whole warp group.
@@ -349,16 +348,20 @@ class Groups(Generic[M]):
         Passes to ``accesses`` what is over, and returns what the agent knows then.
         """
         members = self._members(agent, engine)
+        forgotten = min(self._waited[member, engine] for member in members)
         for member in members:
             for group, access in self._flown[member, engine]:
                 if group < limit:
                     accesses.add_wait(access.flight, agent, pc)
             if limit > 0:
-                moment = moment.join(self._closed[member, engine][limit - 1])
+                at, before = self._closed[member, engine][limit - 1]
+                moment = moment.join(before.after_operation(member, at))
         self._waited[agent, engine] = max(limit, self._waited[agent, engine])
         over = min(self._waited[member, engine] for member in members)
         for member in members:
-            mine = self._flown[member, engine]
+            mine, closed = self._flown[member, engine], self._closed[member, engine]
+            for group in range(max(forgotten - 1, 0), over - 1):  # all who may wait for it know more than that
+                closed[group] = closed[0]
             if mine and mine[0][0] < over:  # every warp has waited for these: no later wait asks for them
                 mine[:] = [(group, access) for group, access in mine if group >= over]
         return moment
@@ -378,8 +381,8 @@ class Groups(Generic[M]):
             waited = [self._waited[member, engine] for member in members]
             marks.shape += (agent, engine, len(flown))
             marks.shape += [len(closed) - groups for groups in waited]
-            for moment in closed[max(min(waited) - 1, 0) :]:
-                marks.moment(moment)
+            for pc, before in closed[max(min(waited) - 1, 0) :]:
+                marks.moment(before.after_operation(agent, pc))
             for group, access in flown:
                 marks.shape.append(len(closed) - group)
                 marks.operations.append((access.agent, access.pc))

@@ -8,9 +8,9 @@ moments apart: all that it ever does with places is compare those of one agent, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 # What comes before a moment of one run, under each relation that the memory model knows.
 #
@@ -104,7 +104,8 @@ class Clock(NamedTuple):
         """What occurs before either moment."""
         if self is other:
             return self
-        return _new(Clock, (_highest(self.seen, other.seen), _highest(self.known, other.known)))
+        seen, known = _highest(self.seen, other.seen), _highest(self.known, other.known)
+        return other if seen is other.seen and known is other.known else _new(Clock, (seen, known))
 
     def after_operation(self, agent: int, pc: int) -> Clock:
         """The moment after the agent's operation at ``pc``, of which this is the one before."""
@@ -124,7 +125,20 @@ class Clock(NamedTuple):
 
 def _highest(mine: tuple[int, ...], its: tuple[int, ...]) -> tuple[int, ...]:
     """The higher of each two counters: written out, since a call of ``max`` for each takes three times as long."""
-    return mine if mine == its else tuple([a if a > b else b for a, b in zip(mine, its, strict=True)])  # noqa: FURB136
+    if mine == its:
+        return its
+    both = tuple([a if a > b else b for a, b in zip(mine, its, strict=True)])  # noqa: FURB136
+    return its if both == its else both  # all who wait for a phase and know nothing else share one
+
+
+P = TypeVar("P", Clock, PhaseKnowledge)
+
+
+def forget_before(channel: int, done: list[P], joined: Mapping[tuple[int, int], int]) -> None:
+    """Before another phase is done: forget the last, unless an agent has ``joined`` it, for which it will wait."""
+    last = len(done) - 1
+    if last > 0 and all(at != last or where != channel for (_, where), at in joined.items()):
+        done[last] = done[0]
 
 
 Places = tuple[tuple[int, int], ...]

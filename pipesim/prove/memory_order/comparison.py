@@ -6,6 +6,7 @@ which accesses conflict, what orders them, and which of them need a fence betwee
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Set
 from enum import IntEnum
 from typing import NamedTuple
@@ -19,7 +20,9 @@ from pipesim.model.program import Program
 from pipesim.model.state import own_channel
 from pipesim.model.tables import ProgramData
 from pipesim.prove.happens_before.accesses import OWN, Accesses, AccessEvent
-from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks
+from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge
+
+_MOST_WEAK = 4_000  #: operations that may be to blame for what comes after them, each with what comes before it
 
 
 class _Weak(NamedTuple):
@@ -39,7 +42,7 @@ class AccessOrder:
         self.accesses = Accesses()
         self.unordered = False
         self._inits: dict[int, tuple[int, int]] = {}
-        self._weak: list[_Weak] = []
+        self._weak = deque[_Weak](maxlen=_MOST_WEAK)
         self._faults: dict[tuple[FaultKind, str, str, str, str], tuple[Fault, tuple[int, ...]]] = {}
         self._proxies = _cells_in(program, {Space.SHARED, Space.GLOBAL})
         self._addresses: set[tuple[int, int, int]] = set()  # reads (agent, pc, cell) of what tcgen05.alloc has written
@@ -286,12 +289,13 @@ class Fences(NamedTuple):
 class WeakTry(NamedTuple):
     """A try whose answer an agent holds: its order and scope, its position, and the fences since.
 
-    ``phases`` were complete when it said yes; 0 if it said no.
+    ``phases`` were complete when it said yes, of which ``seen`` is the last; 0 if it said no.
     """
 
     written: int
     pc: int
     phases: int
+    seen: PhaseKnowledge | None
     fenced: FenceReach
 
 

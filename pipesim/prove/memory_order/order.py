@@ -29,7 +29,7 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operan
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
 from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent, Groups
-from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot
+from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot, forget_before
 from pipesim.prove.memory_order.comparison import (
     AccessOrder,
     FenceReach,
@@ -50,9 +50,9 @@ _RELEASE_THE_ISSUE = frozenset({Engine.TCGEN05})
 
 
 class _IssuedTransfer(NamedTuple):
-    """What is under way: the moment of its issue, and its number."""
+    """What is under way: what its agent knew before the issue, shared by all that it issues then, and its number."""
 
-    moment: Knowledge
+    before: Knowledge
     flight: int
 
 
@@ -133,7 +133,7 @@ class MemoryOrder:
             self._compared.accesses.add_commit(flight.agent, flight.engine, issued.flight, flight.barrier, phases)
         elif last:
             self._compared.accesses.on_landing(issued.flight, flight.barrier, phases)
-        handed = issued.moment
+        handed = issued.before.after_operation(flight.agent, flight.pc)
         if flight.engine not in _RELEASE_THE_ISSUE:
             handed = Knowledge(handed.occurs, *(self._nothing,) * 4, self._fenced_nothing)
         elif handed.tensor is not None:  # a commit implies the fence before it
@@ -230,6 +230,7 @@ class MemoryOrder:
         phase = self._open[channel]
         if result.signalled != channel or phase is None:
             return
+        forget_before(channel, self._done[channel], self._joined)
         self._done[channel].append(phase.with_phases(channel, len(self._done[channel]) + 1))
         if channel in self._exchanged:
             self._exchanged[channel].complete()
@@ -240,7 +241,7 @@ class MemoryOrder:
         bar, written = op[BARRIER], operand(op, "semantics")
         if bar in self._fresh or self._is_told_by_another(before, agent, op):
             return
-        seen, phases = observation(written), len(self._done[bar])
+        seen, phase = observation(written), self._done[bar][-1] if self._done[bar] else None
         asked = self._tries.get((agent, op[ANSWER])) if op[0] == Op.WAIT_UNLESS and op[ANSWER] >= 0 else None
         if asked is not None:  # it may be either of the two that sees the phase
             tried = observation(asked.written)
@@ -248,10 +249,10 @@ class MemoryOrder:
             if seen.now and not tried.now:  # the try is weaker than its wait, and the operation to blame
                 self._compared.add_weak_operation(FaultKind.WEAK_ORDER, agent, asked.pc, self._moments[agent].occurs)
             seen = Observation(min(seen.now, tried.now), min(seen.fenced, tried.fenced))
-            phases = asked.phases if before.registers[agent][op[ANSWER]] else phases
-        if phases:
+            phase = asked.seen if before.registers[agent][op[ANSWER]] else phase
+        if phase is not None:
             self.exchange_fails |= bar in self._exchanged and not self._exchanged[bar].see()
-            self._take(agent, pc, self._done[bar][phases - 1], seen)
+            self._take(agent, pc, phase, seen)
 
     def _is_told_by_another(self, before: State, agent: int, op: Operation) -> bool:
         """True of a wait that is skipped, though no try of its barrier and parity has said that its phase is over."""
@@ -269,9 +270,10 @@ class MemoryOrder:
             return
         passed = result.state.registers[agent][register] and bar not in self._fresh
         phases = len(self._done[bar]) if passed else 0
-        self._tries[agent, register] = WeakTry(written, pc, phases, FenceReach.NOWHERE)
-        if phases and self._reader(agent, pc, register) == Op.JUMP_IF:
-            self._take(agent, pc, self._done[bar][-1], observation(written))
+        seen = self._done[bar][-1] if phases else None
+        self._tries[agent, register] = WeakTry(written, pc, phases, seen, FenceReach.NOWHERE)
+        if seen is not None and self._reader(agent, pc, register) == Op.JUMP_IF:
+            self._take(agent, pc, seen, observation(written))
 
     def _reader(self, agent: int, pc: int, register: int) -> Op | None:
         """The first operation that reads the result of a try_wait."""
@@ -365,7 +367,7 @@ class MemoryOrder:
 
     def _issue(self, before: State, agent: int, pc: int, op: Operation) -> None:
         """What the operation puts under way, if it does: an access, or an arrival that comes later."""
-        moment, code = self._moments[agent].after_operation(agent, pc), Op(op[0])
+        moment, code = self._moments[agent], Op(op[0])
         if code == Op.TMA_LOAD:
             for bar, access in self._program.landings(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
@@ -382,7 +384,7 @@ class MemoryOrder:
         elif code == Op.CP_ASYNC_ARRIVE:
             self._flies(agent, pc, op[BARRIER], moment)
         elif code == Op.COMMIT and op[COMMIT_BARRIER] < 0:
-            self._groups.close_group(agent, op[ENGINE], moment)
+            self._groups.close_group(agent, pc, op[ENGINE], moment)
         elif code in groups.COMMITS:
             for bar in self._program.commit_barriers(op):
                 self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
@@ -411,10 +413,8 @@ class MemoryOrder:
         """The same, to continue by itself."""
         twin = object.__new__(MemoryOrder)
         vars(twin).update(vars(self))
-        twin._moments = self._moments.copy()
-        twin._open = self._open.copy()
         twin._done = [done.copy() for done in self._done]
-        for name in ("_joined", "_released", "_taken", "_tries", "_issued", "_fresh"):
+        for name in ("_moments", "_open", "_joined", "_released", "_taken", "_tries", "_issued", "_fresh"):
             setattr(twin, name, getattr(self, name).copy())
         twin._groups = self._groups.fork(self._program)
         twin._compared = self._compared.fork()
@@ -426,7 +426,7 @@ class MemoryOrder:
         for key, flights in sorted(self._issued.items()):  # by agent and operation: in the order of issue
             marks.shape += (key, len(flights))
             for issued in flights:
-                marks.moment(issued.moment)
+                marks.moment(issued.before.after_operation(*key[:2]))
         return self.snapshot(), marks.snapshot()
 
     def snapshot(self) -> Snapshot:
@@ -446,16 +446,12 @@ class MemoryOrder:
         for (agent, register), asked in sorted(self._tries.items()):
             marks.shape += (agent, register, asked.written, asked.fenced, asked.phases > 0)
             marks.operations.append((agent, asked.pc))
-            if asked.phases:
-                self._mark_seen(marks, self._program.code[agent][asked.pc][BARRIER], asked.phases)
+            if asked.seen is not None:
+                marks.phases.append((self._program.code[agent][asked.pc][BARRIER], asked.phases))
+                marks.phase(asked.seen)
         self._groups.mark(marks, self._moments, self._compared.accesses)
         self._compared.mark(marks)
         return marks.snapshot()
-
-    def _mark_seen(self, marks: Marks, bar: int, phases: int) -> None:
-        """Enter a phase that a try has seen and a wait may yet be skipped for."""
-        marks.phases.append((bar, phases))
-        marks.phase(self._done[bar][phases - 1])
 
     def _mark_channel(self, marks: Marks, channel: int) -> None:
         """Enter the open phase, the last one, and those for which an agent holds an arrival."""

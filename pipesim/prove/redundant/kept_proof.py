@@ -147,8 +147,7 @@ def _broken(program: Program) -> _Broken:
     """What one run breaks of the strictest rules, each kind and pair of places once."""
     strict = program.with_strictness(RULES)
     order = MemoryOrder(strict)
-    run = CanonicalRun(strict, [order])
-    run.to_end()
+    run = CanonicalRun(strict, [order]).to_end()
     return frozenset(
         (fault.kind, _place(strict, fault.agent, fault.pc), _place(strict, fault.other_agent, fault.other_pc))
         for fault in (*run.faults, *order.faults)

@@ -54,8 +54,7 @@ def _taking_turns(program: Program) -> tuple[dict[_Pair, None], dict[_Pair, None
                 slots[tile.name, role].add(program.slot_of(access))
                 items[tile.name, role, code[pc][0] in WRITES_MEMORY].add(operand(code[pc], "item"))
     clocks = OccursBefore(program, ((agent, pc) for agent, pcs in enumerate(touches) for pc in pcs))
-    run = CanonicalRun(program, [clocks])
-    run.to_end()
+    run = CanonicalRun(program, [clocks]).to_end()
 
     def overlap(a: int, mine: list[int], b: int, theirs: list[int]) -> bool:
         at = 0

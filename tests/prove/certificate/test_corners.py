@@ -126,7 +126,9 @@ def what_is_taken_back_is_an_arrival(patch: pytest.MonkeyPatch) -> None:
     def lands(self: Certificate, flight: Flight, *given: object) -> None:
         if flight.barrier >= 0 and flight.engine == Engine.CP_ASYNC:
             phase = self._open[flight.barrier]
-            phase.arrivals = phase.arrivals.join(self._issued[flight.sequence].moment)
+            phase.arrivals = phase.arrivals.join(
+                self._issued[flight.sequence].before.after_operation(flight.agent, flight.pc)
+            )
         landed(self, flight, *given)  # type: ignore[arg-type]
 
     patch.setattr(Certificate, "on_landing", lands)
