@@ -63,9 +63,7 @@ def show_answer(
     options: argparse.Namespace, document: Mapping[str, object], lines: Callable[[int], Sequence[str]]
 ) -> int:
     """Print an answer as JSON, or as the report that ``lines`` makes for a width; its exit code, 0 if it names none."""
-    from pipesim.report.text.source import with_hint
-
-    emit(options, document, lambda console: _paint(console, lambda width: with_hint(lines(width), width)))
+    emit(options, document, lambda console: _paint(console, lines))
     code = document.get("exit_code", 0)
     assert isinstance(code, int)
     return code

@@ -27,7 +27,7 @@ from pipesim.report.findings.finding import claim_of, deadlock_lines, headline, 
 from pipesim.report.pages.check import correction_lines
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import middle, wrap, wrap_parts
-from pipesim.report.text.source import command_lines, with_source
+from pipesim.report.text.source import command_lines, with_hint, with_source
 from pipesim.report.text.words import count, listed, number, place
 
 _MOST_GROUPS = 4
@@ -45,7 +45,7 @@ def autopsy_lines(report: AutopsyReport, width: int) -> list[str]:
         lines += ["", *_word_lines(word, report, width)]
     for note in report.notes:
         lines += ["", *wrap(f"of the dump, {note}", width, f"{UNSURE} ")]
-    return [*lines, "", *_verdict(report, width)]
+    return with_hint([*lines, "", *_verdict(report, width)], width)
 
 
 def _word_lines(word: AwaitedWord, report: AutopsyReport, width: int) -> list[str]:
