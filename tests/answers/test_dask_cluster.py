@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,9 @@ class Future:
         return self._result
 
 
+LOST = "the connection to the Dask scheduler at tcp://here:1 was lost"
+
+
 class Client:
     """A stand-in for that of a cluster: its futures have these states in turn."""
 
@@ -70,6 +74,8 @@ class Client:
         return {"workers": dict.fromkeys(range(self._workers))}
 
     def sync(self, call: Callable[[], Any], callback_timeout: float) -> Any:
+        if self._workers == -2:  # Ctrl-C is pressed meanwhile
+            signal.raise_signal(signal.SIGINT)
         if self._workers < 0:  # nothing answers
             raise TimeoutError
         return call()
@@ -107,19 +113,14 @@ def test_what_fails_is_an_answer_of_its_configuration() -> None:
 @pytest.mark.parametrize(
     ("client", "said"),
     [
-        (Client(["finished", "cancelled", "pending"]), "the connection to the Dask scheduler at tcp://here:1 was lost"),
-        (
-            Client(["finished", "pending", "pending"], status="connecting"),
-            "the connection to the Dask scheduler at tcp://here:1 was lost",
-        ),
-        (
-            Client(["finished", "pending", "pending"], workers=-1),
-            "the connection to the Dask scheduler at tcp://here:1 was lost",
-        ),
+        (Client(["finished", "cancelled", "pending"]), LOST),
+        (Client(["finished", "pending", "pending"], status="connecting"), LOST),
+        (Client(["finished", "pending", "pending"], workers=-1), LOST),
         (
             Client(["finished", "pending", "pending"], workers=0),
             "every worker of the Dask cluster at tcp://here:1 was lost",
         ),
+        (Client(["finished", "pending", "pending"], workers=-2), "interrupted"),
     ],
 )
 def test_a_cluster_that_is_lost_ends_the_sweep_with_what_is_known(client: Client, said: str) -> None:
