@@ -61,7 +61,7 @@ def place_of(kernel: Kernel, program: Program, stream: Stream, agent: int, pc: i
 
 
 def _unconditional(stream: Stream, at: int) -> int:
-    """The step itself; of one that depends on the answer of a try, the last step before that is asked."""
+    """The step itself; of one that depends on whether a try succeeds, the last step before that is asked."""
     depth = 0
     for n in range(at, -1, -1):
         position = stream.path[n].position

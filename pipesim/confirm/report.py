@@ -1,4 +1,4 @@
-"""What ``confirm`` answers: for each finding what was tried on the chip, and what its launches showed."""
+"""What ``confirm`` answers: for each finding what was tried on the GPU, and what its launches showed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChipVerdict(Enum):
     """What the launches say of a finding."""
 
     CONFIRMED = "confirmed"
-    OTHERWISE = "seen otherwise"  #: something goes wrong that does not without the delays, but not what was predicted
+    OTHERWISE = "seen otherwise"  #: something fails that does not without the delays, but not what was predicted
     NOT_SEEN = "not seen"
     NOT_TRIED = "not tried"
 
@@ -87,11 +87,11 @@ class ConfirmReport:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those that the chip has shown, if differently."""
+        """Those that the GPU has shown, if differently."""
         shown = (ChipVerdict.CONFIRMED, ChipVerdict.OTHERWISE)
         return tuple(each.finding for each in self.findings_on_chip if each.verdict in shown)
 
     @property
     def conclusion(self) -> Conclusion:
-        """Wrong if the chip has shown a finding; else nothing is known."""
+        """Wrong if the GPU has shown a finding; else nothing is known."""
         return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN

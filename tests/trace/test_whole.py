@@ -58,6 +58,8 @@ OTHERS = {
     "hwkernels/rewriter/assemble.py": "in a folder of its own, which only ptxas reads",
     "hwkernels/source_recorder/table_file.py": "in a folder of its own, read back at once",
     "pipesim/cli/autopsy.py": "it has a kernel and its launch file saved, by a method of that name",
+    "pipesim/confirm/chip.py": "a line for each launch, in a folder of its own: of a cut line nothing is read",
+    "pipesim/confirm/launches.py": "in a folder of its own, which only the two processes know",
     "pipesim/launches/observe/site/sitecustomize.py": "a note in the spool folder: of a cut line the reader says so",
 }
 

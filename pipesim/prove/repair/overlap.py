@@ -23,7 +23,7 @@ _Pair = tuple[str, str]  #: roles, or agents of one role
 
 def serialised(before: Program, after: Program) -> tuple[_Pair, ...]:
     """The pairs that a change keeps from working at the same time: in the program before it they do, or, of roles, it
-    hangs. Agents of one role may take turns on purpose.
+    hangs. Agents of one role may be meant to take turns.
     """
     if sum(map(len, after.code)) > MOST_OPERATIONS:
         return ()

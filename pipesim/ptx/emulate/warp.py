@@ -222,7 +222,7 @@ class EmulatedWarp(DividedWarp):
         return "all lanes of a warp have to execute it, and some took another branch"
 
     def takes_part(self, position: int, masks: Value, guard: Value) -> None:
-        """Lanes come to an instruction in which they wait for those that their mask names, if its guard holds."""
+        """Lanes reach an instruction in which they wait for those that their mask names, if its guard holds."""
         lanes = lanes_that_hold(guard, self.mask) if isinstance(guard, PerLane) else guard
         each = [of_lane(masks, n) for n in lanes_in(self.mask)]
         if not isinstance(lanes, int) or not all(isinstance(mask, int) for mask in each):

@@ -257,7 +257,7 @@ class _Slicer:
     _waiting: list[str] = field(default_factory=list)
     _decided: set[int] = field(default_factory=set)
     remembered: set[int] = field(default_factory=set)  #: stores to memory of which a load matters
-    _by_registers: bool = False  #: what is loaded does not matter, unless it does already
+    _by_registers: bool = False  #: data that is loaded decides nothing more
     _memories: set[str] = field(default_factory=set)
     _controls: dict[int, frozenset[str]] = field(default_factory=dict)
 

@@ -195,7 +195,7 @@ def scope_parts(report: CheckReport) -> dict[str, str]:
 
 
 def is_short(sentence: str, first: str = "", rest: str | None = None) -> bool:
-    """Whether a sentence is no longer than two lines of 100 cells."""
+    """Whether a sentence fits two lines of 100 cells."""
     return len(wrap(sentence, MOST_CELLS // 2, first, rest)) <= 2
 
 
