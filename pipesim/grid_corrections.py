@@ -53,7 +53,7 @@ def of_words(made: GridProgram) -> Iterator[Ranked]:
             for past in (*data, *known.meetings) if not takes else ():
                 moved = Repair(K.WORD_MOVE, roles, array, int(barrier), at=at, past=past)
                 if any(_is_late(made.recorded, agent, moved) for agent in members(made.recorded, roles)):
-                    yield (2 if past in known.meetings else 1), moved
+                    yield 1 + (past in known.meetings), moved
                 if barrier and wait and past.op in READS_MEMORY:
                     yield 7, Repair(K.MEET_AGAIN, roles, array, at=at, past=past)
             if said := _difference(known, known.meant(at, roles)):
@@ -70,8 +70,7 @@ def of_words(made: GridProgram) -> Iterator[Ranked]:
                 yield 3 if alone else 7, Repair(K.WORD_ADDED, roles, array, int(wait), at=past)
     for place, word, _ in known.not_given_back():
         past = known.site(place)
-        rank = 3 if past.op in TOUCHES_MEMORY else 2
-        yield rank, Repair(K.WORD_ADDED, known.roles([place]), known.array_of[word], was=_LOCK, at=past)
+        yield 2 + (past in data), Repair(K.WORD_ADDED, known.roles([place]), known.array_of[word], was=_LOCK, at=past)
 
 
 def changed_grid(made: GridProgram, repair: Repair, ctas: int, resident: int) -> Program | None:
@@ -305,9 +304,7 @@ class _Handovers:
                 yield place, self._with_word(taken, given.offset, taken.value)
 
     def not_given_back(self) -> list[tuple[Place, int, int]]:
-        """After what a lock may be meant to be given back, with its word and value: the last use of data while it is
-        held, and the last meeting after that.
-        """
+        """The last use of data while a lock is held, and the last meeting after that, with its word and value."""
         found = []
         for (agent, pc), end, _ in self._kept():
             code = self._program.code[agent]

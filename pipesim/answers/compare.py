@@ -79,11 +79,6 @@ def with_ctas_of(read: Extraction, trace: Trace) -> Extraction:
     return read
 
 
-def _words_of(read: Extraction) -> RecordedWords | None:
-    found = word_records(read.words, read.program, read.instruction_at)
-    return None if found is None else RecordedWords(() if read.words is None else read.words.words, found)
-
-
 def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile | None = None) -> CompareReport:
     """``trace`` beside the program that was read from its kernel's PTX, and beside a simulation of it with the work
     that is estimated from its instructions. ``profile``: that of the trace's device if None.
@@ -95,7 +90,9 @@ def compare_kernel(read: Extraction, trace: Trace, source: str, profile: Profile
         read = read.past_hangs
     try:
         kernel = recorded_kernel(read.program, read.places, trace, read.by_line)
-        behaviour = conform(kernel.program, kernel.trace, kernel.sites, _words_of(read))
+        said = word_records(read.words, read.program, read.instruction_at)
+        talk = None if said is None else RecordedWords(() if read.words is None else read.words.words, said)
+        behaviour = conform(kernel.program, kernel.trace, kernel.sites, talk)
     except EvidenceError as error:
         error.place = error.place or source
         raise

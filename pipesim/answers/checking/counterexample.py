@@ -144,6 +144,10 @@ def corrections_of(
     """
     if refuted.kind in NO_MOVE_SHOWS - MEMORY_ORDER - _BY_A_WAIT - {FaultKind.READ_BEFORE_WAIT, _REGISTERS}:
         return ()
+    if asked.words_cta >= 0 and kernel is not None:
+        from pipesim.answers.kernel.locks import corrections_of_locks  # reads PTX, which few commands need
+
+        return corrections_of_locks(kernel, asked, refuted, unit)
     if asked.coverage.stopped or (again is None and asked.words_cta >= 0):
         return ()  # of which nothing can be proved; whose barriers are words
     if asked.words_cta >= 0:  # ``again`` is about every order
