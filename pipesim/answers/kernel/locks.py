@@ -149,7 +149,7 @@ class _Locks:
         take, value = self._at(lock.taken), lock.taken.before
         address = _ADDRESS.search(self._kernel.line(take.line))
         if address is None or self._ready.launch.block[1:] != (1, 1):
-            return  # the thread is told by %tid.x
+            return  # %tid.x names the thread
         space, bits = ".global" * take.has("global"), take.modifiers[-1].lstrip("bsu")
         give = _GIVE.format(thread=lock.thread, space=space, bits=bits, address=address[0][1:-1], value=value)
         own = [each for each in self._ready.entry.body if each.guard is None and each.line > max(take.line, *gone, 0)]
@@ -168,7 +168,7 @@ class _Locks:
         return word_name(self._cluster, event.address, self._words.sizes[event.address])
 
     def _moved(self, at: Instruction, by: int) -> dict[int, str]:
-        """The line with its address so many bytes further."""
+        """The line with its address ``by`` bytes further."""
         return {at.line: _ADDRESS.sub(lambda m: f"[{m[1]}+{int(m[2] or 0) + by}]", self._kernel.line(at.line), count=1)}
 
     def _change(self, at: Instruction, lines: dict[int, str], kind: RepairKind, who: str, does: str) -> LineChange:
