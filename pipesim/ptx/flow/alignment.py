@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial, reduce
 from math import gcd
 
-from pipesim.ptx.flow.slice import ParameterPlaces
+from pipesim.ptx.flow.launch_needs import ParameterPlaces
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register

@@ -7,10 +7,9 @@ lane's own number or of what each lane has for itself; or if it is written where
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
 from pipesim.model.tables import ALL_LANES
-from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.opcodes import EXCHANGES
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
@@ -18,12 +17,13 @@ from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Regist
 
 _OF_LANES = ("%tid", "%laneid", "%lanemask", "%clock", "%globaltimer", "%warpid")
 _OWN = frozenset({"atom", "activemask", "ldmatrix", "mma", "wmma", "wgmma", "tcgen05", "alloca", "call"})
+_OF_ALL = frozenset({"mma", "wmma", "movmatrix"})
 _ALIKE = frozenset({"vote", "redux"})  #: the same in all lanes that take part
 
 
 def needs_others(each: Instruction) -> bool:
     """Whether lanes wait in it for those that its mask names, or all lanes of a warp execute it (PTX ISA, "mma")."""
-    return (each.opcode in EXCHANGES and each.has("sync")) or (each.opcode in ("mma", "wmma") and each.has("aligned"))
+    return (each.opcode in EXCHANGES and each.has("sync")) or (each.opcode in _OF_ALL and each.has("aligned"))
 
 
 def names_all_lanes(mask: Operand, masks: Set[str]) -> bool:
@@ -51,22 +51,22 @@ def masks_of_all_lanes(body: Sequence[Instruction], writes: Sequence[Sequence[st
 def divergent_registers(
     names: Iterable[str],
     function: Function,
-    graph: Graph,
     uses: Uses,
-    deciders: Sequence[Sequence[int]],
     writers: Mapping[str, Sequence[int]],
+    deciding: Callable[[Instruction], Collection[str]],
 ) -> frozenset[str]:
     """Those of some registers, and of all that they are made of, that may differ between lanes.
 
-    ``deciders``: by block those whose last branch decides whether it runs; ``writers``: by register.
+    ``writers``: by register; ``deciding``: the registers of its guard and of all branches that decide whether an
+    instruction runs, also of those that decide whether these do.
     """
     body, masks = function.body, masks_of_all_lanes(function.body, uses.writes)
-    reached, open_ = dict[int, tuple[str, ...]](), list(names)  # by position what decides whether it runs
+    reached, open_ = dict[int, Collection[str]](), list(names)
     seen = set(open_)
     while open_:
         for at in writers.get(open_.pop(), ()):
             if at not in reached:
-                reached[at] = tuple(deciding(body[at], body, graph, uses, deciders))
+                reached[at] = deciding(body[at])
                 more = {*uses.reads[at], *reached[at]} - seen
                 seen |= more
                 open_ += more
@@ -82,17 +82,6 @@ def divergent_registers(
     return frozenset(found)
 
 
-def deciding(
-    each: Instruction, body: Sequence[Instruction], graph: Graph, uses: Uses, deciders: Sequence[Sequence[int]]
-) -> Iterator[str]:
-    """The registers that decide whether an instruction runs: its guard, and those of the nearest branches."""
-    for one in (each, *(body[graph.blocks[n].end - 1] for n in deciders[graph.block_of[each.position]])):
-        if one.guard is not None:
-            yield one.guard.register
-        if one is not each:
-            yield from uses.needs[one.position]
-
-
 def _differs(each: Instruction, uses: Uses, found: Set[str], masks: Set[str]) -> bool:
     """Whether lanes that execute an instruction together may have different results."""
     if each.opcode in _OWN or (each.opcode in ("ld", "ldu") and each.has("local")):
@@ -101,14 +90,14 @@ def _differs(each: Instruction, uses: Uses, found: Set[str], masks: Set[str]) ->
     if each.opcode in EXCHANGES:
         if not operands or not names_all_lanes(operands[-1], masks) or each.opcode in ("elect", "match"):
             return True
-        of = operands[2:3] if each.has("idx") else ()
-        same = each.opcode in _ALIKE or (each.has("idx") and all(_same(operand, found) for operand in of))
-        return not same
+        return each.opcode not in _ALIKE and not (each.has("idx") and _is_broadcast(operands[2], operands[3], found))
     return not found.isdisjoint(uses.reads[each.position]) or any(map(_is_of_lane, operands[1:]))
 
 
-def _same(operand: Operand, found: Set[str]) -> bool:
-    return not (isinstance(operand, Register) and operand.name in found) and not _is_of_lane(operand)
+def _is_broadcast(lane: Operand, segments: Operand, found: Set[str]) -> bool:
+    """Whether a shuffle gives all lanes what one has: not where the operand c divides the warp into segments."""
+    varies = (isinstance(lane, Register) and lane.name in found) or _is_of_lane(lane)
+    return not varies and isinstance(segments, Immediate) and not segments.value >> 8 & 31
 
 
 def _is_of_lane(operand: Operand) -> bool:

@@ -30,6 +30,7 @@ END = "\nend:\n bar.sync 0;\n"
 SHUFFLE = " shfl.sync.bfly.b32 %r10, %r10, 1, 31, {};\n"
 LOW = " setp.ge.u32 %p1, %r2, 16;\n @%p1 bra past;\n"
 PAST = "past:\n"
+GIVEN = " shfl.sync.idx.b32 %r11, %r2, 0, {}, -1;\n setp.ne.u32 %p1, %r11, 0;\n @%p1 bra past;\n"
 OPEN = NotJudgedKind.LANES_MEET
 
 
@@ -67,6 +68,13 @@ def checked(body: str, warps: int = 2, n: int = 20) -> tuple[Verdict, bool]:
         (" setp.ne.u32 %p1, %r7, 0;\n vote.sync.any.pred %p2, %p1, -1;\n @!%p2 bra past;\n" + SHUFFLE.format(-1) + PAST,
          Verdict.PROVED, True),
         (SHUFFLE.format("%r7"), Verdict.PROVED, False),
+        # a shuffle in segments of 16 lanes gives two values
+        (GIVEN.format("0x101f") + SHUFFLE.format(-1) + PAST, Verdict.UNKNOWN, True),
+        (GIVEN.format("0x1f") + SHUFFLE.format(-1) + PAST, Verdict.PROVED, True),
+        # a branch that is the same in all lanes, inside one that is not, leaves what it writes different
+        (" mov.u32 %r11, 0;\n setp.gt.u32 %p2, %r5, 99;\n" + LOW + " @%p2 bra past;\n mov.u32 %r11, 1;\n" + PAST
+         + " setp.ne.u32 %p3, %r11, 0;\n @%p3 bra over;\n" + SHUFFLE.format(-1) + "over:\n", Verdict.UNKNOWN, True),
+        (LOW + " movmatrix.sync.aligned.m8n8.trans.b16 %r10, %r10;\n" + PAST, Verdict.UNKNOWN, True),
     ],
 )  # fmt: skip
 def test_lanes_wait_for_those_that_the_mask_names(body: str, verdict: Verdict, *, judged: bool) -> None:
@@ -89,18 +97,42 @@ CONDITIONS = {  # as PTX, and for a lane of a warp
     " setp.lt.u32 {p}, %r5, 21;": lambda lane, warp: True,
     " setp.lt.u32 {p}, %r2, %r5;": lambda lane, warp: lane < 20,
 }
+EARLY = {  # computed before all else
+    "%p36": lambda lane, warp: lane < 16,
+    "%p37": lambda lane, warp: warp == 0,
+    "%p38": lambda lane, warp: True,
+}
+BEGIN = """ and.b32 %r31, %r2, 1;
+ shr.u32 %r32, %r2, 4;
+ add.u32 %r32, %r32, 1;
+ mov.u32 %r33, 0;
+ setp.lt.u32 %p36, %r2, 16;
+ setp.eq.u32 %p37, %r1, 0;
+ setp.lt.u32 %p38, %r5, 21;
+"""
+HELD = " setp.ne.u32 {p}, %r33, 0;"  #: what was set, perhaps under conditions
+SETS = {  # of %r33; the shuffles are exchanges
+    " mov.u32 %r33, 0;": lambda lane: 0,
+    " mov.u32 %r33, 1;": lambda lane: 1,
+    " shfl.sync.idx.b32 %r33, %r2, 0, 0x101f, -1;": lambda lane: lane & 16,
+    " shfl.sync.idx.b32 %r33, %r2, 0, 0x1f, -1;": lambda lane: 0,
+}
 TRIPS = {"2": lambda lane: 2, "%r31": lambda lane: lane & 1, "%r32": lambda lane: 1 + (lane >> 4)}
 
 
 def made(rng: Random, depth: int) -> list[Statement]:
     """Some statements: exchanges by a mask, branches, loops, and ends of lanes."""
     found: list[Statement] = []
-    for _ in range(rng.randint(1, 3)):
-        kind = rng.choice(["exchange", "exchange", "if", "loop", "exit" if rng.random() < 0.2 else "if"])
+    for _ in range(rng.randint(0, 3)):
+        kind = rng.choice(["exchange", "exchange", "if", "loop", "set", "exit" if rng.random() < 0.2 else "if"])
         if kind == "exchange" or depth == 0:
-            found.append(("exchange", rng.choice(list(MASKS)), rng.randrange(1 << 30)))
+            found.append(("exchange", rng.choice(["-1", "-1", *MASKS]), rng.randrange(1 << 30)))
+        elif kind == "set":
+            found.append(("set", rng.choice(list(SETS)), rng.randrange(1 << 30)))
         elif kind == "if":
-            found.append(("if", rng.choice(list(CONDITIONS)), made(rng, depth - 1), made(rng, depth - 1)))
+            found.append(
+                ("if", rng.choice([*CONDITIONS, *EARLY, *[HELD] * 4]), made(rng, depth - 1), made(rng, depth - 1))
+            )
         elif kind == "loop":
             found.append(("loop", rng.choice(list(TRIPS)), made(rng, depth - 1)))
         else:
@@ -117,12 +149,16 @@ def text(body: list[Statement], names: Iterator[int]) -> str:
             case "exchange", mask, _:
                 lines += SHUFFLE.format(mask)
             case "if", str(condition), list(then), list(otherwise):
-                lines += f"{condition.format(p=f'%p{n % 30 + 5}')}\n @!%p{n % 30 + 5} bra else{n};\n{text(then, names)}"
+                p = condition if condition in EARLY else f"%p{n % 30 + 5}"
+                lines += "" if condition in EARLY else f"{condition.format(p=p)}\n"
+                lines += f" @!{p} bra else{n};\n{text(then, names)}"
                 lines += f" bra.uni join{n};\nelse{n}:\n{text(otherwise, names)}join{n}:\n"
             case "loop", trips, list(inside):
                 p, r = f"%p{n % 30 + 5}", f"%r{n % 20 + 35}"
                 lines += f" mov.u32 {r}, 0;\nloop{n}:\n setp.ge.u32 {p}, {r}, {trips};\n @{p} bra left{n};\n"
                 lines += f"{text(inside, names)} add.u32 {r}, {r}, 1;\n bra.uni loop{n};\nleft{n}:\n"
+            case "set", str(instruction), _:
+                lines += f"{instruction}\n"
             case "exit", str(condition):
                 lines += f"{condition.format(p=f'%p{n % 30 + 5}')}\n @%p{n % 30 + 5} exit;\n"
     return lines
@@ -132,17 +168,22 @@ class Ended(Exception):  # noqa: N818  # a lane has ended
     """A lane ends."""
 
 
-def run(body: list[Statement], lane: int, warp: int) -> Iterator[tuple[int, int]]:
-    """The exchanges of one lane: which, and with which mask."""
+def run(body: list[Statement], lane: int, warp: int, held: list[int]) -> Iterator[tuple[int, int]]:
+    """The exchanges of one lane: which, and with which mask. ``held``: what %r33 holds."""
     for each in body:
         match each:
             case "exchange", str(mask), int(site):
                 yield site, MASKS[mask](lane)
             case "if", str(condition), list(then), list(otherwise):
-                yield from run(then if CONDITIONS[condition](lane, warp) else otherwise, lane, warp)
+                holds = held[0] != 0 if condition == HELD else (CONDITIONS | EARLY)[condition](lane, warp)
+                yield from run(then if holds else otherwise, lane, warp, held)
+            case "set", str(instruction), int(site):
+                if "shfl" in instruction:
+                    yield site, (1 << 32) - 1
+                held[0] = SETS[instruction](lane)
             case "loop", str(trips), list(inside):
                 for _ in range(TRIPS[trips](lane)):
-                    yield from run(inside, lane, warp)
+                    yield from run(inside, lane, warp, held)
             case "exit", str(condition):
                 if CONDITIONS[condition](lane, warp):
                     raise Ended
@@ -171,7 +212,7 @@ def all_meet(body: list[Statement], warp: int) -> bool:
 
     def steps(lane: int) -> Iterator[tuple[int, int]]:
         try:
-            yield from run(body, lane, warp)
+            yield from run(body, lane, warp, [0])
         except Ended:
             over.add(lane)
 
@@ -198,9 +239,8 @@ def all_meet(body: list[Statement], warp: int) -> bool:
 def test_random_kernels_are_judged_as_lanes_that_run_by_themselves(seed: int) -> None:
     rng = Random(seed)
     body = made(rng, rng.randint(1, 3))
-    start = " and.b32 %r31, %r2, 1;\n shr.u32 %r32, %r2, 4;\n add.u32 %r32, %r32, 1;\n"
     right = all(all_meet(body, warp) for warp in range(2))
-    found = checked(start + text(body, iter(range(1_000))))
+    found = checked(BEGIN + text(body, iter(range(1_000))))
     if right and "exit" in str(body):  # what is waited for may end later, which is not looked for
         assert found in ((Verdict.PROVED, True), (Verdict.UNKNOWN, True))
     else:

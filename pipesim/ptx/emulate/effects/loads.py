@@ -336,8 +336,7 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
 def load_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``ldmatrix``: rows of 16 bytes, each at one lane's address."""
     _matrix(cluster, warp, step, 1, stores=False)
-    if step.valued:
-        cluster.forget_results(warp, step, "a matrix loaded from shared memory")
+    cluster.forget_results(warp, step, "a matrix loaded from shared memory")
 
 
 def store_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -372,8 +371,7 @@ def fragment(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     for cta, (start, *_) in starts.items():
         firsts = [start + line * stride * bits // 8 for line in range(lines)]
         _access(cluster, warp, each, cta, firsts, length * bits // 8, stores=stores)
-    if step.valued:
-        cluster.forget_results(warp, step, "a matrix loaded from shared memory")
+    cluster.forget_results(warp, step, "a matrix loaded from shared memory")
 
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)", re.ASCII)
