@@ -258,8 +258,10 @@ class Code:
         found = self.segments.get(position)
         if found is None:
             found = self._compile_run(position)
-            last = min(found.position, self.end - 1)
-            together = [each for each in self.body[position : last + 1] if converges(each, self.masks)]
+            end = found.position + (
+                found.after is not RunEnd.NEXT
+            )  # where another run begins, its first is not of this
+            together = [each for each in self.body[position:end] if converges(each, self.masks)]
             found.meets = bool(together)
             found.orders = any(orders_lanes(each, self.masks) for each in together)
             found.exchange = next((each.position for each in together if needs_others(each)), -1)

@@ -74,6 +74,9 @@ def checked(body: str, warps: int = 2, n: int = 20) -> tuple[Verdict, bool]:
         # a branch that is the same in all lanes, inside one that is not, leaves what it writes different
         (" mov.u32 %r11, 0;\n setp.gt.u32 %p2, %r5, 99;\n" + LOW + " @%p2 bra past;\n mov.u32 %r11, 1;\n" + PAST
          + " setp.ne.u32 %p3, %r11, 0;\n @%p3 bra over;\n" + SHUFFLE.format(-1) + "over:\n", Verdict.UNKNOWN, True),
+        # where the ways meet again all lanes are there
+        (" setp.ge.u32 %p1, %r2, 16;\n @%p1 bra high;\n bra.uni past;\nhigh:\n" + SHUFFLE.format("%r9") + PAST
+         + SHUFFLE.format(-1), Verdict.PROVED, True),
         (LOW + " movmatrix.sync.aligned.m8n8.trans.b16 %r10, %r10;\n" + PAST, Verdict.UNKNOWN, True),
     ],
 )  # fmt: skip
