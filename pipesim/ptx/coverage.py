@@ -17,8 +17,8 @@ from pipesim.ptx.emulate.stop import Status, touching_others
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
-from pipesim.ptx.flow.launch_needs import Need
 from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
+from pipesim.ptx.flow.slice import Need
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction

@@ -22,7 +22,7 @@ from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import Status, touching_engines, touching_others
-from pipesim.ptx.flow.alignment import misaligned_copies
+from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once

@@ -12,8 +12,7 @@ from pipesim.prove.check import Check, check
 from pipesim.prove.refutation import Why
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import inline_calls
-from pipesim.ptx.flow.launch_needs import Need
-from pipesim.ptx.flow.slice import Slice, slice_of
+from pipesim.ptx.flow.slice import Need, Slice, slice_of
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.image import Image

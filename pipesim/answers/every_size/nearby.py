@@ -16,7 +16,7 @@ from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import NearbyValues
 from pipesim.ptx.emulation import Kernel
-from pipesim.ptx.flow.alignment import misaligned_copies
+from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.free.forms import NO_BOUND, Form, narrow
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import ALIGNED, PARAMETERS, FreeWord, Image

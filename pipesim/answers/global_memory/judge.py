@@ -53,7 +53,7 @@ from pipesim.ptx.emulate.global_accesses import (
     strength_of,
 )
 from pipesim.ptx.emulation import Kernel, on_global_memory
-from pipesim.ptx.flow.launch_needs import ParameterPlaces
+from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.free.forms import Form, Terms, bounds

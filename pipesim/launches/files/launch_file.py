@@ -13,8 +13,7 @@ from pipesim.errors import PipesimError, PtxError
 from pipesim.launches.records.record import LaunchRecord, SeenMap, SeenParameter, SeenPointer
 from pipesim.ptx.extract import with_contents_read
 from pipesim.ptx.flow.inline import inline_calls
-from pipesim.ptx.flow.launch_needs import LaunchNeed, Need
-from pipesim.ptx.flow.slice import slice_of
+from pipesim.ptx.flow.slice import LaunchNeed, Need, slice_of
 from pipesim.ptx.launch.encoded_map import MAP_BYTES, decoded_map
 from pipesim.ptx.launch.file import MOST_REGISTERS, MOST_VALUES, launch_json, read_launch
 from pipesim.ptx.launch.image import encode_value, require_parameters

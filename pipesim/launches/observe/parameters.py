@@ -118,8 +118,7 @@ def pointers_wanted(text: bytes, kernel: str) -> frozenset[tuple[int, int]]:
     """
     from pipesim.ptx.emulation import entry_of
     from pipesim.ptx.flow.inline import inline_calls
-    from pipesim.ptx.flow.launch_needs import Need
-    from pipesim.ptx.flow.slice import slice_of
+    from pipesim.ptx.flow.slice import Need, slice_of
     from pipesim.ptx.launch.values import Launch
     from pipesim.ptx.text.read import read_module
 

@@ -38,8 +38,8 @@ from pipesim.ptx.emulate.synchronisation import (
     synchronises,
 )
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
+from pipesim.ptx.flow.addresses import only_loaded
 from pipesim.ptx.flow.divergence import masks_of_all_lanes, needs_others
-from pipesim.ptx.flow.launch_needs import only_loaded
 from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.text.declarations import Function

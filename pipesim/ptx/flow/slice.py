@@ -8,13 +8,15 @@ whether a block runs. Floating point, the results of matrix products and loads o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
 
+from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.divergence import divergent_registers, masks_of_all_lanes, names_all_lanes, needs_others
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
-from pipesim.ptx.flow.launch_needs import LaunchNeed, ParameterPlaces, wanted_by
 from pipesim.ptx.flow.opcodes import (
     EXCHANGES,
     LIBRARY,
@@ -27,7 +29,70 @@ from pipesim.ptx.flow.opcodes import (
 )
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
 from pipesim.ptx.text.declarations import Function
-from pipesim.ptx.text.instruction import Address, Instruction, Register, Symbol
+from pipesim.ptx.text.instruction import Address, Instruction, Register, Symbol, TensorAddress
+
+
+class Need(Enum):
+    """How something is needed."""
+
+    PARAMETER = "parameter"  #: a word of the parameters
+    TENSOR_MAP = "tensor map"  #: a tensor map among the parameters
+    MEMORY = "memory"  #: a word of global memory that decides
+    ATOMIC = "atomic"  #: the result of an atomic on global memory that decides
+
+
+class LaunchNeed(NamedTuple):
+    """One thing that the slice needs. ``offset`` is in the parameters (-1 where not known), ``nbytes`` from there on.
+
+    Of MEMORY and ATOMIC, ``offset`` is that of the pointer that leads there, if the text shows it. ``lines`` of the
+    PTX file need it.
+    """
+
+    need: Need
+    offset: int
+    nbytes: int
+    type: str
+    lines: tuple[int, ...]
+
+
+def wanted_by(function: Function, uses: Uses, kept: frozenset[int], valued: frozenset[int]) -> tuple[LaunchNeed, ...]:
+    """What the instructions of a slice need, parameters first, by offset."""
+    places = ParameterPlaces(function, uses)
+    found: dict[tuple[Need, int, int, str], list[int]] = {}
+    for position in sorted(kept):
+        instruction = function.body[position]
+        for need, offset, nbytes, kind in _needs(instruction, places, valued=position in valued):
+            found.setdefault((need, offset, nbytes, kind), []).append(instruction.line)
+    order = list(Need)
+    rows = sorted(found.items(), key=lambda each: (order.index(each[0][0]), *each[0][1:]))
+    return tuple(LaunchNeed(*key, tuple(dict.fromkeys(lines))) for key, lines in rows)
+
+
+def _needs(instruction: Instruction, places: ParameterPlaces, *, valued: bool) -> Iterator[tuple[Need, int, int, str]]:
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode == "cp" and "tensor" in modifiers:
+        for operand in instruction.operands:
+            if isinstance(operand, TensorAddress) and (offset := places.parameter(operand.map)) is not None:
+                yield Need.TENSOR_MAP, offset, 128, "tensor_map"
+        return
+    if opcode not in {"ld", "atom", "ldu"} or not valued or len(instruction.operands) < 2:
+        return
+    spaces = instruction.spaces
+    kind, nbytes = _type(instruction)
+    offset = places.parameter(instruction.operands[1])
+    if opcode == "ld" and offset is not None:
+        for n in range(next((int(each[1:]) for each in modifiers if each in {"v2", "v4", "v8"}), 1)):
+            yield Need.PARAMETER, offset + n * nbytes, nbytes, kind
+    elif "global" in spaces or "const" in spaces:
+        need = Need.ATOMIC if opcode == "atom" else Need.MEMORY
+        yield need, places.pointer(instruction.operands[1]), nbytes, kind
+
+
+def _type(instruction: Instruction) -> tuple[str, int]:
+    for word in reversed(instruction.modifiers):
+        if word[:1] in "bsuf" and word[1:].isdecimal():
+            return word, int(word[1:]) // 8
+    return "b32", 4
 
 
 def control_dependence(graph: Graph) -> tuple[tuple[int, ...], ...]:

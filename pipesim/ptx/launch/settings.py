@@ -9,9 +9,9 @@ from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.words import TURNS
-from pipesim.ptx.flow.launch_needs import LaunchNeed, Need, ParameterPlaces
+from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.opcodes import may_touch_global
-from pipesim.ptx.flow.slice import Slice
+from pipesim.ptx.flow.slice import LaunchNeed, Need, Slice
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import checked_number, greatest, require_parameters
 from pipesim.ptx.launch.values import (

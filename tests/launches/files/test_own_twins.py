@@ -11,7 +11,7 @@ from hwkernels.twins import find_twin
 from pipesim.launches.files.launch_file import KernelText, describe_launch, kernel_text
 from pipesim.launches.records.read import read_spool
 from pipesim.ptx.extract import extract, with_contents_read
-from pipesim.ptx.flow.launch_needs import Need
+from pipesim.ptx.flow.slice import Need
 from pipesim.ptx.launch.values import Launch, Pointer
 from pipesim.targets import find
 from tests.support.lanes import long_but, slow_but

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipesim.ptx.flow.launch_needs import Need
-from pipesim.ptx.flow.slice import Slice, slice_of
+from pipesim.ptx.flow.slice import Need, Slice, slice_of
 from pipesim.ptx.text.declarations import Function
 from tests.support.ptx_text import kernel
 

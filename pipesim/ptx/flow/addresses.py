@@ -1,7 +1,8 @@
-"""Copies whose addresses in global memory are aligned in no execution (PTX ISA, "cp.async", "cp.async.bulk").
+"""Where addresses of global memory come from: which parameter leads there, and of what they are multiples.
 
-What a register holds is known as a remainder: of all values that any instruction writes there, modulo a power of two.
-That is enough for addresses that no launch decides: an index times the bytes of an element, and a constant.
+Copies whose addresses are aligned in no execution are wrong (PTX ISA, "cp.async", "cp.async.bulk"). What a register
+holds is known as a remainder: of all values that any instruction writes there, modulo a power of two. That is enough
+for addresses that no launch decides: an index times the bytes of an element, and a constant.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial, reduce
 from math import gcd
 
-from pipesim.ptx.flow.launch_needs import ParameterPlaces
+from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
-from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register
+from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol
 
+_SAME = frozenset({"mov", "cvt", "cvta"})  #: they keep an address as it is
+_DEEPEST = 64
 _MOST = 16  #: bytes: what copies are aligned to at most
 #: A power of two up to _MOST, and a number below it: every value is that much above a multiple.
 Remainder = tuple[int, int]
@@ -173,3 +176,67 @@ RULES: Mapping[str, Callable[..., Remainder]] = {
     "shl": _product,
     "mad": lambda a, b, c: _sum(_product(a, b), c),
 }
+
+
+class ParameterPlaces:
+    """Which registers hold an address of the parameters, or a pointer that a parameter gives."""
+
+    def __init__(self, function: Function, uses: Uses) -> None:
+        self._params = {each.name: each for each in function.params}
+        self._writer: dict[str, Instruction | None] = {}
+        for instruction in function.body:
+            for name in uses.writes[instruction.position]:
+                self._writer[name] = None if name in self._writer else instruction
+
+    def parameter(self, operand: Operand) -> int | None:
+        """The offset in the parameters of an address, None if it is not one of theirs."""
+        found = self._follow(operand, 0)
+        return found[1] if found is not None and found[0] == "address" else None
+
+    def pointer(self, operand: Operand) -> int:
+        """The offset of the parameter that holds the pointer from which an address is made, -1 if not known."""
+        found = self._follow(operand, 0)
+        return found[1] if found is not None and found[0] == "pointer" else -1
+
+    def _follow(self, operand: Operand, depth: int) -> tuple[str, int] | None:
+        match operand:
+            case Symbol(name) if name in self._params:
+                return "address", self._params[name].offset
+            case Address(base, offset):
+                found = self._follow(base, depth)
+                return (found[0], found[1] + offset) if found is not None and found[0] == "address" else found
+            case Register(name) if depth < _DEEPEST:
+                writer = self._writer.get(name)
+                return self._result_kind(writer, depth + 1) if writer is not None and writer.guard is None else None
+            case _:
+                return None
+
+    def _result_kind(self, writer: Instruction, depth: int) -> tuple[str, int] | None:
+        """What an instruction's result is."""
+        operands = writer.operands
+        if writer.opcode in _SAME and len(operands) == 2:
+            return self._follow(operands[1], depth)
+        if writer.opcode == "ld" and len(operands) == 2:
+            found = self._follow(operands[1], depth)
+            return ("pointer", found[1]) if found is not None and found[0] == "address" else None
+        if writer.opcode in {"add", "or"} and len(operands) == 3:
+            found, by = self._follow(operands[1], depth), operands[2]
+            if found is not None and found[0] == "address":
+                return ("address", found[1] + by.value) if isinstance(by, Immediate) else None
+            return found or self._follow(operands[2], depth)
+        if writer.opcode in {"mad", "sub"}:
+            return self._follow(operands[-1 if writer.opcode == "mad" else 1], depth)
+        return None
+
+
+def only_loaded(function: Function, uses: Uses) -> frozenset[int]:
+    """The loads of what pointers of the launch lead to where nothing is stored, if these lead to different memory."""
+    places, loads, written = ParameterPlaces(function, uses), dict[int, int](), set[int]()
+    for each in filter(may_touch_global, function.body):
+        if each.opcode == "ld":
+            loads[each.position] = places.pointer(each.operands[1])
+        elif each.opcode != "cp" or each.modifiers.index("global") < min(
+            (n for n, each in enumerate(each.modifiers) if each.startswith("shared")), default=99
+        ):
+            written.add(places.pointer(each.operands[each.opcode == "atom"]))
+    return frozenset(at for at, pointer in loads.items() if pointer not in written and -1 not in written | {pointer})
