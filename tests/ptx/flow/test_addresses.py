@@ -9,7 +9,7 @@ import pytest
 
 from pipesim.model.finding import FaultKind
 from pipesim.prove.check import check
-from pipesim.ptx.flow import alignment
+from pipesim.ptx.flow import addresses
 from pipesim.ptx.launch.values import Content, Number, Pointer
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
@@ -79,7 +79,7 @@ def test_the_remainder_of_a_result_is_that_of_every_value() -> None:
         for _ in range(300):
             moduli = [1 << made.randrange(5) for _ in range(2)]
             given = [(modulus, made.randrange(modulus)) for modulus in moduli]
-            modulus, rest = alignment.RULES[opcode](*given)
+            modulus, rest = addresses.RULES[opcode](*given)
             values = [[rest + modulus * made.randrange(99) for modulus, rest in given] for _ in range(40)]
             assert {rule(*each) % modulus for each in values} == {rest}, (opcode, given)
 
