@@ -19,6 +19,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.trace.recorder import EventBuffer, Meaning
 from pipesim.trace.schema import (
+    EARLIER_KERNELS,
     LOCK_FAILURES,
     ON_WORDS,
     ORIGIN,
@@ -287,10 +288,17 @@ def _meta(
             "order_error_cycles": CLOCK_SKEW_CYCLES,
             ORIGIN: origin,
             "emission": EMISSION,
+            EARLIER_KERNELS: _recorded_roles(kernel, program),
         }
         | ({LOCK_FAILURES: failures} if failures else {})
         | ({WORDS: dict(words), TURNS: list(launch.turns)} if kernel.words else {}),
     )
+
+
+def _recorded_roles(kernel: RewrittenPtx, program: Program) -> list[str]:
+    """The roles all of whose warps are recorded."""
+    lanes = list(zip(program.agents, kernel.writers.lanes, strict=True))
+    return sorted({agent.role for agent, _ in lanes} - {agent.role for agent, mine in lanes if not mine})
 
 
 def _barrier_words(kernel: RewrittenPtx, cta: int, events: Events) -> tuple[int, ...]:

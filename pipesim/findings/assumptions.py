@@ -112,8 +112,9 @@ ASSUMPTIONS = MappingProxyType(
         Assumption.GLOBAL_WORDS: AssumptionText(
             "words of global memory are read before another warp changes them",
             "One warp reads a word of global memory that another one changes; which value it reads depends on "
-            "the schedule.",
-            "Tile counters and flags in global memory.",
+            "the schedule. Of a table in constant memory it reads the initial values of the PTX, which a host "
+            "may change.",
+            "Tile counters and flags in global memory, tables in constant memory.",
             _NOT_MEASURED,
         ),
         Assumption.RESIDENCY: AssumptionText(

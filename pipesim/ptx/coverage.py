@@ -149,6 +149,7 @@ def _left_out(words: _Words, *, unread: bool) -> list[str]:
 def _assumptions(words: _Words) -> Iterator[Assumed]:
     """What is assumed, place by place."""
     at, notes, kernel, memory = words.place_of, words.cluster.notes, words.kernel, words.cluster.globals
+    tables = words.cluster.image.tables_read
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
     contested = memory.contested if words.cluster.words is None else ()  # of CTAs together they are operations
@@ -176,6 +177,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
             Assumption.GLOBAL_WORDS,
             (f"{word} is read by one warp before another one changes it" for word in contested),
         ),
+        (Assumption.GLOBAL_WORDS, map("{} in constant memory holds its initial values".format, tables)),
         (
             Assumption.EQUAL_STORES,
             (f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)),

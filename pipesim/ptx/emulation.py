@@ -251,6 +251,7 @@ class _FollowedCluster:
     def __init__(self, kernel: Kernel, launch: Launch, limits: EmulationLimits, *, laps_left_out: bool = False) -> None:
         self._kernel, self._launch, self._limits, self._laps_left_out = kernel, launch, limits, laps_left_out
         self._image, self._constants = Image(launch, kernel.entry), Constants(kernel.module)
+        self._image.tables = self._constants.tables
         alone = kernel.code.on_global or launch.together or limits.one_cta or laps_left_out
         self._inputs = FreeInputs(fixed=limits.one_cta, nearby=not (self._image.free_words or alone))
         self._misaligned = _misaligned(kernel, self._image, self._inputs)

@@ -43,7 +43,8 @@ LOCK_FAILURES = "lock_failures"
 TURNS = "turns"
 #: Of such a trace the address of each word, by its name.
 WORDS = "words"
-#: Instead of a word what ``griddepcontrol.wait`` waits for: SPIN_ENTER and SPIN_RETURN, both with the value 0.
+#: Instead of a word what ``griddepcontrol.wait`` waits for: SPIN_ENTER and SPIN_RETURN, both with the value 0. In
+#: ``extra`` the roles each of whose waits is recorded, if they have one.
 EARLIER_KERNELS = "earlier kernels"
 #: Of a recording the reading of ``%globaltimer`` at the trace's origin, by which launches of one device are compared.
 ORIGIN = "globaltimer_origin"

@@ -48,8 +48,11 @@ def test_the_sequence_names_the_wait_that_is_missing(tmp_path: Path) -> None:
 
 def test_records_without_the_wait_are_not_those_of_a_kernel_that_waits() -> None:
     ptx, (_, loads) = recorded("right")
-    other, _ = recorded("wrong")
+    other, (_, unordered) = recorded("wrong")
     assert compare_with_program(other, launch_of("loads"), loads, "x").agreement is not Agreement.CONFORMS
+    assert compare_with_program(ptx, launch_of("loads"), unordered, "x").agreement is Agreement.DIFFERS
+    older = Trace(replace(unordered.meta, extra={**unordered.meta.extra, EARLIER_KERNELS: None}), unordered.events)
+    assert compare_with_program(ptx, launch_of("loads"), older, "x").agreement is Agreement.CONFORMS  # it may not say
     sites = tuple(replace(s, barrier="x[0]") if s.barrier == EARLIER_KERNELS else s for s in loads.meta.sites)
     renamed = Trace(replace(loads.meta, sites=sites), loads.events)
     assert compare_with_program(ptx, launch_of("loads"), renamed, "x").agreement is not Agreement.CONFORMS

@@ -22,8 +22,18 @@ from pipesim.model.groups import MAY_BLOCK
 from pipesim.model.machine import finished
 from pipesim.model.program import Program
 from pipesim.trace.recorder import ps_to_cycles
-from pipesim.trace.schema import READ_FROM, AgentInfo, BarrierGroup, Column, CtaInfo, Events, SiteKey, Trace
-from pipesim.trace.sites import SiteTable, optional_of, site_table
+from pipesim.trace.schema import (
+    EARLIER_KERNELS,
+    READ_FROM,
+    AgentInfo,
+    BarrierGroup,
+    Column,
+    CtaInfo,
+    Events,
+    SiteKey,
+    Trace,
+)
+from pipesim.trace.sites import SiteTable, WordRecords, optional_of, site_table
 
 
 def conform(
@@ -34,7 +44,9 @@ def conform(
     ``only``: the sites that were recorded, of a program that does more; None for all of them. ``talk``: the words of
     global memory by which the program's CTAs talk.
     """
-    table = site_table(program, optional_of(trace.meta), only, None if talk is None else talk.records)
+    records = {} if talk is None else talk.records
+    also = optional_of(trace.meta) | _waits_for_kernels(program, trace, records)
+    table = site_table(program, also, only, None if talk is None else records)
     require_same_kernel(program, table, trace)
     watch = _stopwatch(program, trace)
     trace = as_clusters(program, trace)
@@ -71,6 +83,14 @@ def conform(
         words=words,
         latency=_latency_check(watch) if trace.meta.source == "hardware" else None,
     )
+
+
+def _waits_for_kernels(program: Program, trace: Trace, records: WordRecords) -> frozenset[SiteKey]:
+    """The sites of waits for earlier kernels that a trace has to have, which says that it records such waits."""
+    roles = trace.meta.extra.get(EARLIER_KERNELS)
+    waits = ((program.agents[at].role, said) for (at, _), said in records.items() if said[0] == EARLIER_KERNELS)
+    mine = [(role, said) for role, said in waits if isinstance(roles, list) and role in roles]
+    return frozenset((role, kind, word) for role, (word, events) in mine for kind, _ in events)
 
 
 def _floors_of(trace: Trace) -> LatencyFloors | None:

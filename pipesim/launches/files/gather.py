@@ -23,7 +23,7 @@ from pipesim.launches.files.found_ptx import Codes, FoundCode
 from pipesim.launches.files.launch_file import DescribedLaunch, KernelText, describe_launch, kernel_text
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.read import read_spool
-from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords
+from pipesim.launches.records.record import CountRecord, LaunchRecord, SpoolRecords, StepRecord
 from pipesim.process.program import without_secrets
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Content, Launch, Pointer, Struct
@@ -178,12 +178,25 @@ def _sequence(records: SpoolRecords, kernels: Sequence[_Kernel], rows: Sequence[
         for made, caught in zip(kernel.launches, row.caught, strict=False):
             files[kernel.name, made] = kernel, {"ptx": row.ptx, "launch": caught.file}
     steps: list[dict[str, object]] = []
+    begin: dict[tuple[str, int], int] = {}  # the lowest address of an allocation, by its end
     for each in records.steps:
+        for _, _, end, address in each.buffers:
+            begin[each.process, end] = min(address, begin.get((each.process, end), address))
+    numbers: dict[tuple[str, object], str] = {key: f"a{n + 1}" for n, key in enumerate(begin)}
+
+    def named(kind: str, of: StepRecord, handle: str) -> str:
+        """What differs in each run by its number: handles are addresses, but for those of CUDA's own streams."""
+        if len(handle) < 3:
+            return handle
+        return numbers.setdefault((of.process, kind + handle), f"{kind}{len(numbers) + 1}")
+
+    for each in records.steps:
+        own = named("s", each, each.stream)
         if each.act:
-            at = {"stream": each.stream} if each.act != "synchronize" else {}
-            steps.append({each.act: each.event if at else each.stream, **at})
+            at = {"stream": own} if each.act != "synchronize" else {}
+            steps.append({each.act: named("e", each, each.event) if at else own, **at})
             continue
-        stream = {"stream": each.stream, "programmatic": each.programmatic}
+        stream = {"stream": own, "programmatic": each.programmatic}
         mine = by_process.get(each.process, [])
         plain = _without_addresses(mine[each.launch]) if 0 <= each.launch < len(mine) else None
         seen = [kernel.seen[plain] for kernel in kernels if kernel.name == each.kernel and plain in kernel.seen]
@@ -192,7 +205,8 @@ def _sequence(records: SpoolRecords, kernels: Sequence[_Kernel], rows: Sequence[
             steps.append({"kernel": each.kernel} | stream)
             continue
         formals = found[0].kernel.entry.params
-        places = {str(formals[n].offset + at): f"{end:x}+{address}" for n, at, end, address in each.buffers}
+        keys = ((n, at, (each.process, end), address) for n, at, end, address in each.buffers)
+        places = {str(formals[n].offset + at): f"{numbers[k]}+{address - begin[k]}" for n, at, k, address in keys}
         steps.append(found[1] | stream | {"buffers": places})
     head = {"format": INDEX_FORMAT, "version": INDEX_VERSION}
     listed = ",\n".join(f"  {json.dumps(each)}" for each in steps)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
 from pipesim.ptx.emulate.values import FULL, WARP, Leaf, Unknown, Value, lanes_of
-from pipesim.ptx.text.declarations import Function, Module
+from pipesim.ptx.text.declarations import Function, Module, Variable
 from pipesim.ptx.text.instruction import Address, Special, Symbol
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ class Constants:
     def __init__(self, module: Module) -> None:
         self._globals: dict[str, int] = {}
         self._own: dict[str, tuple[bool, int]] = {}  #: of the kernel
+        self.tables: dict[int, Variable] = {}  #: in constant memory, by their addresses
         at = MODULE_VARIABLES
         for variable in module.globals:
             if variable.space in ("global", "const"):
                 at = -(-at // max(variable.align, 256)) * max(variable.align, 256)
                 self._globals[variable.name] = at
+                self.tables |= {at: variable} if variable.space == "const" else {}
                 at += variable.size
         self.module = module
 

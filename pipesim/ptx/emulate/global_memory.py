@@ -259,6 +259,8 @@ class GlobalMemory:
 
     def describe(self, address: int, each: Instruction) -> str:
         """A word of global memory that is not known, in words."""
+        if table := self._image.table_at(address)[1]:
+            return f"a load from {table.name} in constant memory, of which the PTX has no initial values"
         return self._image.describe_unknown(address) or f"a load from global memory ({each.mnemonic})"
 
     def _open_word(self, address: int, each: Instruction) -> Unknown:

@@ -30,7 +30,7 @@ from pipesim.ptx.launch.values import (
     TensorMap,
     size_of,
 )
-from pipesim.ptx.text.declarations import Function
+from pipesim.ptx.text.declarations import Function, Variable
 
 _FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
 
@@ -161,6 +161,8 @@ class Image:
         self.free_words: dict[int, FreeWord] = {}  #: by the address of the first byte
         self.words: dict[int, FreeWord] = {}  #: the other integers of the parameters
         self.odd_lap = False  #: whether an alignment depends on a word of which a lap more has another remainder
+        self.tables: dict[int, Variable] = {}  #: variables in constant memory, by their addresses
+        self.tables_read: dict[str, None] = {}  #: those of which initial values were asked for
         self._contents = launch.contents
         require_parameters(launch, function)
         self._formals = [(formal.offset, launch.parameters[n].name) for n, formal in enumerate(function.params)]
@@ -180,9 +182,23 @@ class Image:
         """The unsigned value of this many bytes at a generic or global address; None if one of them is unknown."""
         region = self._region(address)
         if region is None:
-            return None
+            return self._initial(address, size)
         found = region.get(address - region.base, size)
         return None if found is None else int.from_bytes(found, "little")
+
+    def _initial(self, address: int, size: int) -> int | None:
+        """Of a table in constant memory what its initial values say, if it has some, and none is an address."""
+        base, table = self.table_at(address)
+        if table is None or not table.init or table.addresses or address + size > base + table.size:
+            return None
+        self.tables_read[table.name] = None
+        return int.from_bytes(table.init[address - base : address - base + size], "little")  # the rest is 0
+
+    def table_at(self, address: int) -> tuple[int, Variable | None]:
+        """The variable in constant memory at an address, and its first byte."""
+        base = max((at for at in self.tables if at <= address), default=0)
+        table = self.tables.get(base)
+        return base, table if table is not None and address < base + table.size else None
 
     def with_free_words(self, found: int, address: int, size: int, inputs: FreeInputs) -> int:
         """These bytes, which are ``found`` in this run, with other values of the words that may have any."""

@@ -138,6 +138,9 @@ def test_the_order_of_launches_becomes_a_sequence_that_can_be_checked(tmp_path):
     for name, text in texts.items():
         (tmp_path / name).write_text(text, "utf-8")
     steps = read_sequence(tmp_path / "sequence.json")
+    placed = [tuple(each.buffers.values()) for each in steps if not isinstance(each, StreamAct)]
+    assert [offset for ((_, offset),) in placed] == [0, 0, 0, 512, 0, 0, 0]
+    assert str(DATA) not in texts["sequence.json"], "another machine has other addresses"
     acts = [each.act if isinstance(each, StreamAct) else (each.launch.name, each.programmatic) for each in steps]
     one, two, overlapping = ("function_1.json", False), ("function_2.json", False), ("function_2.json", True)
     assert acts == [one, two, overlapping, "record", one, overlapping, one, overlapping, "synchronize"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pipesim.model.coverage import LENIENT, Assumed, Assumption
 from pipesim.model.program import Program
 from pipesim.prove.check import check
-from pipesim.ptx.launch.values import Field, Number, Pointer
-from tests.support.small_ptx import SET_UP, program_of
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+from tests.support.small_ptx import SET_UP, program_of, text_of
 
 START = SET_UP.format(first=1, count=1) + """ ld.param.u64 %rd1, [words];
  setp.eq.u32 %p1, %r1, 1;
@@ -68,3 +70,17 @@ def test_that_a_loop_ends_which_waits_for_global_memory_is_stated() -> None:
     assert not program(spin.format(""), "").coverage.assumed
     lock = spin.replace("ld.{0}global.u32 %r12, [%rd1+4]", "atom.global.cas.b32 %r12, [%rd1+4], 0, 1")
     assert any("ends, which waits" in each.what for each in program(lock, "").coverage.assumed)
+
+
+def test_a_table_in_constant_memory_holds_its_initial_values() -> None:
+    """Which the host may change: that is stated. One without them is not known, and named."""
+    load = " ld.const.u32 %r11, [table+{0}];\n"
+    body = f"{START} @%p1 bra other;\n{load}{DECIDES} bra.uni meet;\nother:\nmeet:\n{WAIT}"
+    given = Parameter("words", Pointer(256))
+    table = ".const .align 4 .b8 table[16] = {0, 0, 0, 0, 7};\n.const .align 4 .b8 other[16];\n.visible"
+    for offset, said in ((4, "proved"), (0, "refuted"), (12, "refuted"), (16, "unknown")):
+        text = text_of(body.format(offset), ".param .u64 words").replace(".visible", table)
+        made = extract(read_module(text, "k.ptx"), Launch("kernel", (1, 1, 1), (64, 1, 1), parameters=(given,))).program
+        assert verdict(made) == said
+        assumed = Assumed(Assumption.GLOBAL_WORDS, "table in constant memory holds its initial values")
+        assert (assumed in made.coverage.assumed) is (offset < 16)
