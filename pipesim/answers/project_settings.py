@@ -72,18 +72,19 @@ class Triage:
 
         ``lines``: those that the program has, where comments may stand.
         """
-        places = (line for shown in report.refutations for line in (shown.place, shown.origin.other))
+        places = (line for shown in report.refutations for line in (shown.place, shown.origin.call))
         comments = comments_at((*lines, *places), self._whole_text_of)
         self._comments |= dict.fromkeys(comments)
         waivers = (*comments, *self._policy.waivers, *self._policy.project, *self._policy.baseline)
         function, again = report.heading.protocol, Counter[Identity]()
         found: list[Counterexample] = []
         for shown in report.refutations:
-            plain = identity_of(shown.finding, function, shown.names, self._text_of(shown.place))
+            text = self._text_of(shown.origin.call or shown.place)
+            plain = identity_of(shown.finding, function, shown.names, text)
             identity = replace(plain, nth=again[plain])
             again[plain] += 1
             other = shown.finding.other_line if isinstance(shown.finding, FaultReport) else ""
-            at = (shown.place, other, shown.origin.other)
+            at = (shown.place, other, shown.origin.call)
             waiver = next((each for each in waivers if each.matches(identity, at)), None)
             self._used |= {each for each in waivers if each.matches(identity, at)}
             if waiver is None or waiver.identity is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -26,31 +24,16 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.names.paths import kernel_name
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Frame, Instruction, Special
+from pipesim.ptx.text.locations import is_library
 from pipesim.ptx.work.path import Paths
 from pipesim.ptx.work.timed_program import with_work
 
-#: Folders of installed packages, of the system, and of the headers of CUDA's, CUTLASS's and compilers' own libraries.
-_LIBRARY = re.compile(
-    r"(?:^|/)(?:site-packages|dist-packages)/"
-    r"|^/usr/(?:include|lib|lib64|share)/|/(?:cuda|cuda-[\d.]+)/(?:.*/)?include/|/lib/clang/"
-    r"|(?:^|/)include/(?:cutlass|cute|cuda|cub|thrust|nv|crt)/|^(?:cutlass|cute|cuda/std|cuda/__ptx|cub|thrust)/"
-    r"|(?:^|/)triton/(?:language|experimental/gluon|tools)/|(?:^|/)tl_templates/"
-    r"|(?:^|/)(?:mojo/)?stdlib/(?:std|src|stdlib)/"
-)
-
 
 class SourceOwner(NamedTuple):
-    """``other``: a line that is inlined at the one that reports name: of the user at a library's, or where that has
-    several; of a library at the user's.
-    """
+    """``call``: the outermost line, which calls what the line that reports name is in; "" if it is that one."""
 
     owner: Owner
-    other: str = ""
-
-
-def is_library(file: str) -> bool:
-    """Whether a file, as ``.file`` names it, is not the user's."""
-    return _LIBRARY.search(file) is not None
+    call: str = ""
 
 
 def own_line(each: Instruction, module: Module) -> str:
@@ -59,56 +42,12 @@ def own_line(each: Instruction, module: Module) -> str:
     return next((_place(frame) for frame in reversed(frames) if not is_library(frame.file)), source_of(each, module))
 
 
-def line_inside(each: Instruction, kept: Iterable[Instruction]) -> str:
-    """``file:line`` at which a change of an instruction is made: that which tells it apart from those ``kept`` that are
-    inlined at the same line, else the line; "" of one without a line.
-    """
-    frames = each.source.frames if each.source is not None and each.source.line else ()
-    mine = next((frame for frame in reversed(frames) if not is_library(frame.file)), None)
-    if mine is None:
-        return ""
-    return _place(_line_apart(each, kept) or (mine if is_library(frames[0].file) else frames[0]))
-
-
-def _line_apart(each: Instruction, kept: Iterable[Instruction]) -> Frame | None:
-    """The line inlined at the outermost one that tells an instruction apart from others of it, None if none is needed.
-
-    The innermost one of functions that are inlined once, of those of the same file if there are any; the call's line of
-    a function that wraps an instruction in several places.
-    """
-    frames, mine = each.source.frames if each.source is not None else (), _lines(each)
-    others, found, once = [_lines(other) for other in kept], list[Frame](), list[Frame]()
-    for depth, frame in enumerate(frames):
-        beside = {lines[depth : depth + 1] for lines in others if lines[:depth] == mine[:depth]}
-        if depth and len(beside) > 1 and not is_library(frame.file):
-            found.append(frame)
-            calls = {lines[:depth] for lines in others if lines[depth : depth + 1] == mine[depth : depth + 1]}
-            once += [frame] if len(calls) == 1 else []
-    if not found:
-        return None
-    near, inside = ([frame for frame in part if frame.file == frames[0].file] for part in (once, frames[1:]))
-    return (near or inside or once or found[:1])[-1]
-
-
-def _lines(each: Instruction) -> tuple[tuple[str, int], ...]:
-    return tuple(frame[:2] for frame in each.source.frames) if each.source is not None else ()
-
-
-def owner_of(each: Instruction, kept: Iterable[Instruction], *, has_lines: bool) -> SourceOwner:
-    """Of an instruction; ``kept``: those that became operations. ``has_lines``: the PTX names source lines, so that one
-    without any is the compiler's.
-    """
+def owner_of(each: Instruction, *, has_lines: bool) -> SourceOwner:
+    """Of an instruction. ``has_lines``: the PTX names source lines, so that one without any is the compiler's."""
     if each.source is None or not each.source.line:
         return SourceOwner(Owner.COMPILER if has_lines else Owner.USER)
-    frames = each.source.frames
-    outer, inner = frames[0], frames[-1]
-    mine = next((frame for frame in reversed(frames) if not is_library(frame.file)), None)
-    if mine is None:
-        return SourceOwner(Owner.LIBRARY)
-    if is_library(outer.file):
-        return SourceOwner(Owner.USER, _place(mine))
-    apart = _line_apart(each, kept) or (inner if is_library(inner.file) else None)
-    return SourceOwner(Owner.USER, _place(apart) if apart is not None else "")
+    outer, owner = each.source.frames[0], Owner.LIBRARY if is_library(each.source.file) else Owner.USER
+    return SourceOwner(owner, _place(outer) if outer[:2] != each.source[:2] else "")
 
 
 def _place(frame: Frame) -> str:
@@ -162,8 +101,7 @@ class Extraction:
         body, positions = self.kernel.function.body, self.streams[agent].positions
         if pc >= len(positions):
             return SourceOwner(Owner.USER)
-        kept = (body[at] for at in {at for stream in self.streams for at in stream.positions})
-        return owner_of(body[positions[pc]], kept, has_lines=any(each.source for each in body))
+        return owner_of(body[positions[pc]], has_lines=any(each.source for each in body))
 
     def instruction_at(self, agent: int, pc: int) -> str:
         """That became an operation of the program."""

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeAlias
 from pipesim.ptx.emulate.constants import special_register
 from pipesim.ptx.emulate.values import lanes_in, of_lane
 from pipesim.ptx.emulation import Kernel
-from pipesim.ptx.extract import is_library
 from pipesim.ptx.flow.graph import Loop
 from pipesim.ptx.launch.values import Number
 from pipesim.ptx.names.resolve import Resolver, resolver_of
 from pipesim.ptx.source_files import HeadingText, SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
+from pipesim.ptx.text.locations import is_library
 from pipesim.ptx.text.operands import binary
 
 _MOST_CHARACTERS = 48  #: of a condition that is repeated in a sentence

@@ -15,7 +15,6 @@ from pipesim.model.ops import Fence, Op, Operation
 from pipesim.prove.repair.added_line import AddedLine, beside
 from pipesim.prove.repair.correction import ChangedToken, Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.ptx.extract import line_inside
 from pipesim.ptx.text.instruction import Frame
 from pipesim.report.text.source_fix import source_fix
 from tests.support.fixture_types import Call
@@ -163,21 +162,6 @@ def test_the_line_is_that_in_the_function_of_both_operations() -> None:
     added = AddedLine(FENCE_OP, -1, ((0, 1),))
     found = [beside(replace(added, places=((0, at),)), line) for at in (1, 2, 3)]
     assert [each and (each.line, each.before) for each in found] == [("k.cu:5", False), ("k.cu:20", False), None]
-
-
-def test_the_line_of_a_change_is_that_in_the_function_that_is_called() -> None:
-    """Of a function that has several, and is called once; of one that wraps an instruction the line of its call."""
-    load, wait = Frame("k.cu", 30, "kernel", 1), Frame("k.cu", 2, "wait", 1)
-    frames = [
-        (load, Frame("k.cu", 11, "load", 1), wait),
-        (load, Frame("k.cu", 12, "load", 1), Frame("k.cu", 4, "copy", 1)),
-        (Frame("k.cu", 31, "kernel", 1), wait),
-        (Frame("k.cu", 32, "kernel", 1), Frame("k.cu", 4, "copy", 1)),
-    ]
-    body: Any = [SimpleNamespace(source=SimpleNamespace(frames=each, line=each[0].line)) for each in frames]
-    assert [line_inside(each, body) for each in body] == ["k.cu:11", "k.cu:12", "k.cu:31", "k.cu:32"]
-    nowhere: Any = SimpleNamespace(source=None)
-    assert not line_inside(nowhere, body)
 
 
 def test_write_needs_fix_and_fix_prints_text(call: Call) -> None:

@@ -19,8 +19,9 @@ from pipesim.findings.kind import Basis, Owner, ProtocolExample
 from pipesim.findings.waivers import Identity, comments_at, identity_of
 from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.prove.check import check as prove
-from pipesim.ptx.extract import is_library, owner_of
+from pipesim.ptx.extract import owner_of
 from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
+from pipesim.ptx.text.locations import is_library, with_own_lines
 from pipesim.targets import find
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
@@ -275,46 +276,33 @@ def test_an_identity_has_no_line_numbers_and_no_numbers_of_registers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "owner", "other"),
+    ("files", "owner", "call"),
     [
         (("/home/me/k.cu",), Owner.USER, ""),
-        (("/home/me/k.cu", "/opt/x/site-packages/nvidia/cutlass/barrier.h"), Owner.USER, "barrier.h:2"),
-        (("/src/include/cutlass/device_kernel.h", "/home/me/mainloop.hpp"), Owner.USER, "mainloop.hpp:2"),
+        (("/home/me/k.cu", "/opt/x/site-packages/nvidia/cutlass/barrier.h"), Owner.USER, ""),
+        (("/src/include/cutlass/device_kernel.h", "/home/me/mainloop.hpp"), Owner.USER, "device_kernel.h:1"),
         (("/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/cuda/barrier",), Owner.LIBRARY, ""),
         (("triton/language/standard.py",), Owner.LIBRARY, ""),
         ((), Owner.COMPILER, ""),
     ],
 )
-def test_whose_a_line_is(files: tuple[str, ...], owner: Owner, other: str) -> None:
+def test_whose_a_line_is(files: tuple[str, ...], owner: Owner, call: str) -> None:
     frames = tuple(Frame(file, n, "") for n, file in enumerate(files, start=1))
     source = SourceLine(*frames[0][:3], frames) if frames else None
-    found = owner_of(Instruction("mbarrier", (), (), None, 7, source, 0), (), has_lines=True)
-    assert (found.owner, found.other) == (owner, other)
+    (own,) = with_own_lines([Instruction("mbarrier", (), (), None, 7, source, 0)])
+    found = owner_of(own, has_lines=True)
+    assert (found.owner, found.call) == (owner, call)
     assert [is_library(file) for file in ("cutlass_user/k.cu", "/home/me/cute.cu")] == [False, False]
 
 
-def test_an_inlined_line_is_named_where_the_call_does_not_tell_it_apart() -> None:
-    """Of functions that are inlined once the innermost line; of one that wraps an instruction the call's line."""
-
-    def at(*frames: str) -> Instruction:
-        places = [each.partition(":") for each in frames]
-        found = tuple(Frame(f"/home/me/{file}", int(line), "") for file, _, line in places)
-        return Instruction("mbarrier", (), (), None, 7, SourceLine(*found[0][:3], found), 0)
-
-    load, expect = at("k.cu:90", "k.cu:20", "k.cu:8", "asm.cuh:5"), at("k.cu:90", "k.cu:20", "k.cu:7", "asm.cuh:3")
-    fast, slow = (at("k.cu:90", "k.cu:19", "asm.cuh:9", f"asm.cuh:{line}") for line in (11, 12))
-    other, alone = at("k.cu:92", "k.cu:41", "asm.cuh:9", "asm.cuh:12"), at("k.cu:93", "asm.cuh:3")
-    kept = (load, expect, fast, slow, other, alone)
-    named = [owner_of(each, kept, has_lines=True).other for each in kept]
-    assert named == ["k.cu:8", "k.cu:7", "k.cu:19", "k.cu:19", "", ""]
-    assert [owner_of(each, (each,), has_lines=True).other for each in kept] == [""] * 6
-
-
 @pytest.mark.parametrize(("kind", "waived"), [("deadlock", True), ("race", False)])
-def test_a_comment_may_be_at_the_line_that_is_inlined(kind: str, waived: bool) -> None:
+def test_a_comment_may_be_at_the_call_of_the_function_that_the_line_is_in(kind: str, waived: bool) -> None:
     report = checked_twin("empty_count_too_high")
     shown = replace(report.refutations[0], origin=Origin(Owner.USER, "ring.cuh:4"))
     text = {"ring.cuh:3": f"// pipesim: ignore[{kind}] known"}
-    triage = Triage(TriagePolicy(), lambda _: "", lambda line: text.get(line, ""))
+    triage = Triage(TriagePolicy(), lambda line: f"the text of {line}", lambda line: text.get(line, ""))
     found = triage.of(replace(report, refutations=(shown,), left_out=()), (), last=True)
     assert (bool(found.waived), [each.said for each in found.unused]) == (waived, [] if waived else ["ring.cuh:3"])
+    (identity,) = (each.identity for each in found.refutations)
+    assert identity is not None
+    assert identity.text == "the text of ring.cuh:4"  # as in baselines that were made before deeper lines were named

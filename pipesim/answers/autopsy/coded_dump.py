@@ -11,9 +11,9 @@ from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid
 from pipesim.coredump.line_table import LineFrame
 from pipesim.coredump.sass.word import SIZE
 from pipesim.ptx.emit.names import short_file
-from pipesim.ptx.extract import is_library
 from pipesim.ptx.names.paths import kernel_name
 from pipesim.ptx.source_files import enter_sources
+from pipesim.ptx.text.locations import is_library
 
 _WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
 _MOST_AWAY = 1 << 30  #: bytes of a word from where a parameter points to

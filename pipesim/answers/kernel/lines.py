@@ -18,7 +18,6 @@ from pipesim.prove.repair.sites import members, stages_of
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.synchronisation import synchronises
-from pipesim.ptx.extract import line_inside
 from pipesim.ptx.flow.graph import ENDS
 from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
@@ -114,9 +113,8 @@ class KernelLines:
     @cached_property
     def _inside(self) -> dict[int, str]:
         """The author's line of each line of the PTX that became an operation."""
-        lines = {line for where in self.where for line in where}
-        kept = [each for each in self._function.body if each.line in lines]
-        return {each.line: line_inside(each, kept) or f"{self._kernel.ptx.name}:{each.line}" for each in kept}
+        where = enumerate(self.where)
+        return {line: self.program.line(agent, pc) for agent, lines in where for pc, line in enumerate(lines)}
 
     def line_in_function(self, agent: int, pc: int, other: int) -> str:
         """The line of an operation in the innermost function in which the other one is as well, "" if there is none."""

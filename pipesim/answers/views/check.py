@@ -66,10 +66,12 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose a finding is. ``other``: the library's line that is inlined at the user's, or the user's in a library's."""
+    """Whose a finding is. ``call``: the kernel's line that calls the function in which it is, whose text identifies it;
+    "" if it is in the kernel itself.
+    """
 
     owner: Owner = Owner.USER
-    other: str = ""
+    call: str = ""
 
 
 @dataclass(frozen=True)

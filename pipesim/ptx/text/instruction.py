@@ -157,7 +157,8 @@ class Frame(NamedTuple):
 
 
 class SourceLine(NamedTuple):
-    """The author's line of an instruction, from ``.loc``: the outermost place into which it was inlined.
+    """The author's line of an instruction, from ``.loc``: of the places into which it was inlined the one that reports
+    name (:mod:`pipesim.ptx.text.locations`).
 
     ``frames`` are all places, the outermost first; the last is the innermost function's own line. ``sure``: the PTX
     says into which of several places it was inlined.

@@ -1,15 +1,16 @@
-"""Places in a PTX file: its text by lines, and the author's lines that ``.loc`` names."""
+"""Places in a PTX file: its text by lines, the author's lines that ``.loc`` names, and which of them reports name."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from pipesim.errors import PtxError
-from pipesim.ptx.text.instruction import Frame, SourceLine
+from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
 
 LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?([^\n;{}]*)")
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?', re.MULTILINE)
@@ -20,6 +21,20 @@ _LABEL = re.compile(r"[\w$]+\Z")
 _BYTE = re.compile(r"(?<![\w.$])(?:0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,5}|0)\b")
 _NOWHERE = Frame("", 0, "")
 _DEEPEST = 64  #: functions inlined into each other
+#: Folders of installed packages, of the system, and of the headers of CUDA's, CUTLASS's and compilers' own libraries.
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages)/"
+    r"|^/usr/(?:include|lib|lib64|share)/|/(?:cuda|cuda-[\d.]+)/(?:.*/)?include/|/lib/clang/"
+    r"|(?:^|/)include/(?:cutlass|cute|cuda|cub|thrust|nv|crt)/|^(?:cutlass|cute|cuda/std|cuda/__ptx|cub|thrust)/"
+    r"|(?:^|/)triton/(?:language|experimental/gluon|tools)/|(?:^|/)tl_templates/"
+    r"|(?:^|/)(?:mojo/)?stdlib/(?:std|src|stdlib)/"
+)
+#: What a report can be about: the lines of other instructions, as those of an address, tell no functions apart.
+_REPORTED = frozenset(
+    {"mbarrier", "bar", "barrier", "fence", "membar", "wgmma", "tcgen05", "cp", "ld", "st", "red", "atom", "multimem"}
+    | {"stmatrix", "ldmatrix", "setmaxnreg", "clusterlaunchcontrol", "griddepcontrol"}
+)
+_OF_A_HEADER = 3  #: lines of a function in another file than its caller's that is a helper, wherever it is called
 
 
 def source_files(text: str) -> dict[int, str]:
@@ -153,6 +168,59 @@ class Locations:
 
     def _frame(self, file: str, line: str, column: str, name: str) -> Frame:
         return Frame(self.files.get(int(file), f"file {file}"), int(line), name, int(column))
+
+
+def is_library(file: str) -> bool:
+    """Whether a file, as ``.file`` names it, is not the user's."""
+    return _LIBRARY.search(file) is not None
+
+
+def with_own_lines(body: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The instructions of a function with the lines that reports name: the innermost ones of the user's functions.
+
+    But not inside a helper, which says less than its call: a function that has no more lines of its own that reports
+    can be about than places that call it, as one has that wraps an instruction.
+    """
+    lines = {each.source for each in body if each.source is not None and each.opcode in _REPORTED and _is_read(each)}
+    helpers = _Helpers(line.frames for line in lines)
+    own: dict[SourceLine, SourceLine] = {}
+    made = []
+    for each in body:
+        if (source := each.source) is not None and len(source.frames) > 1:
+            if source not in own:
+                own[source] = SourceLine(*helpers.own(source.frames)[:3], source.frames, source.sure)
+            each = each._replace(source=own[source])
+        made.append(each)
+    return tuple(made)
+
+
+def _is_read(each: Instruction) -> bool:
+    return each.spaces.isdisjoint({"param", "const", "local"})
+
+
+class _Helpers:
+    """Of each function its lines, and the places that call it."""
+
+    def __init__(self, found: Iterable[tuple[Frame, ...]]) -> None:
+        self._lines: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._calls: defaultdict[tuple[str, str], set[tuple[str, int, int]]] = defaultdict(set)
+        for frames in found:
+            for caller, frame in pairwise(frames):
+                self._lines[frame.file, frame.function].add(frame.line)
+                self._calls[frame.file, frame.function].add((caller.file, caller.line, caller.column))
+
+    def own(self, frames: tuple[Frame, ...]) -> Frame:
+        """The place that is named of an instruction."""
+        named, *inside = [n for n, frame in enumerate(frames) if frame.line and not is_library(frame.file)] or [0]
+        for n in inside:
+            frame = frames[n]
+            lines = len(self._lines[frame.file, frame.function])
+            calls = len(self._calls[frame.file, frame.function])
+            if lines > max(calls, _OF_A_HEADER * (frame.file != frames[named].file)):
+                named = n
+            elif calls > 1:
+                break
+        return frames[named]
 
 
 MAX_CHARACTERS = 1 << 26  #: of a file: the largest that compilers wrote for one kernel had about a fortieth of it

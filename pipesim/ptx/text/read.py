@@ -22,7 +22,7 @@ from pipesim.ptx.text.declarations import (
     variable,
     with_shared,
 )
-from pipesim.ptx.text.locations import DebugStrings, Locations, SourceText, source_files
+from pipesim.ptx.text.locations import DebugStrings, Locations, SourceText, source_files, with_own_lines
 from pipesim.ptx.text.operands import NAME, integer, split
 
 _TOP = re.compile(r"\s*(?:(?P<word>\.[a-z]\w*)|(?P<line>@@[^\n]*)|(?P<nothing>;)|(?P<end>\Z))")
@@ -175,7 +175,7 @@ class _Reader:
                 tuple(each for each in body.variables if each.space in {"local", "param"}),
                 body.labels,
                 body.targets,
-                tuple(body.instructions),
+                with_own_lines(body.instructions),
                 self._directives(signature["rest"], position),
                 self.source.line(begin.start(1)),
                 tuple(body.pragmas),

@@ -72,9 +72,7 @@ def _brief(verdict: str, said: str, findings: Sequence[Finding], first: Countere
 
 
 def _places(shown: Counterexample) -> Iterator[str]:
-    """The line of a finding, then those of the other access, the count or what did not come, what is inlined there, and
-    the correction's.
-    """
+    """The line of a finding, then those of the other access, the count or what did not come, and the correction's."""
     yield shown.place
     if isinstance(shown.finding, Deadlock):
         at = [each for each in shown.finding.blocked if each.line == shown.place]
@@ -82,7 +80,6 @@ def _places(shown: Counterexample) -> Iterator[str]:
         yield from (supplier.next_line or supplier.last_line for each in at for supplier in each.suppliers)
     else:
         yield shown.finding.other_line
-    yield shown.origin.other
     yield from (each.line for each in shown.corrections)
 
 

@@ -243,10 +243,7 @@ def _after(shown: Counterexample, width: int) -> list[str]:
 
 
 def _sureness(shown: Counterexample, width: int) -> list[str]:
-    said, inlined = sureness_words(shown), shown.origin.other
-    lines = [line for each in said for line in wrap(each, width, "  ", "    ")]
-    if text := text_of(inlined):
-        lines += source_lines(inlined, text, width, "    ")
+    lines = [line for each in sureness_words(shown) for line in wrap(each, width, "  ", "    ")]
     return ["", *lines] if lines else []
 
 

@@ -32,15 +32,14 @@ def basis_words(shown: Counterexample) -> list[str]:
 
 
 def owner_words(shown: Counterexample) -> list[str]:
-    """Whose the line is, where it is not the user's alone."""
-    other = place(shown.origin.other) if shown.origin.other else ""
+    """Whose the line is, where it is not the user's."""
     match shown.origin.owner:
         case Owner.LIBRARY:
             return ["the line is a library's"]
         case Owner.COMPILER:
             return ["the instruction is the compiler's: it has no line of the source"]
         case Owner.USER:
-            return [f"the line above calls what is at {other}"] if other else []
+            return []
 
 
 def late_words(late: Late) -> str:
