@@ -90,12 +90,13 @@ def prints(call: Call, *more: str) -> dict[str, tuple[str, bool]]:
 @pytest.mark.slow
 def test_a_project_whose_findings_are_all_known_passes(call: Call, project: Path) -> None:
     told = call("check")
-    assert (told.code, told.verdict) == (0, "✓ 1 of 5 protocols proved, 4 more without a finding that fails")
+    assert (told.code, told.verdict) == (0, "! 1 of 5 protocols proved, 4 more without a finding that fails")
     said = " ".join(told.out.split())
-    assert "refuted with 1 finding waived (race at rings_protocol.py:23: the next version reads first)" in said
-    assert "refuted with 1 finding waived (deadlock at rings_protocol.py:21: the second arrive goes with" in said
+    only = "! refuted only by what does not fail the check: 1 finding"
+    assert f"{only} waived (race at rings_protocol.py:23: the next version reads first); nothing else was" in said
+    assert f"{only} waived (deadlock at rings_protocol.py:21: the second arrive goes with" in said
     assert "(deadlock at rings_protocol.py:21: baseline baseline.json)" in said
-    assert "refuted with 1 finding less sure than --fail-on possible (no-complete, letter)" in said
+    assert f"{only} less sure than --fail-on possible (no-complete, letter); nothing else was" in said
     assert said.count("matches no finding") == 1
     assert "rings_protocol.py:40 ignore[race] matches no finding" in said
     assert project.is_dir()
@@ -247,7 +248,9 @@ def test_a_comment_in_the_source_of_a_kernel(call: Call, tmp_path: Path) -> None
         lines[n] += "  // pipesim: ignore[deadlock] known"
     (tmp_path / "row_max.cu").write_text("\n".join(lines), "utf-8")
     told = call("check", "row_max.ptx", "--quick")
-    assert (told.code, "with 1 finding waived (deadlock at row_max.cu:" in told.out) == (0, True)
+    said = " ".join(told.out.split())
+    assert (told.code, "the check: 1 finding waived (deadlock at row_max.cu:" in said) == (0, True)
+    assert "nothing else was found in row_max; --quick looks for the first of each kind" in said
 
 
 def test_comments_of_c_and_python_at_a_line_or_alone_above_it() -> None:

@@ -34,7 +34,7 @@ from pipesim.report.sentences.check import (
     why_not_every,
 )
 from pipesim.report.sentences.sureness import basis_words, sureness_words, unused_words
-from pipesim.report.text.console import mark
+from pipesim.report.text.console import SPARED, mark
 from pipesim.report.text.layout import field, heading_lines, wrap, wrap_parts
 from pipesim.report.text.source import source_lines, text_of, with_hint, with_source
 from pipesim.report.text.words import count, listed, number, parameters, place, with_lines_together
@@ -50,7 +50,7 @@ def verdict_list(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
 
     ``failed``: those that could not be built, each with its error.
     """
-    lines = [f"  {mark(report.conclusion.ok)} {name}" for name, report in reports.items()]
+    lines = [f"  {mark_of(report)} {name}" for name, report in reports.items()]
     lines += [f"  {mark(None)} {name} could not be built" for name in failed]
     proved = sum(report.verdict is Verdict.PROVED for report in reports.values())
     spared = sum(report.conclusion is Conclusion.AGREES for report in reports.values()) - proved
@@ -58,7 +58,14 @@ def verdict_list(reports: Mapping[str, CheckReport], failed: Mapping[str, Pipesi
     several = len(reports) + len(failed)
     ok = False if refuted else True if proved + spared == several else None
     more = f", {spared} more without a finding that fails" if spared else ""
-    return [*lines, "", f"{mark(ok)} {proved} of {count(several, 'protocol')} proved{more}"]
+    sign = SPARED if ok and spared else mark(ok)
+    return [*lines, "", f"{sign} {proved} of {count(several, 'protocol')} proved{more}"]
+
+
+def mark_of(report: CheckReport) -> str:
+    """The mark of its conclusion; ! where it is refuted, by findings that do not fail the check."""
+    spared = report.verdict is Verdict.REFUTED and report.conclusion is Conclusion.AGREES
+    return SPARED if spared else mark(report.conclusion.ok)
 
 
 def check_lines(report: CheckReport, width: int) -> list[str]:
@@ -92,7 +99,7 @@ def detail_lines(report: CheckReport, width: int) -> list[str]:
     lines += assumed_lines(report.scope, width)
     lines += waived_lines(report, width)
     lines += beside_lines(report, width)
-    first = f"{mark(report.conclusion.ok)} "
+    first = f"{mark_of(report)} "
     if report.replayed is not None:
         verdict = wrap(check_sentence(report), width, first)
     else:
@@ -147,7 +154,7 @@ def proof_lines(report: CheckReport, width: int) -> list[str]:
     how = [] if report.verdict is Verdict.PROVED else [how_words(report)]
     free = sizes_words(report.ranges)
     sizes = [f"{free} (assumed to continue)"] if free else []
-    parts = [f"{mark(report.conclusion.ok)} {said[report.verdict]}", *sizes, *how]
+    parts = [f"{mark_of(report)} {said[report.verdict]}", *sizes, *how]
     parts.append(count(report.operations, "operation"))
     return field("proof", parts, width)
 

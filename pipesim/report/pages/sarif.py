@@ -24,7 +24,7 @@ from pipesim.model.finding import Deadlock, Verdict
 from pipesim.prove.counterexample.words import Line, Part
 from pipesim.ptx.source_files import SourceFiles, lines_read_from, path_of
 from pipesim.report.findings.brief import in_short
-from pipesim.report.pages.check import check_lines, shown_lines
+from pipesim.report.pages.check import check_lines, mark_of, shown_lines
 from pipesim.report.sentences.check import assumptions_counted, check_sentence, not_judged_words, scope_parts
 from pipesim.report.sentences.sureness import spared_words, unused_words
 from pipesim.report.text.console import mark
@@ -76,7 +76,7 @@ def _annotations(name: str, report: CheckReport) -> Iterator[str]:
     if report.verdict is Verdict.UNKNOWN:
         at = next((doubt.line for doubt in report.doubts if doubt.line), "")
         yield _command("warning", at, f"{name}: unknown", check_sentence(report))
-    yield inert(f"{mark(report.conclusion.ok)} {name}: {check_sentence(report)}")
+    yield inert(f"{mark_of(report)} {name}: {check_sentence(report)}")
 
 
 def junit_text(

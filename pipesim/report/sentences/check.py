@@ -58,8 +58,10 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
             part = " for some of the sizes that were asked for" if report.undecided else ""
             return f"proved{part}: no schedule of {name} deadlocks or breaks a rule"
         case Verdict.REFUTED:
-            spared = f" {said}" if (said := spared_words(report)) else ""
-            return f"refuted{spared}: {_fails_words(report, shown=shown)}"
+            spared = spared_words(report)
+            if report.conclusion is Conclusion.AGREES:
+                return f"refuted only by what does not fail the check: {spared}; {_rest_words(report)}"
+            return f"refuted{f' with {spared}' if spared else ''}: {_fails_words(report, shown=shown)}"
         case Verdict.UNKNOWN if report.how is How.STOPPED:
             return f"unknown: stopped by the user before there was a verdict on {name}"
         case Verdict.UNKNOWN if report.how is How.CUT:
@@ -89,11 +91,16 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
 def _fails_words(report: CheckReport, *, shown: bool) -> str:
     name = report.heading.protocol
     fails = f"a schedule of {name} fails" if report.quick or not shown else f"{name} fails in the schedule above"
-    if report.conclusion is Conclusion.AGREES:
-        fails = f"nothing else was {'looked for' if report.quick else 'found'} in {name}{_corrected_words(report)}"
-    elif report.conclusion is Conclusion.UNKNOWN:
+    if report.conclusion is Conclusion.UNKNOWN:
         fails = f"not all CTAs and sizes of {name} are proved or refuted"
     return f"{fails}{_not_read_words(report.heading.coverage.stopped)}"
+
+
+def _rest_words(report: CheckReport) -> str:
+    """What else than findings that do not fail the check was found, and looked for."""
+    looked = "; --quick looks for the first of each kind" if report.quick else _corrected_words(report)
+    stopped = _not_read_words(report.heading.coverage.stopped)
+    return f"nothing else was found in {report.heading.protocol}{looked}{stopped}"
 
 
 def _some_words(report: CheckReport) -> str:

@@ -52,12 +52,12 @@ def late_words(late: Late) -> str:
 
 
 def waived_words(report: CheckReport) -> str:
-    """``with 1 finding waived (stale-wait at ring.py:20: the reason)``; "" if none is."""
+    """``1 finding waived (stale-wait at ring.py:20: the reason)``; "" if none is."""
     named = [_named(shown) for shown in report.waived]
     if not named:
         return ""
     more = [f"{number(len(named) - MOST_NAMED)} more"] if named[MOST_NAMED:] else []
-    return f"with {count(len(named), 'finding')} waived ({'; '.join([*named[:MOST_NAMED], *more])})"
+    return f"{count(len(named), 'finding')} waived ({'; '.join([*named[:MOST_NAMED], *more])})"
 
 
 def _named(shown: Counterexample) -> str:
@@ -71,7 +71,7 @@ def spared_words(report: CheckReport) -> str:
     below = [shown for shown in report.refutations if shown.waived is None and not shown.basis.fails(report.fail_on)]
     kinds = listed(list(dict.fromkeys(f"{kind_name(shown.finding)}, {shown.basis.value}" for shown in below)))
     weak = f"{count(len(below), 'finding')} less sure than --fail-on {report.fail_on.value} ({kinds})" if below else ""
-    return " and ".join(filter(None, (waived_words(report), f"with {weak}" if weak else "")))
+    return " and ".join(filter(None, (waived_words(report), weak)))
 
 
 def unused_words(waiver: Waiver) -> str:

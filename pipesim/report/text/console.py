@@ -24,7 +24,7 @@ DEFAULT_WIDTH = 80  #: cells, where there is no terminal to ask
 LEAST_WIDTH = 60  #: cells; below it a report keeps this width and the terminal breaks its lines
 MOST_WIDTH = 1_000  #: cells, whatever COLUMNS says: a line of a report is filled to its width
 
-GOOD, BAD, UNSURE = "✓", "✗", "?"
+GOOD, BAD, UNSURE, SPARED = "✓", "✗", "?", "!"
 
 #: One character for one, so that a translated line is as wide as it was.
 ASCII = str.maketrans(
@@ -43,7 +43,7 @@ _DIGITS = 9  #: of COLUMNS that are read: the width of more is the most
 _STYLES = (
     (r"✓", "green"),
     (r"✗.*", "bold red"),
-    (r"(?<!\S)\?(?= )", "bold yellow"),
+    (r"(?<!\S)[?!](?= )", "bold yellow"),
     (r"▸.*|▴", "bold"),
     (r"█", "cyan"),
     (r"▓", "green"),
