@@ -145,7 +145,7 @@ class NotJudgedKind(Enum):
     GLOBAL_ATOMICS = "atomics on global memory"
     TENSOR_MAPS = "instructions that change tensor maps, or order what changes them"
     DEPENDENT_LAUNCH = "instructions of programmatic dependent launch"
-    WORDS = "how CTAs wait for each other by words of global memory"
+    WORDS = "whether CTAs hang that wait for each other by words of global memory, and what these order"
     WORD_ORDERS = "other orders of atomics whose answers decide what CTAs do"
     SHARED_DATA = "data that CTAs share, where it is not known what they access"
     OTHER_SIZES = "global memory at other values than those of the launch file"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 from pipesim.findings.kind import Owner
@@ -153,6 +154,12 @@ class Extraction:
     def for_all(self, cta: int) -> Emulation:
         """What a CTA does where each of its additions to a word of global memory counts as often as there are CTAs."""
         launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True)
+        return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
+
+    @property
+    def all_together(self) -> Emulation:
+        """What all CTAs of the grid do together, in one schedule."""
+        launch = replace(self.kernel.launch, cta=None, together=prod(self.kernel.launch.grid))
         return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
 
     @cached_property

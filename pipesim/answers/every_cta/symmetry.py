@@ -7,7 +7,7 @@ there are CTAs. The argument is in docs/proof.md ("Words of global memory").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import prod
 
 from pipesim.model.ops import Op, operand
@@ -17,6 +17,7 @@ from pipesim.ptx.emit.global_data import in_both
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.extract import Extraction
+from pipesim.ptx.launch.values import ctas_that_fit
 
 _MOST_CTAS = 1_024
 _MOST_VALUES = 1 << 16  #: of words, with which waits are asked
@@ -44,22 +45,45 @@ def all_meet(kernel: Extraction) -> bool:
     return True
 
 
-def _events(cluster: Cluster) -> list[WordEvent] | None:
-    """What a CTA does to the words for which it waits, in order; None where that is more than adding and waiting."""
+def hangs_whole(kernel: Extraction, loops: Collection[int]) -> bool:
+    """Whether all CTAs of the grid, followed together, wait for words in the end, in loops at these positions alone.
+
+    That is one schedule of a grid that fits on the device.
+    """
+    launch, program = kernel.kernel.launch, kernel.program
+    grid, (fit, _) = prod(launch.grid), ctas_that_fit(launch, program.smem_bytes, program.architecture)
+    if not 1 < grid <= min(fit, _MOST_CTAS) or grid * kernel.instructions > _MOST_INSTRUCTIONS:
+        return False
+    found = kernel.all_together
+    words = found.cluster.words
+    assert words is not None
+    waits = {wait[0] for wait in words.waiting.values()}
+    return not found.cut and _knows_words(found.cluster) and bool(waits) and waits <= set(loops)
+
+
+def _knows_words(cluster: Cluster) -> bool:
+    """Whether all is known that the CTAs do to the words for which they wait."""
     words, accesses = cluster.words, cluster.global_accesses
     assert words is not None
-    if words.doubts or words.waiting or cluster.limited or any(w.status is not Status.ENDED for w in cluster.warps):
-        return None
     body = cluster.code.function.body
     opened = accesses.left_open if accesses is not None else ()
-    if any(body[at].opcode != "ld" for at in opened) or any(each.opcode == "multimem" for each in body):
-        return None  # a write that may be to one of the words
-    found = [each for each in words.events if each.address in words.asked]
-    followed = {each.position for each in words.events}
+    if words.doubts or cluster.limited or any(body[at].opcode != "ld" for at in opened):
+        return False
+    if any(each.opcode == "multimem" for each in body):
+        return False  # a write that may be to one of the words
+    followed = {each.position for each in words.events} | {wait[0] for wait in words.waiting.values()}
     talked = [(at, at + words.sizes[at]) for at in sorted(words.asked)]
-    for one in accesses or ():
-        if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):
-            return None
+    unseen = (one for one in accesses or () if one.kind.writes and one.position not in followed)
+    return not any(any(in_both(sorted(one.ranges), talked)) for one in unseen)
+
+
+def _events(cluster: Cluster) -> list[WordEvent] | None:
+    """What a CTA does to the words for which it waits, in order; None where that is more than adding and waiting."""
+    words = cluster.words
+    assert words is not None
+    if not _knows_words(cluster) or words.waiting or any(w.status is not Status.ENDED for w in cluster.warps):
+        return None
+    found = [each for each in words.events if each.address in words.asked]
     if not found or any(each.act not in (WordAct.ADD, WordAct.WAIT) or each.observed for each in found):
         return None
     regions = cluster.code.regions  # a value that ended a wait may be another in another order, and then what follows

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from pipesim.answers.every_cta.symmetry import all_meet
+from pipesim.answers.every_cta.symmetry import all_meet, hangs_whole
 from pipesim.answers.global_memory.memories import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
@@ -154,7 +154,9 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
         return "a warp is not followed to its end"
     whole = size == prod(kernel.kernel.launch.grid)
     outside = found.stuck and _is_set_outside(kernel, found)
-    hangs = found.stuck and not outside and (whole or _stays_stuck(kernel, found, size))
+    hangs = (
+        found.stuck and not outside and (whole or _stays_stuck(kernel, found, size) or hangs_whole(kernel, found.loops))
+    )
     if is_decided(made.program.with_strictness(strictness), found, hangs=hangs):
         return ""
     if outside and _multicasts(kernel):
