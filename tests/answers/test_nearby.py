@@ -44,8 +44,13 @@ TILES = " add.u32 %r30, %r22, 127;\n shr.u32 %r30, %r30, 7;\n"
 def test_a_size_is_proved_with_those_of_as_many_tiles(tmp_path: Path) -> None:
     report = ring(tmp_path, TILES, 600)
     assert (report.verdict, report.nearby) == (Verdict.PROVED, (NearbyValues("n", 513, 640),))
-    assert nearby_words(report) == "the same for n from 513 to 640, but for global memory"
-    assert "  sizes        the same for n from 513 to 640, but for global memory" in check_lines(report, 80)
+    same = "the same for n from 513 to 640, but for global memory"
+    assert nearby_words(report) == f"{same}; --any n asks for others"
+    alone = replace(report, nearby=(NearbyValues("540", 5, 5), NearbyValues("n", 1, 9)))  # two words that decide
+    assert nearby_words(alone).endswith("; --any n or --any params+540 asks for others")
+    one = replace(report, nearby=alone.nearby[:1])
+    assert nearby_words(one) == "those of the launch; --any params+540 asks for others"
+    assert "  sizes        the same for n from 513 to 640, but for global memory; --any n" in check_lines(report, 80)
 
 
 def test_what_is_refuted_is_so_for_values_nearby(tmp_path: Path) -> None:

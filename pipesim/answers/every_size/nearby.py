@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def values_nearby(kernel: Kernel, looked: Iterable[EveryCta[Any]]) -> tuple[NearbyValues, ...]:
-    """The words of the parameters that may have other values, each alone. ``looked``: with all runs of the check."""
+    """The words of the parameters, each alone, with the values that it may have; those that decide with no other, too.
+
+    ``looked``: with all runs of the check.
+    """
     image = Image(kernel.launch, kernel.entry)
     found: dict[str, tuple[int, int]] = {}
     for inputs in (one for every in looked for one in _runs(every)):
@@ -38,7 +41,7 @@ def values_nearby(kernel: Kernel, looked: Iterable[EveryCta[Any]]) -> tuple[Near
         for at, word in image.words.items()
         if found.get(name := image.place(at), word.free[:2]) != word.free[:2] or not word.in_array
     ]
-    return tuple(each for each in said if each.most != each.least)
+    return tuple(each for each in said if each.most != each.least or each.parameter in found)
 
 
 def _runs(every: EveryCta[Any]) -> Iterator[FreeInputs]:

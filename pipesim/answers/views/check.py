@@ -180,7 +180,8 @@ class ProvedRange:
 class NearbyValues:
     """Values of a word of a kernel's parameters with which every CTA does the same, the other words being as they are.
 
-    From ``least`` to ``most`` in steps of ``step``; ``most`` is -1 where nothing that was followed depends on the word.
+    From ``least`` to ``most`` in steps of ``step``; ``most`` is -1 where nothing that was followed depends on the word,
+    and ``least`` where every other value may do something else.
     """
 
     parameter: str

@@ -361,13 +361,16 @@ def values_of_word(each: ProvedRange) -> str:
 
 
 def nearby_words(report: CheckReport) -> str:
-    """``the same for n from 3,969 to 4,096 or any lda, but for global memory``: each word alone."""
-    some = [_values_to(each, each.most) for each in report.nearby if not each.is_every]
+    """``the same for n from 3,969 to 4,096 or any lda, but for global memory; --any n asks for others``: each alone."""
+    decide = sorted((each for each in report.nearby if not each.is_every), key=lambda each: -each.most)
+    some = [_values_to(each, each.most) for each in report.nearby if not each.is_every and each.least < each.most]
     every = [_word(each) for each in report.nearby if each.is_every]
     more = count(len(every), "other word" if some else "word")
     any_ = [f"any value of {listed(every) if len(every) <= MOST_NAMED else more}"] if every else []
     rest = ", but for global memory" if report.scope.on_global or report.scope.not_judged else ""
-    return f"the same for {' or '.join((*some, *any_))}{rest}"
+    same = f"the same for {' or '.join((*some, *any_))}{rest}" if some or any_ else "those of the launch"
+    others = " or ".join(f"--any {_word(each)}" for each in decide[:MOST_NAMED])
+    return f"{same}; {others} asks for others" if decide and report.verdict is Verdict.PROVED else same
 
 
 def _word(each: ProvedRange | NearbyValues) -> str:
