@@ -172,7 +172,7 @@ class _Judge:
         if any(form.in_memory for form in forms):
             kind = self._kind_of_tiles(kind, forms)
         if kind >= 0:
-            why = OUTSIDE if access.map is None else CHANGED if self._changes_maps else BOX
+            why = self._outside(access.position) if access.map is None else CHANGED if self._changes_maps else BOX
             memory = self._bytes(kind, access) if access.map is None else self._tensor(access, access.map)
         if memory is None:
             self._leave_open((access.position,), why)
@@ -243,10 +243,24 @@ class _Judge:
             if isinstance(operand, TensorAddress):
                 offset = self._places.parameter(operand.map)
                 return None if offset is None else PARAMETERS + offset
-        pointer = self._places.pointer(each.operands[0 if self._writes(position) and each.opcode != "atom" else 1])
+        pointer = self._pointer(position)
         value = self._image.parameter(pointer, 8) if pointer >= 0 else None
         found = None if value is None else self._image.memory_at(value)
         return None if found is None else found[0]
+
+    def _pointer(self, position: int) -> int:
+        """The offset of the parameter that holds the pointer of an instruction's address, -1 if not known."""
+        each = self._body[position]
+        return self._places.pointer(each.operands[0 if self._writes(position) and each.opcode != "atom" else 1])
+
+    def _outside(self, position: int) -> str:
+        """Why an access of bytes is open; of one at a parameter that is a number, what to do."""
+        pointer = self._pointer(position)
+        if pointer < 0 or self._static_memory(position) is not None:
+            return OUTSIDE
+        name = self._image.place(PARAMETERS + pointer)
+        parameter = f"the parameter at byte {name}" if name[0].isdigit() else name
+        return f"{parameter} is no pointer in the launch file: make it one"
 
     def _writes(self, position: int) -> bool:
         return kind_of(self._body[position].opcode, self._body[position].modifiers).writes

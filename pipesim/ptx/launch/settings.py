@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
@@ -34,6 +34,7 @@ from pipesim.ptx.launch.values import (
     size_of,
 )
 from pipesim.ptx.text.declarations import Function, Param
+from pipesim.ptx.text.instruction import Address
 
 _MAP_BYTES = 128
 _UNKNOWN = TensorMap()
@@ -41,25 +42,25 @@ _UNSIGNED = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 
 
 def template(function: Function, needed: Slice) -> Launch:
-    """A launch of the kernel in which a word that the slice needs has no value, and every other one is 0.
+    """A launch of the kernel in which an integer that it reads has no value, and every other number is 0.
 
-    The CTA and the cluster are those of the directives where there are some, else :data:`NO_SHAPE` and one CTA. A
-    tensor map has no box: PTX does not say one. Of a kernel that waits for earlier ones what these do is left open.
+    What leads to global memory is a pointer. The CTA and the cluster are those of the directives where there are some,
+    else :data:`NO_SHAPE` and one CTA. A tensor map has no box: PTX does not say one. Of a kernel that waits for earlier
+    ones what these do is left open.
     """
     threads = function.directives.get("reqntid") or function.directives.get("maxntid")
     block = shape_of(threads) if threads else NO_SHAPE
     cluster = shape_of(function.directives.get("reqnctapercluster") or (1,))
     registers = (function.directives.get("maxnreg") or (0,))[0]
-    contents = [_content(each, needed.wanted) for each in function.params]
+    places = ParameterPlaces(function, uses_of(function))
+    addresses = (
+        at for each in filter(may_touch_global, function.body) for at in each.operands if isinstance(at, Address)
+    )
+    leads = set(map(places.pointer, addresses))
+    read = {places.parameter(each.operands[1]) for each in function.body if each.opcode == "ld"} - {None}
+    contents = [_content(each, needed.wanted, leads, read) for each in function.params]
     if any(each.opcode == "griddepcontrol" and each.has("wait") for each in function.body):
-        places = ParameterPlaces(function, uses_of(function))
-        leads = {
-            places.pointer(operand) for each in function.body if may_touch_global(each) for operand in each.operands
-        }
-        contents = [
-            Pointer(earlier=EarlierUse.UNKNOWN) if formal.size == 8 and formal.offset in leads else _with_earlier(each)
-            for formal, each in zip(function.params, contents, strict=True)
-        ]
+        contents = list(map(_with_earlier, contents))
     parameters = tuple(Parameter("", each) for each in contents)
     return Launch(function.name, cluster, block, cluster, 0, registers, parameters)
 
@@ -103,30 +104,33 @@ def _open(content: Content) -> list[int]:
             return []
 
 
-def _content(formal: Param, wanted: Sequence[LaunchNeed]) -> Content:
-    """What a parameter looks like, with what is required of it."""
+def _content(formal: Param, wanted: Sequence[LaunchNeed], leads: Set[int], read: Set[int | None]) -> Content:
+    """What a parameter looks like, with what is required of it. ``leads``: the offsets of pointers to global memory,
+    ``read``: of what is read.
+    """
     inside = [each for each in wanted if formal.offset <= each.offset < formal.offset + formal.size]
     maps = [each for each in inside if each.need is Need.TENSOR_MAP]
     words = [each for each in inside if each.need is Need.PARAMETER]
-    leads = any(each.need in {Need.MEMORY, Need.ATOMIC} for each in inside)
     if formal.size == _MAP_BYTES and (maps or (formal.align >= 64 and not words)):
         return _UNKNOWN
-    if formal.pointer or (formal.size == 8 and leads):
+    if formal.pointer or (formal.size == 8 and formal.offset in leads):
         return Pointer()
     if formal.size in _UNSIGNED and formal.type != "b8":
         kind = formal.type if formal.type in TYPES else _UNSIGNED[formal.size]
-        return Number(kind, None if words else 0)
+        return Number(kind, None if words or (formal.offset in read and kind[0] != "f") else 0)
     fields = [Field(each.offset - formal.offset, _UNKNOWN) for each in maps]
     covered = {each.offset + n for each in maps for n in range(_MAP_BYTES)}
     for each in words:
         if each.offset in covered:
             continue
         covered |= {each.offset + n for n in range(each.nbytes)}
-        pointer = each.nbytes == 8 and any(
-            other.offset == each.offset and other.need in {Need.MEMORY, Need.ATOMIC} for other in inside
-        )
         kind = each.type if each.type in TYPES else _UNSIGNED[each.nbytes]
+        pointer = each.nbytes == 8 and each.offset in leads
         fields.append(Field(each.offset - formal.offset, Pointer() if pointer else Number(kind, None)))
+    rest = range(formal.offset, formal.offset + formal.size - 7)
+    fields += [
+        Field(at - formal.offset, Pointer()) for at in leads if at in rest and covered.isdisjoint(range(at, at + 8))
+    ]
     return Struct(formal.size, tuple(sorted(fields, key=lambda field: field.offset)))
 
 

@@ -112,8 +112,8 @@ def modules() -> tuple[Module, ...]:
     return tuple(read_module(each.read_text(), each.name) for each in made)
 
 
-def checked(case: Case, strict: Strictness = LENIENT) -> CheckReport:
-    given: list[Content] = [Pointer()] * case.pointers
+def checked(case: Case, strict: Strictness = LENIENT, pointer: Content = Pointer()) -> CheckReport:  # noqa: B008
+    given: list[Content] = [pointer] * case.pointers
     given += [] if case.word is None else [Number("s32", case.word)]
     parameters = tuple(Parameter(f"p{n}", each) for n, each in enumerate(given))
     module = next(each for each in modules() if each.function(case.entry))
@@ -145,6 +145,13 @@ def test_what_meets_in_any_order_is_a_finding_at_its_line(case: Case) -> None:
     line = source.read_text().splitlines()[int(number) - 1]
     assert case.at in line
     assert case.said in found.claim
+
+
+def test_of_what_a_number_leads_to_is_said_what_to_do() -> None:
+    (case,) = (each for each in RIGHT if each.entry == "own_words")
+    found = scope_parts(checked(case, pointer=Number("u64", 0)))["not judged"]
+    assert "p0 is no pointer in the launch file: make it one" in found
+    assert "p1 is no pointer in the launch file: make it one" in found
 
 
 def test_where_data_decides_where_it_stores_is_not_judged() -> None:

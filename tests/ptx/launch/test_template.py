@@ -23,6 +23,20 @@ bar.sync %r3, %r4;
 ret;"""
 
 
+def test_what_addresses_global_memory_is_a_pointer_and_what_is_read_for_it_is_open():
+    """Though no operation that is kept needs it."""
+    params = ".param .u64 x, .param .u64 stride, .param .u64 unread, .param .align 8 .b8 args[24], .param .u64 value"
+    copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd9], 16, [%r2];"
+    body = f"""ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [stride];
+ld.param.u64 %rd3, [args+8]; ld.param.u64 %rd4, [value];
+cvta.to.global.u64 %rd5, %rd1; mad.lo.s64 %rd6, %rd2, 4, %rd5; st.global.u64 [%rd6], %rd4;
+cvta.to.global.u64 %rd8, %rd3; add.s64 %rd9, %rd8, 16; {copy} ret;"""
+    function = kernel(body, params)
+    made = template(function, slice_of(function))
+    number, args = Number("u64", None), Struct(24, (Field(8, Pointer()),))
+    assert [each.content for each in made.parameters] == [Pointer(), number, Number("u64", 0), args, number]
+
+
 def test_a_template():
     function = kernel(BODY, PARAMS, directives=".maxntid 384 .reqnctapercluster 2, 1 .maxnreg 168")
     made = template(function, slice_of(function))
