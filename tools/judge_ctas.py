@@ -4,7 +4,8 @@
 ``--contents N`` for random ones with a free array, or that are handed out tiles: with all of these. Of a grid with more
 clusters than ``--most`` some are read, the last one among them. ``--mutants N`` instead leaves an arrive out in one CTA
 alone, until N are refuted in each kernel where only that CTA is read, and says whether a check of the launch names it.
-``--words N``: the verdicts on random CTAs that talk by words of global memory, compared with all their schedules.
+``--words N``: the verdicts on random CTAs that talk by words of global memory, compared with all their schedules; and
+what is claimed of any number of CTAs, with those of grids of 2 to 6.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
+from tests.support.random_meetings import MEETING, judged_meeting
 from tests.support.random_words import judged
 from tests.support.tile_kernels import random_kernel_of_tiles
 
@@ -215,9 +217,10 @@ def main() -> int:
         print(", ".join(f"{number} {what}" for what, number in noticed.items()))
         return 1 if noticed["MISSED"] else 0
     if options.words:
-        talk = Counter(map(judged, range(options.first_seed, options.first_seed + options.words)))
+        seeds = range(options.first_seed, options.first_seed + options.words)
+        talk = Counter(each(seed) for seed in seeds for each in (judged, judged_meeting))
         print("\n".join(f"{number} {what}" for what, number in talk.most_common()))
-        return 0 if talk.keys() <= {"decided", "not decided"} else 1
+        return 0 if talk.keys() <= {"decided", "not decided", *MEETING} else 1
     right = [_judge(str(each), read_kernel(each), options.most) for each in options.kernels]
     with Pool(options.jobs) as pool:
         for judge, count in (

@@ -151,9 +151,12 @@ class Extraction:
         kernel = replace(self._with_words, launch=launch)
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
-    def for_all(self, cta: int) -> Emulation:
-        """What a CTA does where each of its additions to a word of global memory counts as often as there are CTAs."""
-        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True)
+    def for_all(self, cta: int, most: int = 0) -> Emulation:
+        """What a CTA does where each of its additions to a word of global memory counts as often as there are CTAs.
+
+        ``most``: it is any one, of any number of CTAs along x up to this one.
+        """
+        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True, any_ctas=most)
         return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
 
     @property

@@ -198,6 +198,7 @@ def _scope(state: CheckState) -> VerdictScope:
         together=tuple(talk.sizes),
         words=tuple(talk.words),
         meet=talk.meet,
+        any_ctas=talk.any_ctas,
         on_global=tuple(f"{each}{sizes}" for each in scope.on_global),
         assuming=(*(each for each in scope.assuming if each.what not in judged), *talk.assumed),
         not_judged=(*filter(lambda each: _is_left_open(state, each), scope.not_judged), *talk.not_judged, *open_sizes),

@@ -12,16 +12,51 @@ from math import prod
 
 from pipesim.model.ops import Op, operand
 from pipesim.model.word_barriers import in_its_cta
-from pipesim.model.words import WordAct, WordEvent
+from pipesim.model.words import Range, WordAct, WordEvent
 from pipesim.ptx.emit.global_data import in_both
-from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.cluster import SOME_CTAS, Cluster
+from pipesim.ptx.emulate.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.extract import Extraction
+from pipesim.ptx.free.forms import Form
+from pipesim.ptx.free.varying import form_of
 from pipesim.ptx.launch.values import ctas_that_fit
 
 _MOST_CTAS = 1_024
+_MOST_OF_ANY = 1 << 16  #: along x, where it is any number
+_MOST_STEPS = 64  #: of what a word has when a wait ends, each of which is that number
 _MOST_VALUES = 1 << 16  #: of words, with which waits are asked
 _MOST_INSTRUCTIONS = 1 << 19  #: of all CTAs
+
+
+def most_that_meet(kernel: Extraction) -> int:
+    """Up to which number of CTAs along x all waits for words end as is said above, of any number; 0 if none is known.
+
+    No decision of the run, and of what its waits are asked, depends on that number or on the CTA. ``gridDim.x`` is the
+    sum of ``some`` and of others there: what is less than it is one less than some.
+    """
+    launch = kernel.kernel.launch
+    if prod(launch.cluster) > 1 or not 1 < launch.grid[0] <= _MOST_OF_ANY:
+        return 0
+    found = kernel.for_all(0, _MOST_OF_ANY)
+    cluster = found.cluster
+    if found.cut or cluster.inputs.conditions or (events := _events(cluster)) is None:
+        return 0
+    inputs, along_x = cluster.inputs, cluster.length_of_grid(0)
+    some, each_adds = inputs.free(SOME_CTAS, launch.grid[0], 1, _MOST_OF_ANY), prod(launch.grid[1:])
+    begin = {e.address: e.before for e in reversed(events)}
+    end = {e.address: e.after for e in events}
+    for e in events:
+        if e.act is WordAct.WAIT:
+            added, more = e.before - begin[e.address], form_of(end[e.address] - e.before).high
+            steps = form_of(added).divisor
+            if not 0 < steps <= _MOST_STEPS or form_of(added) != form_of(steps * along_x) or steps % each_adds:
+                return 0
+            least = (begin[e.address] + step * along_x + some - 1 for step in range(steps))
+            late = e.before + inputs.free(f"more than at {e.number}", 0, 0, more)
+            if e.passes is None or e.passes(late) is not True or any(e.passes(v) is not False for v in least):
+                return 0
+    return 0 if inputs.conditions else _MOST_OF_ANY
 
 
 def all_meet(kernel: Extraction) -> bool:
@@ -67,14 +102,24 @@ def _knows_words(cluster: Cluster) -> bool:
     assert words is not None
     body = cluster.code.function.body
     opened = accesses.left_open if accesses is not None else ()
+    if accesses.limited if accesses is not None else cluster.launch.any_ctas:
+        return False
     if words.doubts or cluster.limited or any(body[at].opcode != "ld" for at in opened):
         return False
     if any(each.opcode == "multimem" for each in body):
         return False  # a write that may be to one of the words
     followed = {each.position for each in words.events} | {wait[0] for wait in words.waiting.values()}
     talked = [(at, at + words.sizes[at]) for at in sorted(words.asked)]
-    unseen = (one for one in accesses or () if one.kind.writes and one.position not in followed)
-    return not any(any(in_both(sorted(one.ranges), talked)) for one in unseen)
+    counts = (one for one in accesses or () if one.kind.writes or cluster.launch.any_ctas)
+    return not any(any(in_both(_hull(one), talked)) for one in counts if one.position not in followed or one.terms)
+
+
+def _hull(one: GlobalAccess) -> list[Range]:
+    """The bytes that any CTA accesses; where the address depends on the CTA with those between them."""
+    of = Form(0, one.terms)
+    if not one.terms:
+        return sorted(one.ranges)
+    return [(one.ranges[0][0] + of.low, one.ranges[-1][1] + of.high)]
 
 
 def _events(cluster: Cluster) -> list[WordEvent] | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from pipesim.answers.every_cta.symmetry import all_meet, hangs_whole
+from pipesim.answers.every_cta.symmetry import all_meet, hangs_whole, most_that_meet
 from pipesim.answers.global_memory.memories import writers
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
@@ -31,6 +31,7 @@ class Together:
     ``words``: names of the words; ``loops``: sentences on loops that are followed, as of the kernel's assumptions;
     ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not;
     ``assumed``: of the device. ``meet``: whether each wait of the whole grid ends, when all its CTAs have come so far;
+    ``any_ctas``: of any number of CTAs along x up to this one, 0 where that is not known;
     ``shared``: whether they access the same data.
     """
 
@@ -41,6 +42,7 @@ class Together:
         self.why_not = self.open_data = ""
         self.assumed: tuple[Assumed, ...] = ()
         self.meet = self.shared = False
+        self.any_ctas = 0
 
     @property
     def not_judged(self) -> tuple[NotJudged, ...]:
@@ -116,7 +118,8 @@ def _of_every_size(
         yield from _residency(kernel, known, strictness)
     grid = prod(kernel.kernel.launch.grid)
     if known.loops and known.sizes and known.sizes[-1] < grid:
-        known.meet = all_meet(kernel)
+        known.any_ctas = most_that_meet(kernel)
+        known.meet = known.any_ctas > 0 or all_meet(kernel)
         do = "order" if known.meet else "wait for each other, and order"
         said = f"{grid:,} CTAs {do} what they access{'' if known.meet else ','} as {known.sizes[-1]} do"
         if known.shared or not known.meet:

@@ -127,7 +127,8 @@ class VerdictScope:
     each element may have: from, to, in steps of. ``any_tiles``: whichever tiles are handed out, up to this many;
     -1: in all that were looked at, None: they are not free. ``together``: how many CTAs were looked at that talk by
     these ``words`` of global memory. ``on_global``: what is said of global memory. ``meet``: all CTAs
-    of the grid do the same to the words, so that each wait ends when all have come so far.
+    of the grid do the same to the words, so that each wait ends when all have come so far. ``any_ctas``: so it is in a
+    grid of any number of CTAs along x, up to this one.
     """
 
     grid: int = 1
@@ -142,6 +143,7 @@ class VerdictScope:
     words: tuple[str, ...] = ()
     on_global: tuple[str, ...] = ()
     meet: bool = False
+    any_ctas: int = 0
 
     def counted(self) -> dict[Assumption, int]:
         """Each assumption, and at how many places it is made."""

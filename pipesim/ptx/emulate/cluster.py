@@ -41,6 +41,7 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
+SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 TURN = 2_000  #: instructions of one warp before the next has its turn
 _LONG = 6  #: a run is long that has had one in this many of the instructions that are followed
 _MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
@@ -158,7 +159,7 @@ class Cluster:
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
         self.tiles = HandedOut(launch, self.inputs)
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
-        times = prod(launch.grid) if launch.for_all else 1
+        times = prod(map(self.length_of_grid, range(3))) if launch.for_all else 1
         self.words = GlobalWords(image, launch.turns, times) if self.together else None
         self._loads: dict[int, Unknown] = {}
         self._answers: dict[tuple[int, int], tuple[Value, int]] = {}  #: of atomics, and how often
@@ -200,9 +201,16 @@ class Cluster:
 
     def number_in_grid(self, axis: int) -> Value:
         """The cluster's number along an axis of the grid, which is another one for other clusters."""
-        clusters = self.launch.grid[axis] // self.launch.cluster[axis]
+        clusters = (not axis and self.launch.any_ctas) or self.launch.grid[axis] // self.launch.cluster[axis]
         now = self.launch.first_cta[axis] // self.launch.cluster[axis]
         return self.inputs.free(self.launch.place_name(axis), now, 0, clusters - 1)
+
+    def length_of_grid(self, axis: int) -> int:
+        """The CTAs along an axis: any number is the sum of two, so that one of them may be any lesser number."""
+        now, most = self.launch.grid[axis], self.launch.any_ctas
+        if axis or not most:
+            return now
+        return self.inputs.free(SOME_CTAS, now, 1, most) + self.inputs.free("all others of gridDim.x", 0, 0, most)
 
     # running
 

@@ -84,12 +84,13 @@ def special_register(cluster: Cluster, cta: int, number: int, name: str) -> Valu
     if base == "tid" and 0 <= axis < 3:
         return _thread(launch.block, number, axis)
     shapes = {"ntid": launch.block, "cluster_nctaid": launch.cluster}
-    shapes["nctaid"] = launch.grid
+    if 0 <= axis < 3 and (base == "nctaid" or (base == "nclusterid" and launch.any_ctas)):
+        return cluster.length_of_grid(axis)
     shapes["nclusterid"] = tuple(g // c for g, c in zip(launch.grid, launch.cluster, strict=True))  # type: ignore[assignment]
     if base in shapes and 0 <= axis < 3:
         return shapes[base][axis]
     x, y, _ = launch.cluster
-    if cluster.together:
+    if cluster.together and not launch.any_ctas:
         if base in ("ctaid", "clusterid") and 0 <= axis < 3:
             return cluster.together[cta][axis]
         cta = 0

@@ -19,6 +19,7 @@ from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences
 from pipesim.ptx.emulate.values import PerLane, Value, are_known, integers, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register
 
@@ -70,6 +71,7 @@ class GlobalWords:
 
     def __init__(self, image: Image, turns: tuple[int, ...], times: int = 1) -> None:
         self._image, self._turns, self._times = image, turns, times
+        self._any = times.__class__ is not int  # it is a number that is not known
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self.events: list[WordEvent] = []
@@ -98,7 +100,7 @@ class GlobalWords:
     def load(self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value) -> bool:
         """Whether this is a load of such words; then it is done, or the warp waits."""
         each = step.instruction
-        size, lanes = _size(each), self._lanes(warp, address)
+        size, lanes = _size(each), {} if self._is_elsewhere(warp, each, address) else self._lanes(warp, address)
         strong = each.has_any(*STRONG)
         if not lanes or size not in _SIZES or not step.valued or len(step.results) != 1:
             return False
@@ -128,7 +130,10 @@ class GlobalWords:
             if said is False:
                 return False
             for at in dict.fromkeys(lanes.values()):
-                passes, by = self._one(ends, widened), _decided_by(cluster, each, snapshot) if self._times > 1 else None
+                passes, by = (
+                    self._one(ends, widened),
+                    _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None,
+                )
                 self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=passes, decided_by=by)
             warp.write_results(step, now)
             return True
@@ -146,6 +151,8 @@ class GlobalWords:
     ) -> None:  # fmt: skip
         """A store to global memory, which may be one of such words."""
         size = _size(each)
+        if self._is_elsewhere(warp, each, address):
+            return
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
         known = len(values) == 1 and size in _SIZES and are_known(each_lane)
         lanes = self._lanes(warp, address)
@@ -172,7 +179,8 @@ class GlobalWords:
     ) -> bool:
         """Whether this is an atomic on such words; then it is done, or the warp waits."""
         each = step.instruction
-        size, lanes = _size(each), self._lanes(warp, address, each_lane=True)
+        size = _size(each)
+        lanes = {} if self._is_elsewhere(warp, each, address) else self._lanes(warp, address, each_lane=True)
         given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
         if not lanes or size not in _SIZES:
             return False
@@ -195,7 +203,11 @@ class GlobalWords:
                 if after is None:
                     self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
                     after = before
-                after = self._of_all(each, before, after, size) if self._times > 1 and act is WordAct.ADD else after
+                after = (
+                    self._of_all(each, before, after, size)
+                    if (self._any or self._times > 1) and act is WordAct.ADD
+                    else after
+                )
                 if after == before and (ends is not None or each.has_any("cas", "add")):
                     said = None if ends is None else ends(before)
                     if said is False:
@@ -243,6 +255,13 @@ class GlobalWords:
             lanes = {lane: int(at) for lane, at in each.items()}
         outside = all(not (WINDOW <= at < WINDOW_END or LOCAL_WINDOW <= at < LOCAL_WINDOW_END) for at in lanes.values())
         return lanes if outside else {}
+
+    def _is_elsewhere(self, warp: TalkingWarp, each: Instruction, address: Value) -> bool:
+        """Whether it depends on the CTA, in a run of any: that it is no word is for who reads the run to see."""
+        lanes = {isinstance(of_lane(address, lane), Varying) for lane in lanes_in(warp.mask)} if self._any else ()
+        if len(lanes) > 1:
+            self.doubts[each.position] = "some lanes access what depends on the CTA, and others do not"
+        return True in lanes
 
     def _leave_open(self, each: Instruction, lanes: dict[int, int], size: int) -> None:
         """What is stored there is not known."""
@@ -349,7 +368,11 @@ def _lanes_with(lanes: dict[int, int], value: Callable[[int], int]) -> Value:
     """The value of each lane; one integer where they are equal, as those of one lane are."""
     found = {lane: value(lane) for lane in lanes}
     first = next(iter(found.values()))
-    return first if len(set(found.values())) == 1 else lanes_of([found.get(lane, first) for lane in range(32)])
+    return (
+        first
+        if len(found) == 1 or len(set(found.values())) == 1
+        else lanes_of([found.get(lane, first) for lane in range(32)])
+    )
 
 
 def _written(each: Instruction) -> int:

@@ -478,12 +478,18 @@ def _funnel(left: bool) -> Callable[[int, int, int, int], int | None]:  # noqa: 
     return apply
 
 
-def _div(a: int, b: int, _: int) -> int | None:
-    return None if isinstance(b, Varying) or not b else a // b
+def _div(a: int, b: int, width: int) -> int | None:
+    return a // b if _divides(a, b, width) else None
 
 
-def _rem(a: int, b: int, _: int) -> int | None:
-    return None if isinstance(b, Varying) or not b else a % b
+def _rem(a: int, b: int, width: int) -> int | None:
+    return a % b if _divides(a, b, width) else None
+
+
+def _divides(a: int, b: int, width: int) -> bool:
+    """Whether the quotient, or the remainder, is that of Python's integers, whatever the inputs."""
+    varies = isinstance(b, Varying)
+    return form_of(b).low > 0 and _is_unsigned(a, width) and _is_unsigned(b, width) if varies else b != 0
 
 
 def _sdiv(a: int, b: int, width: int) -> int | None:

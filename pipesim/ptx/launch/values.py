@@ -258,7 +258,8 @@ class Launch:
     ``resident``: of these the first ones are there from the start, each other one when one has ended; 0: all.
     ``turns``: the order in which these execute atomics whose answer they use, as far as it is given, from 0 on.
     ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
-    which each addition to a word counts as often as there are CTAs.
+    which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
+    are any number up to this one.
     """
 
     entry: str
@@ -279,6 +280,7 @@ class Launch:
     turns: tuple[int, ...] = ()
     in_sequence: bool = False
     for_all: bool = False
+    any_ctas: int = 0
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.

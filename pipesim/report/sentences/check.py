@@ -283,6 +283,7 @@ def _together(scope: VerdictScope) -> list[str]:
         return []
     many = listed(list(map(str, scope.together)))
     meet = f", at which all {scope.grid:,} CTAs meet" if scope.meet else ""
+    meet += f", and those of any gridDim.x up to {scope.any_ctas:,}" if scope.any_ctas else ""
     return [f"with {many} CTA{'s' if scope.together != (1,) else ''} that talk by {_few(scope.words)}{meet}"]
 
 
