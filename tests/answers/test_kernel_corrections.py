@@ -62,7 +62,8 @@ RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,
               "every role executes fence.proxy.async after its writes, before it signals any other agent"),
     "fence of a gemm": (GEMM, "fence.proxy.async", slice(0, 1), out,
-              "every role executes fence.proxy.async after its writes, before it signals any other agent"),
+              ("each of mma_store, mma_store_2 and mma executes fence.proxy.async after its writes, before it signals "
+               "any other agent")),
     "groups": (GEMM, "wgmma.wait_group", slice(0, 1), other("aligned 1", "aligned 2"),
                ("each of mma_store, mma_store_2 and mma leaves no more than 1 of its groups pending when it waits for "
                 "them, instead of 2")),

@@ -26,7 +26,9 @@ _RESTART = re.compile(r"\s*(?:@!?%\w+\s+)?mov\.\w+\s+%\w+,\s*\w+;\s*(?://.*)?")
 def numbers(kernel: KernelLines) -> Iterator[LineChange]:
     """Counts, bytes and threads as the operations that were executed need them."""
     program = kernel.program
-    for repair in (*threads(program), *expects(program), *counts(program)):
+    every = (*threads(program), *expects(program), *counts(program))
+    apart = {repair.group for repair in every if repair.kind is RepairKind.NUMBER}  # groups of warps, not one
+    for repair in (each for each in every if each.kind is not RepairKind.THREADS or each.group not in apart):
         mine = barriers_of(program, repair.group)
         if repair.kind is RepairKind.COUNT and repair.value < repair.was in _warps_that_wait(program):
             continue  # which is meant: some of them do not arrive
@@ -119,7 +121,8 @@ def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
         if op[0] in ON_BARRIER and program.barriers[operand(op, "barrier")].name == group
     ]
     copies = {where[pc] for pc in mine if code[pc][0] == Op.TMA_LOAD}
-    lines = sorted({where[pc] for pc in mine if code[pc][0] == Op.ARRIVE and where[pc] == where[fault.pc]} | copies)
+    arrives = {where[pc] for pc in mine if code[pc][0] == Op.ARRIVE and kernel.is_copy(where[pc], where[fault.pc])}
+    lines = sorted(arrives | copies)
     if any(kernel.text(line).count(";") != 1 or kernel.text(line).lstrip().startswith("@!") for line in lines):
         return
     new = {line: _with_one_lane(kernel.text(line)) for line in lines}

@@ -18,7 +18,7 @@ from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
 from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import PARITY_WAITS, TOUCHES_MEMORY
+from pipesim.model.groups import PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -43,7 +43,6 @@ from pipesim.ptx.kernel import EditableKernel, KernelReading
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
 _MOST_TRIED = 160_000  #: operations of all programs that are tried for one finding
-_MOST_PLACED = 60_000  #: the same, of single instructions of the PTX
 _MOST_SLIPS = 160_000  #: instructions and operations of all kernels that are read with a slip put right
 _MOST_UNLIKELY = 60_000  #: the same, of those that are tried last
 _MOST_OF_SLIPS = 80  #: that are tried together, also of a small kernel
@@ -53,8 +52,7 @@ _LONGER = 3  #: times as many instructions may be executed with a change
 _MORE_COST = 0.3  #: of a second slip that is offered beside the first
 _EFFECTS_OF_RACES = frozenset({FaultKind.UNINITIALISED_READ, FaultKind.WRONG_ITEM})  #: which names both accesses
 _AT_THE_END = frozenset({FaultKind.INVAL_PENDING, FaultKind.EXITED_CTA, FaultKind.UNDER_WAY_AT_EXIT})
-#: The least likely corrections that are tried; of single instructions of the PTX only those of which there are traces.
-_LAST_OF_LINES, _LAST_OF_PLACES = 6, 4
+_LAST_OF_LINES = 6  #: The least likely corrections that are tried
 _FIRST = 3  #: of the program, before the kernel is read again, which takes longer
 
 
@@ -89,9 +87,12 @@ class _Trial:
         self._reading = reading = kernel.read(past_hangs=True)
         self._limits = EmulationLimits(_LONGER * reading.instructions)
         self.lines = KernelLines(kernel, reading)
-        self._program = correctable(reading.program.with_strictness(program.strictness), expects=False)
+        placed = reading.program.with_strictness(program.strictness)
+        self._program = correctable(placed, reading.offsets, expects=False)
         if check(self._program, max_states=1).verdict is not Verdict.REFUTED:  # what is wrong is what is read
-            self._program = correctable(reading.program.with_strictness(program.strictness), expects=True)
+            self._program = correctable(placed, reading.offsets, expects=True)
+        if self.lines.several_a_line:
+            self._program = with_places(self._program, self.lines.statements, kernel.ptx.name)
 
     def proves(self, change: LineChange | None, first: FirstParities | None = None) -> bool:
         """Whether the kernel is proved with these lines, or with waits that begin with these parities."""
@@ -162,13 +163,8 @@ class _Trial:
         alike = [each for kind in of_bytes for each in found if each.kind is kind] or list(found)
         if not alike:
             return ()
-        by_line = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, last)
-        if by_line or last < _LAST_OF_LINES or not self.lines.several_a_line:
-            return tuple(map(self._in_source, by_line))
-        self._program = with_places(program, self.lines.statements, self._kernel.ptx.name)
-        placed = self._program
-        by_place = corrections(placed, alike[0], placed, self._unit, _MOST_PLACED, self._holds, _LAST_OF_PLACES)
-        return tuple(map(self._in_source, by_place))
+        offered = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, last)
+        return tuple(map(self._in_source, offered))
 
     def _in_source(self, found: Correction) -> Correction:
         """With the author's lines alone, those of the functions that are called."""
@@ -181,14 +177,21 @@ class _Trial:
         return replace(found, said=sentence(self._inside(found.repair)), line=line, source=source, added=added)
 
     def _first_changed(self, repair: Repair, after: Program | None) -> str:
-        """The line of the first operation on a correction's barriers that is another one, or elsewhere, with it."""
-        program = self._program
+        """The line of the first operation on a correction's barriers that is another one, or elsewhere, with it.
+
+        Else of the first one of all, or of that after which a role signals.
+        """
+        program, first = self._program, ""
         for agent in members(program, repair.role):
             code = after.code[agent] if after is not None else ()
             for pc, (site, now) in enumerate(zip(program.instructions[agent], code, strict=False)):
-                if site.about == repair.group and now != program.code[agent][pc]:
+                if now == program.code[agent][pc]:
+                    continue
+                if repair.group and site.about == repair.group:
                     return self.lines.line_at(agent, pc)
-        return ""
+                given = len(code) > len(program.code[agent]) and now[0] in SIGNALS
+                first = first or self.lines.line_at(agent, pc - given)
+        return first
 
     def _inside(self, repair: Repair) -> Repair:
         """With the lines in the functions that are called, where an instruction has one such line."""
@@ -224,7 +227,7 @@ class _Trial:
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""
-        if repair.kind is RepairKind.PHASES:
+        if repair.kind is RepairKind.PHASES and repair.was < 0:
             first = self.lines.first_parities(self._program, repair)
             return self.proves(None, first)
         lines = for_groups(self.lines, self._program, repair)

@@ -51,12 +51,14 @@ class KernelLines:
 
     @property
     def several_a_line(self) -> bool:
-        """Whether some line of the source is several instructions of one kind about the same."""
+        """Whether some line of the source is several statements, as of functions that it calls, of one kind about the
+        same.
+        """
         sites = {site for each in self.program.instructions for site in each}
         return len(
             {
                 (site, line)
-                for each, where in zip(self.program.instructions, self.where, strict=True)
+                for each, where in zip(self.program.instructions, self.statements, strict=True)
                 for site, line in zip(each, where, strict=True)
             }
         ) > len(sites)
@@ -66,13 +68,22 @@ class KernelLines:
         """For each operation the first line of the PTX with an instruction of the same statement of the source, which a
         compiler repeats where it unrolls a loop or peels an iteration off it.
         """
+        return tuple(tuple(self._statement[line] for line in lines) for lines in self.where)
+
+    @cached_property
+    def _statement(self) -> dict[int, int]:
+        """For each line the first one of its statement."""
         first: dict[object, int] = {}
         of_line: dict[int, int] = {}
         for each in self._function.body:
             source = each.source
             key = source.frames if source is not None and source.sure and source.line else each.line
             of_line[each.line] = first.setdefault(key, each.line)
-        return tuple(tuple(of_line[line] for line in lines) for lines in self.where)
+        return of_line
+
+    def is_copy(self, line: int, other: int) -> bool:
+        """True of two lines of one statement."""
+        return self._statement[line] == self._statement[other]
 
     def text(self, line: int) -> str:
         """The text of a line."""

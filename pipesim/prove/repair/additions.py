@@ -366,7 +366,8 @@ def add_commits(program: Program, agent: int, repair: Repair) -> Listing:
     since: set[SourceInstruction] = set()  # transfers since the last commit
     for pc, op in enumerate(before.code):
         if op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
-            if repair.value == 2 and last >= 0 and site_of(program, agent, pc) in since:
+            whole = program.coverage.extracted and last == pc - 1  # of one instruction, part by part
+            if repair.value == 2 and last >= 0 and site_of(program, agent, pc) in since and not whole:
                 found.append(Insertion(last + 1, commit, before.lines[last]))
                 since.clear()
             last = pc
@@ -408,13 +409,26 @@ _FIRST = frozenset({FencePlace.BEFORE_WRITES, FencePlace.BEFORE_TRANSFERS})  #: 
 
 
 def add_fences(program: Program, agent: int, repair: Repair) -> Listing:
-    """A proxy fence between each operation of one set and the next one of another, where there is none."""
+    """A proxy fence between each operation of one set and the next one of another, where there is none; after writes
+    only of what transfers use.
+    """
     kind, before = FencePlace(repair.value), listing(program, agent)
     after, until = _AFTER[kind], _UNTIL[kind]
-    return insert_operations(before, _fences(before, after, until, late=kind in _FIRST))
+    other = _of_no_transfer(program, agent) if kind is FencePlace.AFTER_WRITES else set()
+    return insert_operations(before, _fences(before, after, until, other, late=kind in _FIRST))
 
 
-def _fences(before: Listing, after: Set[int], until: Set[int], *, late: bool) -> list[Insertion]:
+def _of_no_transfer(program: Program, agent: int) -> set[int]:
+    """The places of an agent's accesses to bytes that no transfer uses."""
+    engines = ENGINE_ACCESSES | {int(Op.TMA_LOAD)}
+    used = {operand(op, "access") for op in program.operations if op[0] in engines}
+    cells = {cell for access in used for cell in range(*program.cells[access])}
+    code = enumerate(program.code[agent])
+    own = {pc: program.cells[operand(op, "access")] for pc, op in code if op[0] in OWN_WRITES}
+    return {pc for pc, mine in own.items() if cells.isdisjoint(range(*mine))}
+
+
+def _fences(before: Listing, after: Set[int], until: Set[int], other: Set[int], *, late: bool) -> list[Insertion]:
     found: list[Insertion] = []
     line = -1
     for place, op in enumerate(before.code):
@@ -423,7 +437,7 @@ def _fences(before: Listing, after: Set[int], until: Set[int], *, late: bool) ->
             line = -1
         if op[0] == Op.FENCE and op[FENCE] == Fence.PROXY_ASYNC:
             line = -1
-        elif op[0] in after or (after is OWN_WRITES and _ends_copies(op)):
+        elif place not in other and (op[0] in after or (after is OWN_WRITES and _ends_copies(op))):
             line = before.lines[place]
     return found
 

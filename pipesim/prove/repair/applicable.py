@@ -54,7 +54,7 @@ _FENCE = (int(Op.FENCE), int(Fence.MBARRIER_INIT))
 _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; what signals may be moved further
 _LOOKED_AT = 16  #: operations
 _MOST_COUNTS = 4  #: that are wrong for one reason, such as a warp more
-_OF_ANOTHER = 3  #: ranks that are added
+_OF_ANOTHER, _OF_ONE = 3, 2  #: ranks that are added
 
 
 def repairs(
@@ -97,13 +97,14 @@ def fences(reader: str, writer: str) -> Iterator[Ranked]:
 
 def fences_of_writes(program: Program, writer: str, reader: str) -> Iterator[Ranked]:
     """Proxy fences between what one role writes and an engine reads for another: one that comes too late, then of the
-    writer first, of all who write, of the reader.
+    writer first, of those who share its code, of all who write, of the reader.
     """
     sites = list(sites_of(program, writer))
     for fence in (site for site in sites if site.op == Op.FENCE and site.about == str(Fence.PROXY_ASYNC.value)):
         for signal in (site for site in sites if site.op in SIGNALLING):
             yield 0, Repair(K.MOVE, writer, signal.about, at=signal, past=fence)
-    yield 1, Repair(K.FENCE, writer, "", FencePlace.AFTER_WRITES.value)
+    for role in dict.fromkeys((writer, families(program).get(writer, writer))):
+        yield 1, Repair(K.FENCE, role, "", FencePlace.AFTER_WRITES.value)
     yield 2, Repair(K.FENCE, "", "", FencePlace.AFTER_WRITES.value)
     yield 3, Repair(K.FENCE, reader, "", FencePlace.BEFORE_TRANSFERS.value)
 
@@ -181,11 +182,12 @@ def _atomics(program: Program) -> dict[tuple[str, str], int]:
 
 def _alike(program: Program, siblings: Siblings) -> Iterator[Ranked]:
     """Every correction, those of a role whose lines other roles execute as well also for all of these, and those on
-    one of several groups that are named alike for all of these.
+    one of several groups that are named alike for all of these. What a compiler made several roles of is one function:
+    one of them alone is less likely.
     """
     for rank, repair in _possible(program):
-        yield rank, repair
         every = siblings.together(repair)
+        yield rank + _OF_ONE * (bool(program.coverage.extracted) and siblings.is_shared(repair)), repair
         for each in (every, siblings.of_line(repair), siblings.of_line(every) if every is not None else None):
             if each is not None:
                 yield rank, each

@@ -12,22 +12,28 @@ signal, and a tile has a slot for each stage of the barriers on which the copies
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from pipesim.model.groups import ASKS, ON_BARRIER, READS_MEMORY
+from pipesim.model.groups import ASKS, ON_BARRIER, PARITY_WAITS, READS_MEMORY
 from pipesim.model.ops import Op, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Tile
 from pipesim.prove.repair.places import tile_of
+from pipesim.prove.repair.sites import families
+
+_BY_LINE = re.compile(r".*:\d+")
+_BYTES = 8  #: of a barrier
 
 
-def correctable(program: Program, *, expects: bool) -> Program:
-    """The program with an array of barriers for each part that others signal; its reads expect nothing, or
-    (``expects``) what they do.
+def correctable(program: Program, offsets: Sequence[int], *, expects: bool) -> Program:
+    """The program with an array of barriers for each part that others signal, of those at ``offsets``; its reads expect
+    nothing, or (``expects``) what they do.
     """
+    program = _in_rows(program, offsets)
     code = program.code
     if not expects:
         code = tuple(
@@ -39,6 +45,38 @@ def correctable(program: Program, *, expects: bool) -> Program:
         barriers.append(replace(each, name=name, stage=each.stage - first))
     made = replace(program, code=code, barriers=tuple(barriers))
     return replace(made, tiles=tuple(_whole(made)))
+
+
+def _in_rows(program: Program, offsets: Sequence[int]) -> Program:
+    """The program with other arrays of barriers that are named by lines, as a library's inits of all pipelines are.
+
+    Where some of a line lie apart, an array are those in a row that have one count, and who waits and who signals.
+    """
+    alike, uses = families(program), defaultdict[int, set[object]](set)
+    for agent, code in enumerate(program.code):
+        role = alike.get(program.agents[agent].role, program.agents[agent].role)
+        for op in (op for op in code if op[0] in ON_BARRIER and operand(op, "barrier") >= 0):
+            use = ("count", operand(op, "count")) if op[0] == Op.INIT else (op[0] in PARITY_WAITS, role)
+            uses[offsets[operand(op, "barrier")]].add(use)
+    named = {at: each for at, each in zip(offsets, program.barriers, strict=True) if _BY_LINE.fullmatch(each.name)}
+    rows: list[list[int]] = []
+    for at in sorted(named):
+        last = rows[-1][-1] if rows else 0
+        if at == last + _BYTES and (uses[at] == uses[last] or _is_part(uses[at], uses[last])):
+            rows[-1].append(at)
+        else:
+            rows.append([at])
+    several = [{named[at].name for at in row} for row in rows]
+    own = {at: each.name for at, each in named.items()}
+    apart = {each.name for at, each in named.items() if each.stage and own.get(at - _BYTES) != each.name}
+    crossed = set[str]().union(*(names for names in several if len(names) > 1 and names & apart))
+    made: dict[int, tuple[str, int]] = {}
+    for row in (row for row in rows if not crossed.isdisjoint(named[at].name for at in row)):
+        ends = dict.fromkeys(f"{named[at].name}[{named[at].stage}]" for at in (row[0], row[-1]))
+        made |= {at: (" to ".join(ends), place) for place, at in enumerate(row)}
+    pairs = zip(offsets, program.barriers, strict=True)
+    every = ((each, *made.get(at, (each.name, each.stage))) for at, each in pairs)
+    return replace(program, barriers=tuple(replace(each, name=name, stage=place) for each, name, place in every))
 
 
 def _whole(program: Program) -> Iterator[Tile]:
@@ -66,17 +104,18 @@ def _arrays(program: Program) -> dict[tuple[str, int], tuple[str, int]]:
     """For each barrier of an array that has several parts the name of its part, and the stage with which it begins."""
     found: dict[tuple[str, int], tuple[str, int]] = {}
     uses: defaultdict[tuple[str, int], set[object]] = defaultdict(set)  # the count, and the roles that signal
+    alike = families(program)  # whose code is one function, each with a stage of its own
     for agent, code in enumerate(program.code):
         for op in code:
             if op[0] in ON_BARRIER - ASKS and operand(op, "barrier") >= 0:
                 at = program.barriers[operand(op, "barrier")]
-                use = operand(op, "count") if op[0] == Op.INIT else program.agents[agent].role
+                use = operand(op, "count") if op[0] == Op.INIT else alike.get(role := program.agents[agent].role, role)
                 uses[at.name, at.stage].add(use)
     for name in dict.fromkeys(each.name for each in program.barriers):
         stages = sorted({each.stage for each in program.barriers if each.name == name})
         parts: list[list[int]] = []
-        for _, alike in groupby(stages, key=lambda stage: uses[name, stage]):
-            here = list(alike)
+        for _, same in groupby(stages, key=lambda stage: uses[name, stage]):
+            here = list(same)
             if parts and _is_part(uses[name, parts[-1][-1]], uses[name, here[0]]):
                 parts[-1] += here
             else:

@@ -105,7 +105,10 @@ def copying_into(program: Program, cta: int) -> list[int]:
 
 
 def _to_those_who_copy(program: Program, agent: int, before: Listing, group: set[int]) -> Listing:
-    """Instead of arrives in a row on the same stage of the group one in each CTA whose copies land in the agent's."""
+    """Instead of arrives in a row on the same stage of the group one in each CTA whose copies land in the agent's.
+
+    Of an arrive that is as many arrivals, one of them.
+    """
     code, lines = list[Operation](), list[int]()
     everywhere, stage = copying_into(program, program.agents[agent].cta), -1
     for op, line in zip(*before, strict=True):
@@ -114,7 +117,8 @@ def _to_those_who_copy(program: Program, agent: int, before: Listing, group: set
             continue
         stage = program.barriers[operand(op, "barrier")].stage if own else -1
         there = [program.counterpart(operand(op, "barrier"), cta) for cta in everywhere] if own else []
-        code += [with_operand(op, "barrier", bar) for bar in there if bar is not None] or [op]
+        one = with_operand(op, "count", 1) if len(there) > 1 and operand(op, "count") == len(there) else op
+        code += [with_operand(one, "barrier", bar) for bar in there if bar is not None] or [op]
         lines += [line] * (len(code) - len(lines))
     return Listing(tuple(code), tuple(lines)) if not any(op[0] in BRANCHES for op in before.code) else before
 

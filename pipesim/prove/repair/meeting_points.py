@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pipesim.model.finding import Fault
 from pipesim.model.groups import (
@@ -220,6 +221,9 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
         engine, one = operand(op, "engine"), program.agents[reader].role
         role = families(program).get(one, one)
         yield from _earlier_waits(program, role, reader, engine)
+        given = (site for site in program.instructions[reader][read:] if site.op in SIGNALS and site.line)
+        if (signal := next(given, None)) is not None and not waits_for_each(program, one, engine):
+            yield 2, Repair(K.GROUP_WAIT, role, str(engine), 0, at=signal)
         mets = [site_of(program, writer, pc) for pc in range(written) if code[pc][0] == Op.BAR_SYNC]
         for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
             for depth in (1, 0) if not waits_for_each(program, one, engine) else ():
@@ -257,6 +261,21 @@ def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
         if use.op in READS_MEMORY and use.about:
             for site in (site for site in sites_of(program, role) if site.op in SIGNALS | COMMITS and site.line):
                 yield 4, Repair(K.MOVE, role, site.about, 3, at=site, past=use._replace(line=""))
+
+
+def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:
+    """Of a race for bytes that warps read, what one of them signals before, once they have met: both after it."""
+    for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
+        role, use = program.agents[agent].role, site_of(program, agent, pc)
+        met = next((each for each in reversed(program.instructions[agent][:pc]) if each.op == Op.BAR_SYNC), NOWHERE)
+        if use.op not in READS_MEMORY or not met.op:
+            continue
+        team = families(program).get(role, role)
+        meet = Repair(K.MOVE, team, met.about, 2, at=met, past=use)
+        for other in members(program, team):
+            pairs = pairwise(program.instructions[other])
+            for signal in dict.fromkeys(b for a, b in pairs if a == met and b.op in SIGNALS | COMMITS and b.line):
+                yield 3, Repair(K.MOVE, program.agents[other].role, signal.about, at=signal, past=met, also=(meet,))
 
 
 def _meetings_after(program: Program, role: str, agent: int, pc: int) -> Iterator[Ranked]:
@@ -321,10 +340,13 @@ def of_the_cluster(program: Program) -> Iterator[Ranked]:
         at = NOWHERE._replace(op=int(Op.COMMIT), about=group) if commits else NOWHERE
         yield 2, Repair(K.PEERS, role, group, int(_is_remote(program, role, group)), at=at)
         if (was := count_of(program, group)) > 0 and any(op[0] == Op.TMA_LOAD for op in program.operations):
-            bars = {operand(op, "barrier") for op in program.code[members(program, role)[0]] if gives_back(op)}
-            told = {program.barriers[n].cta for n in bars if program.barriers[n].name == group}
+            gives = {op for op in program.code[members(program, role)[0]] if gives_back(op)}
+            mine = {op for op in gives if program.barriers[operand(op, "barrier")].name == group}
+            told = {program.barriers[operand(op, "barrier")].cta for op in mine}
             each, rest = divmod(was, max(len(told), 1))
-            now = each * len(copying_into(program, program.agents[members(program, role)[0]].cta))
+            copying = len(copying_into(program, program.agents[members(program, role)[0]].cta))
+            split = bool(mine) and all(op[0] == Op.ARRIVE and operand(op, "count") == copying for op in mine)
+            now = each if split else each * copying
             counted = () if now == was else (Repair(K.COUNT, "", group, now, was),)
             if not rest:
                 yield 3, Repair(K.PEERS, role, group, OF_COPIES, at=at, also=counted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES, LIFE, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Engine, Op, operand
@@ -11,7 +12,7 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import arrivals_of, count_of, pairs
 from pipesim.prove.repair.kinds import NOWHERE, Placement, Ranked, Repair, RepairKind
 from pipesim.prove.repair.order import arriving_on, first_parities, gives_back, returned_after, shares_memory
-from pipesim.prove.repair.sites import barriers_of, engines_of, members, roles_of, sites_of, stages_of
+from pipesim.prove.repair.sites import barriers_of, engines_of, families, members, roles_of, sites_of, stages_of
 
 K = RepairKind
 _DEEPEST = 3  #: groups that a wait which is added may leave under way
@@ -68,11 +69,16 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
 def _handed_over(
     program: Program, role: str, group: str, was: int, begun: list[SourceInstruction], last: int
 ) -> Iterator[Ranked]:
-    """A group that one role gives back, given back by another one instead, which uses what is filled after the wait."""
+    """A group that one role gives back, given back by another one instead, which uses what is filled after the wait.
+
+    Not between warps that execute the same code.
+    """
     waiting = [n for n, code in enumerate(program.code) if group in _awaited_groups(program, n) and code]
     now = len(members(program, role)) // program.ctas
     if now and shares_memory(program, role, waiting):
-        for one in dict.fromkeys(program.agents[n].role for n in arriving_on(program, group, role)):
+        alike = families(program).get(role, "").split(",")
+        ones = (program.agents[n].role for n in arriving_on(program, group, role))
+        for one in dict.fromkeys(one for one in ones if one not in alike):
             others = Repair(K.DROP, one, group), Repair(K.COUNT, "", group, now, was)
             yield from ((4, Repair(K.ARRIVE, role, group, last, past=past, also=others)) for past in begun)
 
@@ -117,8 +123,36 @@ def of_waits(program: Program) -> Iterator[Ranked]:
     for role, group in waits:  # it may wait at its end alone
         starts = first_parities(program, role, group)
         yield from ((5, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value)) for start in starts)
+    yield from _of_first_turns(program)
     yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
     yield 7, Repair(K.LAPS, "", "")
+
+
+def _of_first_turns(program: Program) -> Iterator[Ranked]:
+    """The first wait of those who take turns, each with a barrier of its own, with the other parity at one of them: a
+    turn that is free, of one group and of all such groups together.
+    """
+    first: dict[str, dict[int, dict[str, int]]] = {}  # by group, stage and role the parity of the first wait
+    stages: dict[tuple[str, int], set[int]] = {}
+    for agent, code in enumerate(program.code):
+        for op in (op for op in code if op[0] in PARITY_WAITS):
+            at = program.barriers[operand(op, "barrier")]
+            first.setdefault(at.name, {}).setdefault(at.stage, {}).setdefault(
+                program.agents[agent].role, operand(op, "parity")
+            )
+            stages.setdefault((at.name, agent), set()).add(at.stage)
+    several = {group for (group, _), each in stages.items() if len(each) > 1}
+    turns = {group: each for group, each in first.items() if group not in several and len(each) > 1}
+    for stage in dict.fromkeys(stage for each in turns.values() for stage in each):
+        every = [
+            Repair(K.PHASES, ",".join(each[stage]), group, 1 - parity, stage)
+            for group, each in turns.items()
+            for parity in {parity for one in each.values() for parity in one.values()}
+            if stage in each and {*each[stage].values()} == {parity}
+        ]
+        yield from ((4, repair) for repair in every)
+        if len(every) > 1 and len({each.value for each in every}) == 1:
+            yield 3, replace(every[0], also=tuple(every[1:]))
 
 
 def _waits_once(program: Program, role: str, group: str) -> bool:
@@ -170,7 +204,7 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             left = any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine and operand(op, "groups")
                        for n in members(program, role) for op in program.code[n])  # fmt: skip
             for site in commits:
-                past = _given_back_after(program, role, site)
+                past = given_back_after(program, role, site)
                 yield 6, Repair(K.GROUP_WAIT, role, str(engine), 0, 1 + left, at=site, past=past)
             before = [site for site in sites_of(program, role) if site.op != Op.WAIT_GROUP]
             rank = 7 if waits_for_each(program, role, engine) else 5
@@ -178,7 +212,7 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
                 yield from ((rank, Repair(K.GROUP_WAIT, role, str(engine), depth, at=at)) for at in reversed(before))
 
 
-def _given_back_after(program: Program, role: str, site: SourceInstruction) -> SourceInstruction:
+def given_back_after(program: Program, role: str, site: SourceInstruction) -> SourceInstruction:
     """The first instruction after this one by which an agent of the role gives something back; NOWHERE without one."""
     for agent in members(program, role):
         mine = list(zip(program.code[agent], program.instructions[agent], strict=True))

@@ -207,8 +207,12 @@ CHANGES: dict[RepairKind, _Change] = {
 
 
 def in_turn(program: Program, agent: int, repair: Repair) -> Listing:
-    """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has."""
+    """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has.
+
+    With ``was`` only those for this stage.
+    """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    stages = stages if repair.was < 0 else {stage: bar for stage, bar in stages.items() if stage == repair.was}
     mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]
     turns: Counter[int] = Counter()
     all_turns = 0

@@ -15,6 +15,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import arrivals_of, count_of
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
+from pipesim.prove.repair.missing_instructions import given_back_after
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, reads_what_is_signalled, waited_before
 from pipesim.prove.repair.places import passes_by, slots_of_items, tile_of, uses_in_turn
@@ -55,6 +56,7 @@ def _on_another(
     """
     sizes = _sizes(program)
     own = {group for other in _EXCLUDES.get(done, ()) for group in mine.get(other, ())}
+    own -= by_any_role["gives back"] - by_any_role["waits"] if done == "waits" else set()  # one that takes turns waits
     signalled = by_any_role["gives back"] | by_any_role["expects"] | by_any_role["copies"]
     expected = mine.get("expects", {})
     for group, sites in mine[done].items():
@@ -67,8 +69,10 @@ def _on_another(
                 continue
             rank = 2 if astray or unserved or crossed or (twice and other not in by_any_role[done]) else 6
             for site in sites:
+                turn = done == "waits" and rank == 2 and other in mine.get("gives back", ())
+                turn = turn and given_back_after(program, role, site).about != other  # whose end comes later
                 if sizes[other] == sizes[group] or len(sizes[other]) == 1 or rank == 2:
-                    yield rank, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
+                    yield rank + turn, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
 
 
 def _is_signalled(mine: _BarrierUses, group: str) -> bool:

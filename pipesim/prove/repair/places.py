@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from pipesim.model.edits import Listing, listing, replace_operations
 from pipesim.model.groups import (
@@ -22,7 +23,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import Access, Tile
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.order import gives_back, phases_of_writes
-from pipesim.prove.repair.sites import is_at, members, site_of, stages_of
+from pipesim.prove.repair.sites import begin_of, is_at, members, site_of, stages_of
 
 
 def other_group(program: Program, agent: int, repair: Repair) -> Listing:
@@ -248,13 +249,21 @@ def passes_by(program: Program, agent: int, group: str) -> int:
     mine, code = stages_of(program, agent, group).values(), program.code[agent]
     signalled = len({signal for signal in phases_of_writes(program, group).values() if signal[0] in mine})
     waits = sum(op[0] in PARITY_WAITS and operand(op, "barrier") in mine for op in code)
-    more, rest = divmod(signalled - waits, max(max(_iterations(code), default=0) + 1, 1))
+    more, rest = divmod(signalled - waits, max(max(_iterations(program, agent), default=0) + 1, 1))
     return more if not rest and waits else 0
 
 
-def _iterations(code: Sequence[Operation]) -> list[int]:
-    """For each operation the iteration of the outermost loop that it is in, or after which it is; 0 before it."""
-    depth, turn, found = 0, 0, list[int]()
+def _iterations(program: Program, agent: int) -> list[int]:
+    """For each operation the iteration of the outermost loop that it is in, or after which it is; 0 before it.
+
+    Of a kernel's code, which has no loops, one begins with the first instruction that is repeated least often.
+    """
+    depth, turn, found, code = 0, 0, list[int](), program.code[agent]
+    if program.coverage.extracted:
+        sites, begin = program.instructions[agent], begin_of(program, agent)
+        times = {site: n for site, n in Counter(sites[begin:]).items() if n > 1 and site.op not in TOUCHES_MEMORY}
+        head = next((site for site, n in times.items() if n == min(times.values())), None)
+        return [max(n - 1, 0) for n in accumulate(site == head for site in sites)]
     for op in code:
         depth += (op[0] == Op.LOOP_BEGIN) - (op[0] == Op.LOOP_END)
         turn += op[0] == Op.LOOP_NEXT and depth == 1
@@ -269,7 +278,7 @@ def _ahead(program: Program, agent: int, repair: Repair) -> tuple[dict[int, int]
     signals = phases_of_writes(program, repair.group).items()
     filled = {key: stage[bar] + lap * len(stage) for key, (bar, lap) in signals if bar in stage}
     items = {turn: item for (_, item), turn in filled.items()}
-    for pc, (op, iteration) in enumerate(zip(code, _iterations(code), strict=True)):
+    for pc, (op, iteration) in enumerate(zip(code, _iterations(program, agent), strict=True)):
         by, item = repair.value * iteration, operand(op, "item") if op[0] in READS_MEMORY else -1
         if op[0] in PARITY_WAITS and operand(op, "barrier") in stage:
             at = stage[operand(op, "barrier")] + len(stage) * operand(op, "parity")

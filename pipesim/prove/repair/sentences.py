@@ -51,6 +51,8 @@ def sentence(repair: Repair) -> str:
         whose = sentence(replace(repair, also=())).replace(" whenever", f" instead of {one.role}, whenever")
         counts = f"; it has a count of {counted.value:,} instead of {counted.was:,}"
         return whose + counts * (counted.value != counted.was)
+    if repair.kind is RepairKind.MOVE and repair.also and repair.past.op == Op.BAR_SYNC == repair.also[0].at.op:
+        return f"{sentence(replace(repair, past=repair.also[0].past, also=()))}, with the bar_sync before it"
     if any(each.value != repair.value for each in parts):
         *most, end = (sentence(replace(each, also=())) for each in parts)
         return f"{', '.join(most)}{',' * (len(most) > 1)} and {end}"
@@ -58,7 +60,7 @@ def sentence(repair: Repair) -> str:
     whose = f"each of {', '.join(others)} and {last}" if others else last
     at = repair.at._replace(about=_all_of(each.at.about for each in parts if each.at.op == repair.at.op))
     past = repair.past._replace(about=_all_of(each.past.about for each in parts))
-    group = _all_of(each.group for each in parts) if repair.also and "," not in repair.group else repair.group
+    group = _all_of(map(_of_stage, parts)) if repair.also and "," not in repair.group else repair.group
     said, r = _SENTENCES[repair.kind], replace(repair, role=whose, group=group, at=at, past=past)
     if not isinstance(said, str):
         return said(r)
@@ -66,6 +68,12 @@ def sentence(repair: Repair) -> str:
     return said.format(
         r=r, role=r.role, group=r.group, value=r.value, was=r.was, at=words, named=_meeting_words(r.group)
     )
+
+
+def _of_stage(repair: Repair) -> str:
+    """The group, or the one barrier of it of which a correction is."""
+    one = repair.kind is RepairKind.PHASES and repair.was >= 0
+    return f"{repair.group}[{repair.was}]" if one else repair.group
 
 
 def _all_of(names: Iterable[str]) -> str:
@@ -405,7 +413,10 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         else f"{r.role} multicasts on {r.group} to the CTAs of mask {r.value:#b} instead of "
         + (r.past.about or f"{r.was:#b}" if r.was else f"copying to its own alone, at {_with_line(r.at)}")
     ),
-    RepairKind.PHASES: "{role} waits for {group} with parity {value} in the first lap, alternating in each later lap",
+    RepairKind.PHASES: lambda r: (
+        f"{r.role} waits for {r.group if r.also else _of_stage(r)} with parity {r.value} in the first lap, "
+        "alternating in each later lap"
+    ),
     RepairKind.STAGES: _stages,
     RepairKind.LAPS: "every role flips the parity of its waits exactly once in each lap of the stages",
     RepairKind.SHIFT: _shift,

@@ -17,6 +17,7 @@ from pipesim.prove.repair.sites import families, members
 
 _NUMBER = re.compile(r"\d+")
 _OF_A_LINE = frozenset({RepairKind.SHIFT, RepairKind.STAGES, RepairKind.ONE_WARP})
+_OF_ONE = frozenset({RepairKind.PHASES, RepairKind.STAGES})
 _MOST_ABOUTS = 4  #: tiles or groups that one line of a source is about
 _Renaming = Callable[[str], str]
 
@@ -75,6 +76,11 @@ class Siblings:
             return None
         renamings = (self._exchanging(groups[0], group) for group in groups[1:])
         return replace(repair, also=tuple(_renamed(repair, renaming) for renaming in renamings))
+
+    def is_shared(self, repair: Repair) -> bool:
+        """Whether others execute what a correction changes in one role alone, but for the parities of its waits."""
+        alone = repair.kind in _OF_ONE and not repair.at.op
+        return not alone and "," not in repair.role and repair.role in self._roles
 
     def _of_role(self, role: str, other: str) -> _Renaming:
         """What is called so in a role as the other one calls it: as its code tells, else by its number."""

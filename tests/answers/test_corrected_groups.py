@@ -1,0 +1,149 @@
+"""Two groups of warps that take turns, unrolled apart by a compiler: what is offered is one change of their source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.checking.counterexample import corrections_of
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import check
+from pipesim.targets import Target, find
+
+STAGES, BLOCKS, TILES = 4, 2, 6
+FULL, EMPTY, MATH, STORE, OUT = 0, 32, 64, 80, 3072
+HEAD = """.version 8.6
+.target sm_90a
+.address_size 64
+.file 1 "turns.cu"
+.visible .entry kernel(.param .u64 x)
+{
+ .reg .pred %p<9>; .reg .b32 %r<32>; .reg .b64 %rd<9>;
+ .shared .align 8 .b64 bars[16]; .shared .align 128 .b8 tile[4096];
+.loc 1 3 1
+ ld.param.u64 %rd1, [x]; mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; and.b32 %r2, %r0, 31; mov.u32 %r3, bars;
+ mov.u32 %r4, tile; mov.u32 %r30, 0; shl.b32 %r5, %r2, 2; add.u32 %r6, %r4, %r5; setp.ne.u32 %p1, %r2, 0;
+ setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra made;
+"""
+LABEL = "$L__info_string0"
+INLINED = f", function_name {LABEL}, inlined_at 1 90 5"
+
+
+def at(line: int, text: str) -> str:
+    return f".loc 1 {line} 5{INLINED}\n{text}\n"
+
+
+def wait(label: str, barrier: int, parity: int) -> str:
+    return f"{label}:\n mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3+{barrier}], {parity};\n @!%p3 bra {label};"
+
+
+def arrive(barrier: int) -> str:
+    return f" @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+{barrier}];"
+
+
+LOAD = f""" mov.u32 %r10, 0;
+produce:
+.loc 1 40 5
+ and.b32 %r11, %r10, 3; shl.b32 %r12, %r11, 3; add.u32 %r13, %r3, %r12; shr.u32 %r14, %r10, 2; not.b32 %r14, %r14;
+ and.b32 %r14, %r14, 1; shl.b32 %r15, %r11, 9; add.u32 %r16, %r4, %r15;
+w:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r13+{EMPTY}], %r14;
+ @!%p3 bra w;
+.loc 1 41 5
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r13], 512;
+.loc 1 42 5
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r16], [%rd1], 512, [%r13];
+ add.u64 %rd1, %rd1, 512; add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, {TILES * BLOCKS};
+ @%p4 bra produce;
+ bra end;"""
+
+
+def math(group: int, mistake: str) -> Iterator[str]:
+    """Every other tile: a turn to read its blocks, a turn to store what they add up to."""
+    position = BLOCKS * group
+    for turn in range(TILES // 2):
+        parity = turn & 1 if mistake == "no free turn" else (turn & 1) ^ (group == 0)
+        yield at(64, wait(f"math{group}{turn}", MATH + 8 * group, parity))
+        for block in range(BLOCKS):
+            stage, lap = position % STAGES, position // STAGES
+            yield at(66, wait(f"full{group}{turn}{block}", FULL + 8 * stage, lap & 1))
+            yield at(70, f" ld.shared.u32 %r20, [%r6+{512 * stage}]; add.u32 %r30, %r30, %r20; bar.warp.sync -1;")
+            yield at(75, arrive(EMPTY + 8 * stage))
+            position += 1
+        yield at(77, arrive(MATH + 8 * (1 - group)))
+        position += BLOCKS * (mistake != "not past the other's")
+        turns = MATH if mistake == "the other turn" else STORE
+        yield at(80, wait(f"store{group}{turn}", turns + 8 * group, parity))
+        yield at(81, f" st.shared.u32 [%r6+{OUT}], %r30;")
+        yield at(82, " fence.proxy.async.shared::cta; bar.warp.sync -1;")
+        yield at(84, f" @%p1 bra stored{group}{turn};\n add.u32 %r7, %r4, {OUT};")
+        yield " cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r7], 128;"
+        yield at(86, " cp.async.bulk.commit_group;")
+        yield at(87, " cp.async.bulk.wait_group.read 0;" if mistake != "no wait" else "")
+        yield at(88, f" mbarrier.arrive.shared::cta.b64 _, [%r3+{STORE + 8 * (1 - group)}];\nstored{group}{turn}:")
+
+
+def kernel(folder: Path, mistake: str = "") -> Target:
+    rings = ((10, FULL, STAGES), (11, EMPTY, STAGES), (12, MATH, 2), (13, STORE, 2))
+    inits = [
+        f".loc 1 {line} 3\n mbarrier.init.shared::cta.b64 [%r3+{first + 8 * n}], 1;"
+        for line, first, stages in rings
+        for n in range(stages)
+    ]
+    parts = [
+        *inits,
+        " fence.mbarrier_init.release.cluster;\nmade:\n bar.sync 0;",
+        " setp.eq.u32 %p4, %r1, 1;\n @%p4 bra one;\n setp.eq.u32 %p4, %r1, 2;\n @%p4 bra two;\n @%p1 bra end;",
+        LOAD,
+        "one:",
+        *math(0, mistake),
+        " bra end;\ntwo:",
+        *math(1, mistake),
+        "end:\n ret;\n}",
+        f".section .debug_str\n{{\n{LABEL}: .b8 109, 97, 116, 104, 0\n}}\n",
+    ]
+    ptx = folder / "turns.ptx"
+    ptx.write_text(HEAD + "\n".join(parts))
+    launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [96]}
+    parameters = [{"kind": "pointer", "name": "x"}]
+    ptx.with_suffix(".json").write_text(json.dumps({**launch, "parameters": parameters}))
+    return find(str(ptx))
+
+
+def test_the_kernel_is_right(tmp_path: Path) -> None:
+    assert check(kernel(tmp_path).build()).verdict is Verdict.PROVED
+
+
+#: What is offered, and at which line of the source.
+MEANT = {
+    "no free turn": (
+        (
+            "store waits for turns.cu:12[0] and turns.cu:13[0] with parity 1 in the first lap, "
+            "alternating in each later lap"
+        ),
+        64,
+    ),
+    "not past the other's": (
+        "each of store and store_2 advances stage and phase of turns.cu:10 by 2 more each time, past what others take",
+        66,
+    ),
+    "the other turn": ("each of store and store_2 waits for turns.cu:13, not for turns.cu:12", 80),
+    "no wait": (
+        "each of store and store_2 waits for its bulk stores before the arrive on turns.cu:13 (turns.cu:88)",
+        88,
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MEANT)
+def test_both_groups_are_corrected(mistake: str, tmp_path: Path) -> None:
+    target = kernel(tmp_path, mistake)
+    program = target.build()
+    refuted = check(program).refutations[0]
+    found = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
+    said, line = MEANT[mistake]
+    assert [(each.said, each.line) for each in found] == [(said, f"turns.cu:{line}")]
