@@ -84,8 +84,15 @@ def write(paint: Callable[[Console], None]) -> None:
     """Let ``paint`` write to standard output now; what it writes is there before this returns. Raises as emit does."""
     from pipesim.report.text.console import make_console
 
-    try:
+    with _to_a_reader():
         paint(make_console())
+
+
+@contextmanager
+def _to_a_reader() -> Iterator[None]:
+    """What is written to standard output inside is there afterwards, or dropped if its reader has gone."""
+    try:
+        yield
         sys.stdout.flush()
     except SystemExit:  # rich makes one of a broken pipe
         discard_output()
@@ -98,7 +105,8 @@ def write(paint: Callable[[Console], None]) -> None:
 def write_text(text: str) -> None:
     """A text for another tool, as it is, whatever the width; ``?`` for what the stream's encoding lacks."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    with _to_a_reader():
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def complain(error: PipesimError) -> None:

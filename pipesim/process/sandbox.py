@@ -73,7 +73,7 @@ def _landlock(calls: ctypes.CDLL, reads: Iterable[Path], writes: Iterable[Path])
         return False
     for path in (*reads, *_python_files()):
         _allow(calls, rules, path, handled & (_READ_FILE | _READ_DIR))
-    for path in writes:
+    for path in (*writes, Path(os.devnull)):  # the latter for output of which the reader has gone
         _allow(calls, rules, path, handled & (_READ_FILE | _READ_DIR | _WRITE))
     done: int = calls.syscall(_RESTRICT, rules, 0)
     os.close(rules)

@@ -15,6 +15,7 @@ import pytest
 from pipesim.cli.output import progress
 from tests.support.fixture_types import Call
 from tests.support.lanes import long_after, slow_after
+from tests.support.paths import ROOT
 
 PC = "producer_consumer"
 
@@ -111,7 +112,15 @@ class TestPipes:
         assert max(map(len, answer.stdout.splitlines())) <= 80
 
     @pytest.mark.sampled(0, 1)
-    @pytest.mark.parametrize(("argv", "code"), [(["run", PC, "--max-steps", "9", "--json"], 3), (["list"], 0)])
+    @pytest.mark.parametrize(
+        ("argv", "code"),
+        [
+            (["run", PC, "--max-steps", "9", "--json"], 3),
+            (["check", str(ROOT / "docs" / "examples" / "row_max.ptx"), "--quick", "--untrusted"], 1),
+            (["check", str(ROOT / "docs" / "examples" / "row_max.ptx"), "--quick", "--fix"], 1),
+            (["list"], 0),
+        ],
+    )
     def test_a_reader_that_has_gone_changes_nothing(self, argv: list[str], code: int) -> None:
         reading, writing = os.pipe()
         os.close(reading)
