@@ -32,7 +32,7 @@ from pipesim.prove.repair.arithmetic import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
-from pipesim.prove.repair.meeting_points import of_last_uses, of_met_signals, of_reuse
+from pipesim.prove.repair.meeting_points import of_last_uses, of_met_signals, of_reuse, of_signals_for_all
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.overlap import serialised
 from pipesim.prove.repair.sentences import sentence
@@ -245,7 +245,7 @@ def candidates(
     if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):
         return chain(initialisations(program), publications(program), repairs(program, groups_of(program, refuted)))
     if fault is not None and fault.kind in (FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE):
-        return stronger(program)
+        return chain(stronger(program), dict.fromkeys(of_signals_for_all(program, fault)))
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     unserved = any(is_unserved(program, each, asked) for each in blocked)
     of_bytes = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
@@ -269,7 +269,8 @@ def candidates(
     raced = {program.instructions[agent][pc].about for agent, pc in at} if races else set()
     if fault is not None and raced:
         of_race = of_reuse if program.coverage.extracted else of_last_uses
-        found = merge(of_race(program, fault), dict.fromkeys(of_met_signals(program, fault)), found, key=_rank)
+        told = dict.fromkeys((*of_signals_for_all(program, fault), *of_met_signals(program, fault)))
+        found = merge(of_race(program, fault), told, found, key=_rank)
     if asked is not program:  # which has iterations that the other has not
         larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)
         more = repairs(larger, groups, roles) if larger else sorted(of_iterations(other or asked), key=_rank)

@@ -151,15 +151,18 @@ def with_meetings(program: Program, repair: Repair) -> Program:
 
 def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     """A bar_sync before (``was`` 1: after) each execution of an instruction, or (2) before the first alone, the numbers
-    one after the other; at one alone where the agent uses no other of them.
+    one after the other; at one alone where the agent uses no other of them. Of several in a row after the last.
     """
     before, cta = listing(program, agent), program.agents[agent].cta
     every = [int(number) for number in repair.group.split(",")]
     own = [number for number in numbers_of(program, agent) if number in every]
     numbers = [program.named_barriers.index((cta, number)) for number in (own if len(own) == 1 else every)]
     found: list[Insertion] = []
+    sites = program.instructions[agent]
     for pc in range(begin_of(program, agent), len(before.code)):
-        if site_of(program, agent, pc) == repair.at and not (repair.was == 2 and found):
+        if repair.was == 1 and repair.at in sites[pc + 1 : pc + 2]:
+            continue
+        if sites[pc] == repair.at and not (repair.was == 2 and found):
             bar = numbers[len(found) % len(numbers)]
             op = (int(Op.BAR_SYNC), bar, repair.value, _lanes(program, agent))
             found.append(Insertion(pc + (repair.was == 1), op, before.lines[pc]))

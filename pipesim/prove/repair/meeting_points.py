@@ -263,14 +263,38 @@ def of_last_uses(program: Program, fault: Fault) -> Iterator[Ranked]:
                 yield 4, Repair(K.MOVE, role, site.about, 3, at=site, past=use._replace(line=""))
 
 
+def of_signals_for_all(program: Program, fault: Fault) -> Iterator[Ranked]:
+    """Of bytes that several warps read, and of which one alone says that they are: they meet before it does."""
+    for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
+        if agent < 0 or pc < 0 or program.code[agent][pc][0] not in READS_MEMORY:
+            continue
+        role = program.agents[agent].role
+        team = families(program).get(role, role)
+        for mate in members(program, team):
+            sites = program.instructions[mate]
+            read = next((n for n, site in enumerate(sites) if site == site_of(program, agent, pc)), len(sites))
+            told = next((n for n in range(read, len(sites)) if sites[n].op in SIGNALS), -1)
+            if told < 0 or executes(program, agent, sites[told]):
+                continue
+            common = (site for site in reversed(sites[read:told]) if executes_everywhere(program, team, site))
+            last = next(common, None)
+            for numbers, count in _meeting_places(program, team) if last is not None else ():
+                yield 2, Repair(K.SYNC, team, ",".join(map(str, numbers)), count, 1, at=last or NOWHERE)
+
+
 def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:
-    """Of a race for bytes that warps read, what one of them signals before, once they have met: both after it."""
+    """Of a race for bytes that warps read, what they signal before it: after their last read there; where one of them
+    does once they have met, both after it.
+    """
     for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
         role, use = program.agents[agent].role, site_of(program, agent, pc)
         met = next((each for each in reversed(program.instructions[agent][:pc]) if each.op == Op.BAR_SYNC), NOWHERE)
+        team = families(program).get(role, role)
+        for site in (site for site in sites_of(program, role) if site.op in SIGNALS | COMMITS and site.line):
+            if use.op in READS_MEMORY and use.line and program.coverage.extracted:
+                yield 3, Repair(K.MOVE, team, site.about, 2, at=site, past=use)
         if use.op not in READS_MEMORY or not met.op:
             continue
-        team = families(program).get(role, role)
         meet = Repair(K.MOVE, team, met.about, 2, at=met, past=use)
         for other in members(program, team):
             pairs = pairwise(program.instructions[other])

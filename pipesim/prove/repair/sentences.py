@@ -287,7 +287,8 @@ def _move(r: Repair) -> str:
         moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
         return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
     if r.value in (2, 3):
-        return f"{r.role} executes {instruction(r.at)} only after its last use of {r.past.about}"
+        last = f"use of {r.past.about}" if r.past.about else _with_line(r.past)[4:]
+        return f"{r.role} executes {instruction(r.at)} only after its last {last}"
     if r.past.op in SETS_UP - MEETINGS and r.at.op not in MEETINGS:
         return f"{r.role} executes {_with_line(r.past)} before {instruction(r.at)}"
     if r.was == 1:
