@@ -162,7 +162,10 @@ def semantics(order: Order = Order.DEFAULT, scope: Scope = Scope.DEFAULT) -> int
 
 def order_of(operand: int) -> Order:
     """The order in a ``semantics`` operand."""
-    return Order(operand // 8)
+    return _ORDERS[operand // 8]
+
+
+_ORDERS = tuple(Order)
 
 
 def scope_of(operand: int) -> Scope:

@@ -211,6 +211,9 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
+_SOME, _MANY = 96, 16  #: one in how many instructions shows that laps are left out which have many times as many
+
+
 class _WholeRun(Exception):  # noqa: N818  # a result: the run need not be continued
     """The run without laps that are like others is whole, where not all of it is followed."""
 
@@ -220,7 +223,11 @@ def _emulate(
 ) -> Emulation:
     """Run the cluster; laps are left out where it runs longer than is followed, if that makes it whole."""
 
-    def is_long() -> None:
+    def is_long(may_be: bool) -> None:  # noqa: FBT001
+        if may_be:
+            some = emulate_without_laps(kernel, launch, replace(limits, instructions=limits.instructions // _SOME))
+            if some.left_out < _MANY * some.instructions:
+                return
         found = emulate_without_laps(kernel, launch, replace(limits, instructions=limits.instructions // 2))
         if found.left_out and found.instructions + found.left_out > limits.instructions and not found.cut:
             raise _WholeRun(found)
@@ -262,7 +269,7 @@ class _FollowedCluster:
         self._past_hang = False
         self._spent, self._left_out = 0, [0]  # instructions; of laps that each run leaves out
         self.first: FirstParities = {}
-        self.is_long: Callable[[], None] | None = None
+        self.is_long: Callable[[bool], None] | None = None
 
     def emulation(self, *, past_hangs: bool) -> Emulation:
         """What the cluster does in the last run."""

@@ -313,14 +313,18 @@ class Family:
 
 
 def repeated_laps(
-    program: Program, worth: dict[tuple[int, ...], int], most: int = _MOST_PAIRS
+    program: Program,
+    worth: dict[tuple[int, ...], int],
+    most: int = _MOST_PAIRS,
+    run: CanonicalRun | None = None,
+    wanted: Callable[[Lap], bool] = lambda _: True,
 ) -> Iterator[tuple[Lap, int]]:
     """Laps of the canonical run that are worth this many values, and lead back to where they began.
 
-    ``most``: pairs of moments that are compared.
+    ``most``: pairs of moments that are compared. ``run``: the one to look at, with all that a proof observes.
     """
     begins = _begins(program, worth)
-    run = CanonicalRun(program, [Certificate(program), memory_order(program)])
+    run = run or CanonicalRun(program, [Certificate(program), memory_order(program)])
     seen: dict[tuple[int, ...], CanonicalSnapshot] = {}
     compared = 0
     while not run.over and compared < most:
@@ -329,6 +333,8 @@ def repeated_laps(
         if end in begins and end not in seen:
             seen[end] = run.snapshot()
         for begin, values in begins.get(end, ()):
+            if not wanted(Lap(begin, end)):
+                continue
             compared += 1
             if begin in seen and is_again(Lap(begin, end), seen[begin], seen[end]):
                 yield Lap(begin, end), values

@@ -259,7 +259,7 @@ def holds(program: Program, *, may_hang: bool = False) -> bool:
     if warp_shape_faults(program) or (may_hang and not _finishes(program)) or stale_waits(program):
         return False
     certificate, memory = Certificate(program), memory_order(program)
-    return _ends_well(CanonicalRun(program, [certificate, memory]), certificate, memory)
+    return ends_well(CanonicalRun(program, [certificate, memory]), certificate, memory)
 
 
 def _finishes(program: Program) -> bool:
@@ -286,7 +286,7 @@ def each_holds(outlines: Sequence[Outline]) -> list[bool]:
             if memory is not None:
                 observer = memory.fork()
                 observer.goes_on_in(programs[n])
-            right[n] = _ends_well(run.fork(programs[n], [watching, observer]), watching, observer)
+            right[n] = ends_well(run.fork(programs[n], [watching, observer]), watching, observer)
         if _is_wrong(run, certificate, memory) or run.over:
             break
         run.round()
@@ -300,7 +300,8 @@ def _is_wrong(run: CanonicalRun, certificate: Certificate, memory: MemoryOrder |
     return bool(certificate.doubts or run.faults or (memory is not None and memory.faults))
 
 
-def _ends_well(run: CanonicalRun, certificate: Certificate, memory: MemoryOrder | None) -> bool:
+def ends_well(run: CanonicalRun, certificate: Certificate, memory: MemoryOrder | None) -> bool:
+    """True if nothing that these observe of a run is wrong up to its end."""
     while not run.over and not _is_wrong(run, certificate, memory):
         run.round()
     certificate.close()

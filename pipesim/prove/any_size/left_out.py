@@ -13,12 +13,17 @@ from operator import add, le, sub
 
 from pipesim.model.program import Program
 from pipesim.model.tables import LeftOutLaps
+from pipesim.model.warp_shape import warp_shape_faults
 from pipesim.prove.any_size.family import repeated_laps
-from pipesim.prove.any_size.laps import Outline, holds
-from pipesim.prove.certificate.canonical import by_rules_for_commits
+from pipesim.prove.any_size.laps import Outline, ends_well
+from pipesim.prove.certificate.canonical import CanonicalRun, by_rules_for_commits
+from pipesim.prove.certificate.certificate import Certificate
 from pipesim.prove.happens_before.snapshot import Lap
+from pipesim.prove.memory_order.may_fail import memory_order
+from pipesim.prove.stale_waits import stale_waits
 
 _MOST_PAIRS = 20_000
+_ENOUGH = 100  #: laps of one part that are looked at
 _Inside = list[list[LeftOutLaps]]  #: what is left out in each lap that is there, in one order for all
 _Found = dict[LeftOutLaps, list[Lap]]  #: the laps of each part that lead back to where they began
 
@@ -34,19 +39,29 @@ def does_the_same(program: Program) -> bool:
     outer = {each: laps for each, laps in inside.items() if laps is not None and laps[0]}
     if any(each in outer for laps in outer.values() for lap in laps for each in lap):
         return False  # more than two loops in each other
-    return any(holds(each) and _repeats_each(each, parts, outer) for each in by_rules_for_commits(program.with_laps))
+    every = by_rules_for_commits(program.with_laps)
+    return any(
+        not warp_shape_faults(each) and not stale_waits(each) and _repeats_each(each, parts, outer) for each in every
+    )
 
 
 def _repeats_each(program: Program, parts: tuple[LeftOutLaps, ...], outer: dict[LeftOutLaps, _Inside]) -> bool:
+    """Whether the canonical run does so, and nothing is wrong with it (:func:`pipesim.prove.any_size.laps.holds`)."""
+    certificate, memory = Certificate(program), memory_order(program)
+    run = CanonicalRun(program, [certificate, memory])
     found: _Found = {each: [] for each in parts}
     by_lap: dict[tuple[int, ...], list[LeftOutLaps]] = {}
     for each in parts:
         by_lap.setdefault(each.lap, []).append(each)
-    for lap, _ in repeated_laps(program, dict.fromkeys(by_lap, 1), _MOST_PAIRS):
-        for each in by_lap[tuple(map(sub, lap.end, lap.begin))]:
-            if _is_one_of(lap, each):
-                found[each].append(lap)
-    return all(
+
+    def parts_of(lap: Lap) -> list[LeftOutLaps]:
+        same = by_lap[tuple(map(sub, lap.end, lap.begin))]
+        return [each for each in same if len(found[each]) < _ENOUGH and _is_one_of(lap, each)]
+
+    for lap, _ in repeated_laps(program, dict.fromkeys(by_lap, 1), _MOST_PAIRS, run, lambda lap: bool(parts_of(lap))):
+        for each in parts_of(lap):
+            found[each].append(lap)
+    return ends_well(run, certificate, memory) and all(
         any(_once_inside(lap, outer[each], found) for lap in laps) if each in outer else bool(laps)
         for each, laps in found.items()
     )

@@ -63,7 +63,9 @@ class Play:
     def _record_move(self, move: Move, result: Step) -> None:
         before = self.state
         self.state = result.state
-        self.faults = tuple(f for f in result.faults if f.kind.traps or result.state == before or not self._passes(f))
+        self.faults = result.faults and tuple(
+            f for f in result.faults if f.kind.traps or result.state == before or not self._passes(f)
+        )
         self.moves.append(move)
         for observer in self._observers:
             if move.kind == Kind.LAND:

@@ -43,7 +43,7 @@ from pipesim.ptx.text.instruction import Instruction
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 TURN = 2_000  #: instructions of one warp before the next has its turn
-_LONG = 6  #: a run is long that has had one in this many of the instructions that are followed
+_LONG = (24, 6)  #: a run may be long, or is, that has had one in this many of the instructions that are followed
 _MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
 
 
@@ -169,7 +169,7 @@ class Cluster:
         self.handed_out = 0
         self.watcher: RoundWatcher | None = None
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
-        self.is_long: Callable[[], None] | None = None  #: called once where the run is long
+        self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
@@ -222,7 +222,7 @@ class Cluster:
         return total
 
     def _run(self, limits: EmulationLimits) -> int:
-        total = sum(self._turn(warp) for warp in self.warps if warp.agent in self.begin)
+        total, long = sum(self._turn(warp) for warp in self.warps if warp.agent in self.begin), [*_LONG]
         while True:
             moved = 0
             for warp in self.warps:
@@ -233,9 +233,9 @@ class Cluster:
             total += moved
             if self.watcher is not None:
                 self.watcher.look()
-            if self.is_long is not None and total > limits.instructions // _LONG:
-                tell, self.is_long = self.is_long, None
-                tell()
+            if self.is_long is not None and long and total > limits.instructions // long[0]:
+                del long[0]
+                self.is_long(bool(long))
             if total > limits.instructions:
                 self._stop_all(f"the limit of {limits.asked or limits.instructions:,} warp instructions was reached")
                 return total

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
 
 _BOUNDS = (1 << 20, 1 << 12)  #: of the laps that are left out in one place: fewer where a register would overflow
-_LAPS = 3  #: that are gone through with expressions
+_LAPS = 2  #: that are gone through with expressions
 _MOST_LEFTS = 2  #: laps before them that leave values which are not the same
 _MOST_TIMES = 24  #: that the cluster is where it was before in one lap, as in a loop in the loop
 _MOST_TRIES = 4  #: of laps of one length
