@@ -18,10 +18,11 @@ from pipesim.ptx.text.read import read_module
 from pipesim.targets import target_of
 from tests.support.kernel_ptx import NAME, ptx_of
 from tests.support.kernel_schedules import Fault, faults_of
-from tests.support.random_kernels import LANES, Copy, RandomKernel, Touch, executed, random_kernel
+from tests.support.random_kernels import LANES, Copy, RandomKernel, Touch, executed, random_kernel, with_last
 
 #: A tile that nothing has written may be data of another kind: the checker says so in a note, or not at all.
 _NOT_JUDGED = frozenset({Fault.UNWRITTEN})
+_LAST = 9  #: of ten kernels this one has warps of which the last one reads a tile
 
 
 def read(kernel: RandomKernel, ptx: str, limits: EmulationLimits | None = None) -> Extraction:
@@ -45,6 +46,8 @@ def judged(seed: int) -> tuple[str, RandomKernel, str]:
     """How one kernel fares, in words; the kernel, and its PTX."""
     rng = random.Random(seed)
     kernel = random_kernel(rng)
+    if seed % 10 == _LAST:
+        kernel = with_last(kernel, rng)
     faults = faults_of(kernel)
     ptx = ptx_of(kernel, seed)
     if faults is None:

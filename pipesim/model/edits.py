@@ -14,7 +14,7 @@ of ``conform`` and the single corrections of ``prove`` are made of these; each u
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import NamedTuple
@@ -54,8 +54,24 @@ def with_listings(program: Program, listings: Mapping[int, Listing]) -> Program:
         object.__setattr__(edited, field.name, getattr(program, field.name))
     object.__setattr__(edited, "code", tuple(code))
     object.__setattr__(edited, "lines", tuple(lines))
+    if program.unsure:
+        object.__setattr__(edited, "unsure", tuple(_unsure(program, listings)))
     validate_agents(edited, listings)
     return edited
+
+
+def _unsure(program: Program, listings: Mapping[int, Listing]) -> Iterator[tuple[int, int, int]]:
+    """Which operations may not happen now: of each agent and line the first of one kind is what it was, and so on."""
+    before = {(agent, pc): why for agent, pc, why in program.unsure}
+    yield from (each for each in program.unsure if each[0] not in listings)
+    for agent in sorted(listings.keys() & {each[0] for each in program.unsure}):
+        reasons: dict[tuple[Operation, int], list[int]] = {}
+        for pc, each in enumerate(zip(*listing(program, agent), strict=True)):
+            reasons.setdefault(each, []).append(before.get((agent, pc), 0))
+        for pc, each in enumerate(zip(*listings[agent], strict=True)):
+            left = reasons.get(each, [0])
+            if why := left.pop(0) if len(left) > 1 else left[0]:
+                yield agent, pc, why
 
 
 # places

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault, FaultKind
-from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY
+from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.moves import Move
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
@@ -99,12 +99,20 @@ def is_unsure(program: Program, fault: Fault | None) -> bool:
     reasons = [why.get(at, 0) for at in both]
     if sum(reason for reason in reasons if reason <= OPEN_WORD) >= OPEN_WORD:
         return True
+    if fault.kind in _FOUND and not {fault.found, fault.expected}.isdisjoint(_open_items(program)):
+        return True
     if fault.kind in _SHARES and SIZE_UNKNOWN in why.values():
         return True
     if fault.kind not in _OVERLAPS or max(reasons) < SIZE_INFERRED:
         return False
     ranges = [_sure_bytes(program, *at, reason) for at, reason in zip(both, reasons, strict=True)]
     return not (ranges[0] and ranges[1] and max(ranges[0].start, ranges[1].start) < min(ranges[0].stop, ranges[1].stop))
+
+
+def _open_items(program: Program) -> set[int]:
+    """What writes leave that may not happen by a word that the launch leaves open, or by what others have done."""
+    open_ = (program.code[agent][pc] for agent, pc, why in program.unsure if why == OPEN_WORD)
+    return {operand(op, "item") for op in open_ if op[0] in WRITES_MEMORY}
 
 
 def certain_part(program: Program) -> Program:

@@ -273,7 +273,7 @@ def _unknown_order(words: _Words) -> list[str]:
     at, notes = words.place_of, words.cluster.notes
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
-    polled = "a warp waits for a word of shared memory, and what this orders is not followed"
+    polled = "a warp looks at a word of shared memory, and what this orders is not followed"
     return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
 
 

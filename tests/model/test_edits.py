@@ -11,16 +11,18 @@ from pipesim.model.edits import (
     Listing,
     delete_operations,
     insert_operations,
+    listing,
     move_operation,
     releases,
     reorder_operations,
     repeat_operation,
     replace_operations,
     with_expected_bytes,
+    with_listings,
     with_other_parity,
 )
 from pipesim.model.ops import Op, Operation, operand, with_operand
-from tests.support.small_programs import operation
+from tests.support.small_programs import build, operation
 
 WORK = tuple((int(Op.WORK), cycles) for cycles in range(8))
 PLAIN = Listing(WORK, tuple(range(100, 108)))
@@ -82,6 +84,18 @@ def test_a_jump_leads_where_it_led(edited: Listing, place: int, to: Operation | 
 def test_a_new_jump_is_left_as_it_is() -> None:
     after = insert_operations(with_jump(1, 3), [Insertion(0, jump(2), 0)])
     assert targets(after) == {0: WORK[2], 2: WORK[5]}
+
+
+def test_what_may_not_happen_moves_with_its_operation() -> None:
+    program = build("WORK cycles=3; WRITE item=1; WORK; WRITE item=1; READ", "READ", unsure=((0, 3, 2), (1, 0, 1)))
+    before, work = listing(program, 0), operation("WORK cycles=9")
+
+    def unsure(after: Listing) -> tuple[tuple[int, int, int], ...]:
+        return tuple(sorted(with_listings(program, {0: after}).unsure))
+
+    assert unsure(insert_operations(before, [Insertion(0, work, 0)])) == ((0, 4, 2), (1, 0, 1))
+    assert unsure(delete_operations(before, {0, 2})) == ((0, 1, 2), (1, 0, 1))
+    assert unsure(delete_operations(before, {1, 3})) == ((1, 0, 1),)
 
 
 def test_operations() -> None:

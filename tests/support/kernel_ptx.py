@@ -8,7 +8,20 @@ from __future__ import annotations
 
 import random
 
-from tests.support.random_kernels import LANES, TILE, Arrive, Copy, Loop, Named, Only, RandomKernel, Step, Touch, Wait
+from tests.support.random_kernels import (
+    LANES,
+    TILE,
+    Arrive,
+    Copy,
+    Last,
+    Loop,
+    Named,
+    Only,
+    RandomKernel,
+    Step,
+    Touch,
+    Wait,
+)
 
 NAME = "random_kernel"
 _HEAD = f"""\
@@ -21,6 +34,7 @@ _HEAD = f"""\
 .reg .pred %p<400>; .reg .b16 %h<4>; .reg .b32 %r<900>; .reg .b64 %d<900>;
 .shared .align 8 .b8 bars[1024];
 .shared .align 128 .b8 tiles[4096];
+.shared .align 4 .b32 counted;
 """
 
 
@@ -83,6 +97,8 @@ class _Writer:
                     self._say(f"mov.b32 {number}, {count};")
                 at = self._new("r")
                 self._say(f"mov.u32 {at}, bars;", f"mbarrier.init.shared::cta.b64 [{at}+{offset}], {number};")
+        if any(isinstance(step, Last) for steps in self._kernel.warps for step in steps):
+            self._say("st.shared.u32 [counted], 0;")
         if rng.random() < 0.7:
             self._say("fence.mbarrier_init.release.cluster;")
         self._say(f"{done}:", "bar.sync 0;" if rng.random() < 0.7 else "barrier.sync.aligned 0;")
@@ -112,8 +128,17 @@ class _Writer:
         self._say(f"{end}:")
 
     def _steps(self, steps: tuple[Step, ...]) -> None:
+        over = ""  #: where the step after a `Last` ends
         for step in steps:
+            if over:
+                assert isinstance(step, Touch)
+                self._touch(step)
+                self._say(f"{over}:")
+                over = ""
+                continue
             match step:
+                case Last():
+                    over = self._last(step)
                 case Loop():
                     self._write_loop(step)
                 case Only():
@@ -128,6 +153,20 @@ class _Writer:
                     self._touch(step)
                 case Named():
                     self._named(step)
+
+    def _last(self, step: Last) -> str:
+        """Where a warp continues that does not come last; the word is told to its lanes in one of two ways."""
+        rng, over, fence = self._rng, self._label(), "fence.acq_rel.cta;"
+        counted, found, told, is_last = (self._new(kind) for kind in "rrrp")
+        self._say(fence, "bar.warp.sync -1;", f"mov.u32 {counted}, counted;", f"mov.b32 {found}, 99;")
+        self._by(1, [f"atom.shared.{rng.choice(('add', 'acq_rel.cta.add'))}.u32 {found}, [{counted}], 1;"])
+        self._say(f"setp.eq.u32 {is_last}, {found}, {step.others};")
+        if rng.random() < 0.5:
+            self._say(f"vote.sync.any.pred {is_last}, {is_last}, -1;")
+        else:
+            self._say(f"redux.sync.min.u32 {told}, {found}, -1;", f"setp.eq.u32 {is_last}, {told}, {step.others};")
+        self._say(fence, "bar.warp.sync -1;", f"@!{is_last} bra {over};")
+        return over
 
     def _write_loop(self, loop: Loop) -> None:
         rng, stages = self._rng, self._kernel.stages

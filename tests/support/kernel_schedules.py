@@ -10,7 +10,19 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from tests.support.random_kernels import LANES, TILE, Arrive, Copy, Done, Named, RandomKernel, Touch, Wait, executed
+from tests.support.random_kernels import (
+    LANES,
+    TILE,
+    Arrive,
+    Copy,
+    Done,
+    Last,
+    Named,
+    RandomKernel,
+    Touch,
+    Wait,
+    executed,
+)
 
 
 class Fault(Enum):
@@ -34,6 +46,7 @@ class _State(NamedTuple):
     named: tuple[tuple[int, int, int], ...]
     flying: tuple[tuple[int, int], ...]
     written: frozenset[int]
+    counted: int = 0
 
 
 class _Faulty(Exception):  # noqa: N818  # it ends a step
@@ -100,6 +113,10 @@ def _step(kernel: RandomKernel, state: _State, warp: int, done: Done) -> _State 
             if done.index not in state.written:
                 raise _Faulty(Fault.UNWRITTEN)
             return state._replace(at=at)
+        case Last(others=others):
+            skips = state.counted != others
+            at = (*at[:warp], at[warp] + skips, *at[warp + 1 :])
+            return state._replace(at=at, counted=state.counted + 1)
         case Named():
             return _meet(state, warp, done, at)
 

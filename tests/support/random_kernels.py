@@ -60,6 +60,13 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Last:
+    """One lane adds 1 to a word; if ``others`` had been added, the warp comes last, and takes the step after this."""
+
+    others: int
+
+
+@dataclass(frozen=True)
 class Loop:
     """A body, ``trips`` times; the stage and the parity move on with each iteration. Loops are not nested."""
 
@@ -76,7 +83,7 @@ class Only:
     body: tuple[Step, ...]
 
 
-Step: TypeAlias = "Wait | Arrive | Copy | Touch | Named | Loop | Only"
+Step: TypeAlias = "Wait | Arrive | Copy | Touch | Named | Last | Loop | Only"
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class RandomKernel:
 class Done:
     """A step of one warp as it is executed: ``index`` of the barrier or tile, and the parity of a wait."""
 
-    step: Wait | Arrive | Copy | Touch | Named
+    step: Wait | Arrive | Copy | Touch | Named | Last
     index: int
     parity: int = 0
     signals: int = -1
@@ -128,6 +135,8 @@ def _executed(kernel: RandomKernel, steps: tuple[Step, ...], iteration: int) -> 
                 yield Done(step, tile * stages + stage)
             case Named(barrier=barrier):
                 yield Done(step, barrier)
+            case Last():
+                yield Done(step, 0)
 
 
 def random_kernel(rng: random.Random) -> RandomKernel:
@@ -154,6 +163,15 @@ def random_kernel(rng: random.Random) -> RandomKernel:
     for _ in range(rng.choice((0, 0, 1, 1, 1, 2))):
         kernel = _changed(kernel, rng)
     return kernel
+
+
+def with_last(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
+    """The kernel whose warps count themselves at their ends: the last one reads a tile, or another one does."""
+    others = len(kernel.warps) - rng.choice((1, 1, 1, 2))
+    ending = (Last(others), Touch(0, write=rng.random() < 0.2))
+    counted = rng.sample(range(len(kernel.warps)), len(kernel.warps) - (rng.random() < 0.1))
+    warps = [(*steps, *(ending if n in counted else ())) for n, steps in enumerate(kernel.warps)]
+    return RandomKernel(kernel.stages, kernel.counts, kernel.tiles, tuple(warps))
 
 
 def _changed(kernel: RandomKernel, rng: random.Random) -> RandomKernel:

@@ -73,7 +73,7 @@ class AccessingWarp(Protocol):
 
     @property
     def unsure(self) -> int:
-        """0 where it is sure to be; 2 by a word that the launch leaves open, 1 by another value that is not known."""
+        """Whether what it does may not happen, as in ``Program.unsure``; 0 where it is sure to."""
 
 
 def bounds(ranges: list[Range]) -> Range:

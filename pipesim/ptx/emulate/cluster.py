@@ -7,7 +7,7 @@ recorded; whether it does the same in every schedule is the proof's question.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import prod
@@ -32,7 +32,7 @@ from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, Status, UnreadAccess, around
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
-from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, most_overdue
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.free.varying import FreeInputs
@@ -162,6 +162,7 @@ class Cluster:
         times = prod(map(self.length_of_grid, range(3))) if launch.for_all else 1
         self.words = GlobalWords(image, launch.turns, times) if self.together else None
         self._loads: dict[int, Unknown] = {}
+        self._stores_orders = False  #: whether a value that tells of what others have done is in shared memory
         self._answers: dict[tuple[int, int], tuple[Value, int]] = {}  #: of atomics, and how often
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
@@ -441,12 +442,18 @@ class Cluster:
     def unknown_load(self, each: Instruction) -> Unknown:
         """What a load of shared memory gives where nothing is known."""
         if each.position not in self._loads:
-            self._loads[each.position] = Unknown(Leaf(f"a load from shared memory ({each.mnemonic})", each.line))
+            what = f"a load from shared memory ({each.mnemonic})"
+            self._loads[each.position] = Unknown(Leaf(what, each.line, orders=self._stores_orders))
         return self._loads[each.position]
+
+    def store_shared(self, values: Iterable[Value]) -> None:
+        """Values are stored to shared memory: loads of what is not known there tell of what these tell of."""
+        if not self._stores_orders and any(leaf.orders for leaf in map(leaf_of, values) if leaf is not None):
+            self._stores_orders, self._loads = True, {}
 
     def atomic(self, warp: EmulatedWarp, each: Instruction, address: Value, operands: list[Value]) -> Value:
         """What an atomic returns: on shared memory unknown, since warps come there in any order."""
-        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
+        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line, orders=True)
         if not isinstance(address, int):
             for lane in lanes_in(warp.mask) if isinstance(address, PerLane) else ():
                 self.atomic(warp, each, address.each[lane], [Unknown(leaf)])  # of which only the place is known

@@ -106,7 +106,7 @@ class GlobalMemory:
             apart = address.__class__ is Varying and self._image.is_unknown(address, size)
             address = int.__int__(address) if apart else int(address)
         if address in self._counters:
-            return Unknown(Leaf("a word of global memory with atomics", each.line))
+            return Unknown(Leaf("a word of global memory with atomics", each.line, orders=True))
         for i in range(size):
             self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
         if not self._stored or not any(address + i in self._stored for i in range(size)):
@@ -207,7 +207,7 @@ class GlobalMemory:
 
     def atomic(self, agent: int, address: int, each: Instruction, operands: list[Value], lanes: int) -> Value:
         """What an atomic returns; by the launch's policy where nothing has been there."""
-        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line)
+        leaf = Leaf(f"the result of an atomic ({each.mnemonic})", each.line, orders=True)
         address, *operands = map(self._inputs.held, (address, *operands))
         if address.__class__ is Varying and not self._image.is_unknown(address, MOST_BYTES):
             address = int(address)

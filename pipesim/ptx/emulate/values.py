@@ -25,12 +25,14 @@ Value: TypeAlias = Any  #: int | bool | Unknown | Lanes | Answer; Any, since the
 class Leaf:
     """Where a value comes from that is not known: ``what`` in words, and the line of the PTX.
 
-    ``launch``: it is a word that the launch file could give.
+    ``launch``: it is a word that the launch file could give. ``orders``: what others have done decides it, as the
+    result of an atomic: whoever has it may know that they are done.
     """
 
     what: str
     line: int
     launch: bool = False
+    orders: bool = False
 
 
 def _times(a: Value, b: Value) -> Value:
@@ -193,7 +195,7 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
         elif kind is OpenAnswer:
             return _of_answer(function, a.asked, args)
         elif kind is Unknown:
-            unknown = unknown or (a,)
+            unknown = unknown if unknown and not a.leaf.orders else (a,)
         elif kind is Varying:
             varying = a
     if lanes is not None:

@@ -101,12 +101,6 @@ class BranchSplit:
     mark: int = -1
     unknown: Unknown | None = None
 
-    @property
-    def by_launch(self) -> bool:
-        """Whether the predicate that is not known depends on a word that the launch leaves open."""
-        leaf = leaf_of(self.unknown) if self.unknown is not None else None
-        return leaf is not None and leaf.launch
-
 
 class Surroundings(RecordingCluster, Protocol):
     """What a warp needs of its cluster."""
@@ -174,11 +168,13 @@ class DividedWarp(WarpLanes):
 
     @property
     def unsure(self) -> int:
-        """Whether what it does now may not happen: 2 by a word that the launch leaves open, 1 by another value."""
+        """Whether what it does now may not happen: 1 by a value that is not known, 2 where one of them
+        is a word that the launch leaves open, or tells of what others have done.
+        """
         if not self.maybe:
             return 0
-        by_launch = (self.guarded is not None and self.guarded.launch) or any(f.by_launch for f in self.frames)
-        return 1 + by_launch
+        leaves = [self.guarded, *(leaf_of(frame.unknown) for frame in self.frames)]
+        return 1 + any(leaf is not None and (leaf.launch or leaf.orders) for leaf in leaves)
 
     @property
     def live(self) -> int:

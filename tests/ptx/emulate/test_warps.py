@@ -404,7 +404,7 @@ FLAG = (
 def test_a_wait_for_a_flag_in_shared_memory_is_not_refuted(load: str, verdict: Verdict):
     program = program_of(FLAG.replace("{load}", load))
     assert check(program, 2_000).verdict is verdict
-    assert any("waits for a word of shared memory" in each for each in program.coverage.weakened) == (load != "ld")
+    assert any("looks at a word of shared memory" in each for each in program.coverage.weakened) == (load != "ld")
 
 
 #: Warp 0 stores, and its first lane signals it; warp 1 asks for a parity, goes back by the answer, and reads.

@@ -103,7 +103,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(parts), space, None)
         elsewhere = not space and isinstance(address, int) and not in_shared(address)
-        if step.valued and each.has_any(*_STRONG) and not elsewhere and cluster.code.regions.polls(each.position):
+        if step.valued and each.has_any(*_STRONG) and not elsewhere:
             cluster.notes.polls.add(each.position)
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
@@ -185,6 +185,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         return
     if space.startswith("shared") or not space:
         _record(cluster, warp, each, address, size * len(values), space, values)
+        cluster.store_shared(values)
     if isinstance(address, Unknown | OpenAnswer) or leaf_of(address) is not None:
         if space == "local":
             warp.local.forget()

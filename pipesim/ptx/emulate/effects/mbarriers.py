@@ -13,11 +13,11 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of, unknown
+from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of
 from pipesim.ptx.emulate.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop
-from pipesim.ptx.emulate.values import OpenAnswer
+from pipesim.ptx.emulate.values import Leaf, OpenAnswer, Unknown
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Instruction, Sink
 
@@ -34,7 +34,7 @@ def _not_known(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 
 
 def _pending_count(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
-    warp.write_results(step, unknown("mbarrier.pending_count", step.instruction.line))
+    warp.write_results(step, Unknown(Leaf("mbarrier.pending_count", step.instruction.line, orders=True)))
 
 
 def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
