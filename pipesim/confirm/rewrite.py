@@ -32,7 +32,8 @@ _MOST_SLEEPS = 2_000  #: of all delays of a kernel
 class DelayedPtx:
     """``sites``: the positions of the statements that ``pipesim_waits`` names by their numbers, from 1 on.
 
-    ``threads``: of a CTA; the word of a thread is at its CTA's number times that, plus its own number.
+    ``threads``: of a CTA; the word of a thread is at its CTA's number times that, plus its own number. ``table``: what
+    the table of delays holds, of a text that has one.
     """
 
     text: str
@@ -40,6 +41,7 @@ class DelayedPtx:
     sites: tuple[int, ...]
     threads: int
     words: int
+    table: bytes = b""
 
 
 def delayed_ptx(ptx: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int) -> DelayedPtx:
@@ -47,17 +49,11 @@ def delayed_ptx(ptx: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int
 
     Raises PtxError for a delay in a function that is called, which does not see the registers of the kernel.
     """
-    made = _Rewriting(SourceText(ptx, kernel.module.name).text, kernel, delays, limit_ns)
-    parts, at = [], 0
-    for begin, end, text in sorted(made.edits(), key=lambda edit: edit[:2]):
-        parts += [ptx[at:begin], text]
-        at = end
-    text = "".join([*parts, ptx[at:]])
-    return DelayedPtx(text, kernel.entry.name, made.sites, prod(kernel.launch.block), made.words)
+    return Rewriting(SourceText(ptx, kernel.module.name).text, kernel, delays, limit_ns).applied(ptx)
 
 
-class _Rewriting:
-    """The edits of one text."""
+class Rewriting:
+    """The edits of one text. What makes warps late is in the methods that begin with ``_late``."""
 
     def __init__(self, plain: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int) -> None:
         self._plain, self._kernel, self._limit_ns = plain, kernel, limit_ns
@@ -83,11 +79,20 @@ class _Rewriting:
         self.sites = tuple(positions[each.begin] for each in bounded)
         self.words = min(MOST_CTAS, prod(kernel.launch.grid)) * prod(kernel.launch.block)
 
-    def edits(self) -> list[tuple[int, int, str]]:
+    def applied(self, ptx: str) -> DelayedPtx:
+        """The text with the edits."""
+        parts, at = [], 0
+        for begin, end, text in sorted(self._edits(), key=lambda edit: edit[:2]):
+            parts += [ptx[at:begin], text]
+            at = end
+        text, launch = "".join([*parts, ptx[at:]]), self._kernel.launch
+        return DelayedPtx(text, self._kernel.entry.name, self.sites, prod(launch.block), self.words)
+
+    def _edits(self) -> list[tuple[int, int, str]]:
         """What replaces the text from one position to another."""
         plain, entry = self._plain, self._kernel.entry
         found = []
-        for each in (each for each in entry.body if each.begin in self._number or each.begin in self._at):
+        for each in (each for each in entry.body if each.begin in self._number or self._is_late_at(each)):
             end = plain.index(";", each.begin) + 1
             found.append((each.begin, end, self._around(each, plain[each.begin : end])))
         opening = body_begin(plain, entry)
@@ -97,13 +102,39 @@ class _Rewriting:
             found.append((ending, ending, f"{self._give_up()}\n"))
             head = plain.rindex("\n", 0, header_begin(plain, entry)) + 1
             declared = ".visible .global .align 4 .b32 "
-            found.append((head, head, f"{declared}{STOP};\n{declared}{WAITS}[{self.words}];\n"))
+            found.append((head, head, f"{declared}{STOP};\n{declared}{WAITS}[{self.words}];\n{self._late_variables()}"))
         return found
 
+    def _is_late_at(self, each: Instruction) -> bool:
+        return each.begin in self._at
+
+    def _late_variables(self) -> str:
+        return ""
+
+    def _late_registers(self) -> list[str]:
+        return [f".reg .b32 {', '.join(f'{P}n{n}' for n in range(len(self._delays)))};"] if self._delays else []
+
+    def _late_opening(self) -> list[str]:
+        """Where the kernel begins; register a has the number of the warp, b that of its CTA (:meth:`_number_cta`)."""
+        return [line for n, delay in enumerate(self._delays) for line in self._counter(n, delay)]
+
+    def _late_before(self, each: Instruction, guard: str) -> list[str]:
+        mine = self._at.get(each.begin, ())
+        return [line for n, delay in mine if not delay.place.after for line in self._sleep(n, delay, guard)]
+
+    def _late_after(self, each: Instruction, counted: str) -> list[str]:
+        """``counted``: the predicate with which an execution counts."""
+        lines = []
+        for n, delay in self._at.get(each.begin, ()):
+            if delay.place.after:
+                lines += self._sleep(n, delay, counted)
+            lines.append(f"{f'@{counted} ' if counted else ''}add.u32 {P}n{n}, {P}n{n}, 1;")
+        return lines
+
     def _prologue(self) -> str:
-        registers = ("a", "b", "c", "begin", "now", "site", *(f"n{n}" for n in range(len(self._delays))))
-        lines = [f".reg .pred {P}p, {P}p2, {P}q;", f".reg .b64 {P}at, {P}word;"]
-        lines.append(f".reg .b32 {', '.join(P + each for each in registers)};")
+        registers = ", ".join(P + each for each in ("a", "b", "c", "begin", "now", "site"))
+        lines = [f".reg .pred {P}p, {P}p2, {P}q;", f".reg .b64 {P}at, {P}word;", f".reg .b32 {registers};"]
+        lines += self._late_registers()
         if self._limit_ns:  # a CTA that begins after a hang ends
             lines += [
                 f"mov.u32 {P}begin, %globaltimer_lo;",
@@ -111,52 +142,54 @@ class _Rewriting:
                 f"setp.ne.u32 {P}p, {P}a, 0;",
                 f"@{P}p exit;",
             ]
-        if self._delays:
-            lines += [*_number_of("tid", "ntid", "a"), f"shr.u32 {P}a, {P}a, 5;"]
-        for n, delay in enumerate(self._delays):
-            lines += self._counter(n, delay)
+        if late := self._late_opening():
+            lines += [*_number_of("tid", "ntid", "a"), f"shr.u32 {P}a, {P}a, 5;", *self._number_cta(), *late]
         return "\n".join(f"\t{line}" for line in lines)
+
+    def _number_cta(self) -> list[str]:
+        """The number of the CTA in its cluster, or in the grid where CTAs are followed together; else [] for all."""
+        launch = self._kernel.launch
+        if launch.together:
+            return _number_of("ctaid", "nctaid", "b")
+        return [f"mov.u32 {P}b, %cluster_ctarank;"] if prod(launch.cluster) > 1 else []
 
     def _counter(self, n: int, delay: Delay) -> list[str]:
         """The register of a delay: in its warp minus the executions before it, in all others 1."""
-        place, launch = delay.place, self._kernel.launch
+        place = delay.place
         lines = [f"setp.eq.u32 {P}p, {P}a, {place.warp};"]
-        if launch.together:
-            lines += [*_number_of("ctaid", "nctaid", "b"), f"setp.eq.and.u32 {P}p, {P}b, {place.cta}, {P}p;"]
-        elif prod(launch.cluster) > 1:
-            lines += [f"mov.u32 {P}b, %cluster_ctarank;", f"setp.eq.and.u32 {P}p, {P}b, {place.cta}, {P}p;"]
+        if self._number_cta():
+            lines.append(f"setp.eq.and.u32 {P}p, {P}b, {place.cta}, {P}p;")
         lines.append(f"selp.b32 {P}n{n}, {-place.nth}, 1, {P}p;")
         return lines + (self._sleep(n, delay, "") if place.position < 0 else [])
 
     def _sleep(self, n: int, delay: Delay, guard: str) -> list[str]:
-        lines = [f"setp.eq.s32 {P}q, {P}n{n}, 0;", *_with(guard, "q")]
+        lines = [f"setp.eq.s32 {P}q, {P}n{n}, 0;", *only_with(guard, "q")]
         lines += [f"@{P}q nanosleep.u32 {each};" for each in _sleeps(delay.ns)]
         return [*lines, f"@{P}q mov.u32 {P}n{n}, 1;"]
 
     def _around(self, each: Instruction, text: str) -> str:
         """A statement with its delays, and what ends a wait."""
-        guard, mine = guard_of(text), self._at.get(each.begin, [])
+        guard = guard_of(text)
         answer = statement_of(text, each).answer if is_try(each) and each.begin in self._spins else ""
-        counted = answer or guard
-        lines = [line for n, delay in mine if not delay.place.after for line in self._sleep(n, delay, guard)]
-        lines.append(text)
-        for n, delay in mine:
-            if delay.place.after:
-                lines += self._sleep(n, delay, counted)
-            lines.append(f"{f'@{counted} ' if counted else ''}add.u32 {P}n{n}, {P}n{n}, 1;")
+        lines = [*self._late_before(each, guard), text, *self._late_after(each, answer or guard)]
         if each.begin in self._number and (answer or not is_try(each)):
             lines += self._bound(self._number[each.begin], answer, guard)
         return "\n\t".join(lines)
 
     def _bound(self, number: int, answer: str, guard: str) -> list[str]:
-        """From a try that fails after the limit; from a barrier, which another's end may have opened, a bit earlier."""
+        """From a try that fails after the limit; from a barrier, which another's end may have opened, a bit earlier.
+
+        A barrier of the CTA blocks a few instructions late (BAR.SYNC.DEFER_BLOCKING in SASS), so that the time would be
+        read before it opens; lanes that meet again first have passed it.
+        """
         limit_ns = self._limit_ns if answer else self._limit_ns - self._limit_ns // 8
         return [
+            *(() if answer else (f"activemask.b32 {P}c;", f"bar.warp.sync {P}c;")),
             f"mov.u32 {P}now, %globaltimer_lo;",
             f"sub.u32 {P}now, {P}now, {P}begin;",
             f"setp.gt.u32 {P}p, {P}now, {limit_ns};",
-            *(_with(f"!{answer}", "p") if answer else ()),
-            *_with(guard, "p"),
+            *(only_with(f"!{answer}", "p") if answer else ()),
+            *only_with(guard, "p"),
             f"@{P}p mov.u32 {P}site, {number};",
             f"@{P}p bra {_LABEL};",
         ]
@@ -182,7 +215,7 @@ class _Rewriting:
 _LABEL = "pipesim_gives_up"
 
 
-def _with(guard: str, predicate: str) -> list[str]:
+def only_with(guard: str, predicate: str) -> list[str]:
     """The predicate, where a guard holds as well."""
     if not guard.startswith("!"):
         return [f"and.pred {P}{predicate}, {P}{predicate}, {guard};"] if guard else []

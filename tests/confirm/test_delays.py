@@ -59,6 +59,7 @@ CHOSEN = {
     "uncounted_reader": [(Sign.DATA, [(2, "after", WAIT, 0)], 0), (Sign.HANG, [(2, "before", WAIT, 0)], 1),
                          (Sign.DATA, [(2, "before", WAIT, 2)], 0)],
     "missing_arrive": [(Sign.HANG, [], 2)],
+    "beside_barrier": [(Sign.HANG, [], 3)],
     "one_too_many": [(Sign.HANG, [], 2)],
     "stale_wait": [(Sign.DATA, [(0, "before", WAIT, 2)], 0)],
     "over_arrival": [(Sign.TRAP, [], 0)],

@@ -66,6 +66,13 @@ w3:
 """
 _AGAIN = "w4:\n mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3+8], 0;\n @!%p3 bra w4;\n st.global"
 _BEGUN = " mbarrier.arrive.shared::cta.b64 _, [%r3+32];\n"  #: by warps 1 and 2, 32 arrivals each
+#: Warp 2 waits for all others twice, at the end of which no other comes.
+_MEETS = """ setp.ne.u32 %p5, %r1, 2;
+ @%p5 bra consume;
+ barrier.sync 1;
+ barrier.sync 1;
+ bra end;
+"""
 _FENCE, _LANE = " fence.proxy.async.shared::cta;\n", " setp.eq.u32 %p6, %r2, 0;\n"
 #: What a lane has read it writes to its tile, from where the copy engine takes it.
 _STORE = f"""{_READ} st.shared.u32 [%r16], %r30;
@@ -109,6 +116,7 @@ PLANTED = (
     _kernel("early_release", "RACE", body=_RELEASE + _READ),
     _kernel("uncounted_reader", "RACE", 3, body=_UNCOUNTED),
     _kernel("missing_arrive", "deadlock", body=_READ),
+    _kernel("beside_barrier", "deadlock", 3, other=_MEETS, body=_READ),
     _kernel("one_too_many", "deadlock", empty=33),
     _kernel("stale_wait", "WRONG_ITEM", parity=0),
     _kernel("over_arrival", "OVER_ARRIVAL", 3, empty=64, other=_BEGUN),

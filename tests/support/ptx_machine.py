@@ -58,6 +58,7 @@ class Thread:
     generation: int = 0
     ended: bool = False
     until: int = 0  #: the time until which it sleeps
+    read_early: bool = False  #: what comes after the barrier that it is at has been executed
 
 
 @dataclass
@@ -206,7 +207,9 @@ class Machine:
                 thread.pc = self.function.labels[target.name]
             case "ret" | "exit":
                 thread.ended = True
-            case "bar":
+            case "activemask":  # every thread runs by itself
+                self._set(thread, each.operands[0], 1 << thread.tid % 32)
+            case "bar" | "barrier":
                 return self._bar(thread, each)
             case "mbarrier":
                 self._mbarrier(thread, each)
@@ -227,13 +230,20 @@ class Machine:
         return True
 
     def _bar(self, thread: Thread, each: Instruction) -> bool:
+        """As a GPU: it blocks after a special register that is read next, and opens where threads end."""
         number = self._value(thread, each.operands[0])
-        count = self._value(thread, each.operands[1]) if len(each.operands) > 1 else self.threads
+        given = self._value(thread, each.operands[1]) if len(each.operands) > 1 else 0
+        if each.has("warp"):  # the operand is the mask of the lanes
+            number &= 0xFFFFFFFF
+            number, given = number | 1 + thread.tid // 32 << 32, number.bit_count()
+        count = given or sum(not other.ended for other in self.all_threads)
         state = self.named.setdefault(number, [0, 0])
         if thread.waits_at == number:
             if state[1] == thread.generation:
-                return False
-            thread.waits_at = -1
+                if given or state[0] < count:
+                    return False
+                state[0], state[1] = 0, state[1] + 1
+            thread.waits_at, thread.pc, thread.read_early = -1, thread.pc + thread.read_early, False
             return True
         state[0] += 1
         generation = state[1]
@@ -241,6 +251,10 @@ class Machine:
             state[0], state[1] = 0, state[1] + 1
         if each.has("arrive"):
             return True
+        following = self.function.body[thread.pc]
+        if following.opcode == "mov" and isinstance(following.operands[1], Special) and not each.has("warp"):
+            self._compute(thread, following)
+            thread.read_early = True
         thread.waits_at, thread.generation = number, generation
         return False
 
