@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -37,11 +38,16 @@ _RANGES = {"launches": (1, 1_000), "deadline_ms": (1, 2_000), "delay_us": (1, 10
 _RANGES |= {"buffer_bytes": (256, 1 << 34), "seed": (0, (1 << 63) - 1)}
 
 
-def _carry_out(options: argparse.Namespace) -> int:
-    for name, (low, high) in _RANGES.items():
-        if not low <= (value := getattr(options, name)) <= high:
+def require_in_range(options: argparse.Namespace, other: Mapping[str, tuple[int, int]]) -> None:
+    """ParameterError for a number that is out of range; ``other``: ranges that are not those of confirm."""
+    for name, (low, high) in ({**_RANGES, **other}).items():
+        if not low <= (value := getattr(options, name, low)) <= high:
             fact = f"--{name.replace('_', '-')} {value} is out of range"
             raise ParameterError(fact, correction=f"use {low:,} to {high:,}")
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    require_in_range(options, {})
     if options.save is not None:
         require_output(options.save, force=options.force)
 

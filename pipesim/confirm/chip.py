@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ import numpy.typing as npt
 from hwkernels.device.launch import Gpu, driver_values, require_gpu
 from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.confirm.rewrite import STOP, WAITS
+from pipesim.confirm.table import TABLE
 from pipesim.errors import HardwareError, KernelTrapError, PipesimError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import end_with_parent
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
 _POLL_S = 0.0005
-_FILE = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
+REQUESTS = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
 _ELEMENTS = {
     "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
     "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "f32_ftz": "FLOAT32_FTZ", "tf32": "TFLOAT32",
@@ -37,7 +39,7 @@ _SIGN_AND_LOW, _HALF = 0x807F, 0x3F00  #: of 16 bits: as bf16, and as the high h
 
 
 @dataclass
-class _LaunchProcess:
+class LaunchProcess:
     """The launches of one request. ``pristine``: what each buffer holds before a launch, on the device."""
 
     folder: Path
@@ -52,6 +54,11 @@ class _LaunchProcess:
         """What a function of the driver returns: a value, or several. HardwareError if it fails."""
         found = driver_values(getattr(self.driver, name)(*arguments), name)
         return found[0] if len(found) == 1 else found
+
+    def variable(self, module: Any, name: str) -> tuple[int, int]:
+        """The address and the size of a variable of a module."""
+        address, nbytes = self.call("cuModuleGetGlobal", module, name.encode())
+        return int(address), int(nbytes)
 
     def make_buffers(self) -> None:
         """Allocate and fill them."""
@@ -93,42 +100,36 @@ class _LaunchProcess:
 
     def launch(self, kernel: str) -> dict[str, object]:
         """One launch of a kernel of the request: what it left."""
-        request, attributes = self.request, self.driver.CUfunction_attribute
-        for each, there, here in zip(request["memory"]["buffers"], self.pristine, self.addresses, strict=True):
+        for each, there, here in zip(self.request["memory"]["buffers"], self.pristine, self.addresses, strict=True):
             self.call("cuMemcpyDtoD", here, there, each["nbytes"])
         self.driver.cuCtxSynchronize()
-        module = self.call("cuModuleLoadData", _FILE.read_bytes(self.folder / kernel))
+        module, function = self.load(kernel)
+        if (table := self.folder / f"{kernel}.table").exists():
+            self.gpu.upload(self.variable(module, TABLE)[0], np.frombuffer(REQUESTS.read_bytes(table), dtype=np.uint32))
+        stream = self.call("cuStreamCreate", 1)
+        start(self, function, stream)()
+        if not self.ends(stream):
+            return {"outcome": "stuck"}
+        found = self._left(module)
+        self.driver.cuModuleUnload(module)
+        return found
+
+    def load(self, kernel: str) -> tuple[Any, Any]:
+        """A module of the folder and its kernel."""
+        request, attributes = self.request, self.driver.CUfunction_attribute
+        module = self.call("cuModuleLoadData", REQUESTS.read_bytes(self.folder / kernel))
         function = self.call("cuModuleGetFunction", module, request["entry"].encode())
         for attribute, value in (
             (attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, request["dynamic_shared"]),
             (attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),  # of more than 8 CTAs
         ):
             self.driver.cuFuncSetAttribute(function, attribute, value)
-        if not self._ends(function):
-            return {"outcome": "stuck"}
-        found = self._left(module)
-        self.driver.cuModuleUnload(module)
-        return found
+        return module, function
 
-    def _ends(self, function: Any) -> bool:
-        """Whether it ends within its limit. KernelTrapError if it traps."""
-        driver, request = self.driver, self.request
-        values = [self.data(each, np.zeros(each["nbytes"], np.uint8)) for each in request["memory"]["parameters"]]
-        pointers = np.array([value.ctypes.data for value in values] or [0], dtype=np.uint64)
-        config = driver.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = request["grid"]
-        config.blockDimX, config.blockDimY, config.blockDimZ = request["block"]
-        config.sharedMemBytes = request["dynamic_shared"]
-        config.hStream = stream = self.call("cuStreamCreate", 1)
-        if np.prod(request["cluster"]) > 1:
-            attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
-            value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = request["cluster"]
-            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            attribute.value = value
-            config.attrs, config.numAttrs = [attribute], 1
-        self.call("cuLaunchKernelEx", config, function, int(pointers.ctypes.data), 0)
-        until = time.monotonic() + request["limit_s"]
-        while (result := driver.cuStreamQuery(stream))[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
+    def ends(self, stream: Any) -> bool:
+        """Whether what is in a stream ends within the limit. KernelTrapError if it traps."""
+        until = time.monotonic() + self.request["limit_s"]
+        while (result := self.driver.cuStreamQuery(stream))[0] == self.driver.CUresult.CUDA_ERROR_NOT_READY:
             if time.monotonic() >= until:
                 return False
             time.sleep(_POLL_S)
@@ -139,9 +140,9 @@ class _LaunchProcess:
         """What a launch left that ended."""
         words = {}
         for name in (STOP, WAITS):
-            address, nbytes = self.call("cuModuleGetGlobal", module, name.encode())
-            words[name] = np.zeros(int(nbytes) // 4, dtype=np.uint32)
-            self.gpu.download(int(address), words[name])
+            address, nbytes = self.variable(module, name)
+            words[name] = np.zeros(nbytes // 4, dtype=np.uint32)
+            self.gpu.download(address, words[name])
         if words[STOP][0]:
             threads, sites = int(np.prod(self.request["block"])), words[WAITS]
             waits = {(int(at) // threads, int(at) % threads // 32, int(sites[at])) for at in np.flatnonzero(sites)}
@@ -155,35 +156,63 @@ class _LaunchProcess:
         return {"outcome": "differs" if first[0] >= 0 else "same", "differ": sum(map(len, differ)), "first": first}
 
 
-def main(folder: Path) -> int:
-    """Carry out the request of a folder."""
+def start(process: LaunchProcess, function: Any, stream: Any) -> Callable[[], None]:
+    """What launches the kernel of a request in a stream."""
+    driver, request = process.driver, process.request
+    values = [process.data(each, np.zeros(each["nbytes"], np.uint8)) for each in request["memory"]["parameters"]]
+    pointers = np.array([value.ctypes.data for value in values] or [0], dtype=np.uint64)
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = request["grid"]
+    config.blockDimX, config.blockDimY, config.blockDimZ = request["block"]
+    config.sharedMemBytes = request["dynamic_shared"]
+    config.hStream = stream
+    if np.prod(request["cluster"]) > 1:
+        attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = request["cluster"]
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        attribute.value = value
+        config.attrs, config.numAttrs = [attribute], 1
+
+    def launch() -> None:
+        assert len(pointers) >= len(values)  # which live as long as this function
+        process.call("cuLaunchKernelEx", config, function, int(pointers.ctypes.data), 0)
+
+    return launch
+
+
+def carry_out(folder: Path, work: Callable[[LaunchProcess, Callable[..., None]], None]) -> int:
+    """Carry out the request of a folder; ``work``: the launches, and what says a line."""
     end_with_parent()
 
     def say(**members: object) -> None:
         with (folder / RESULTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(members) + "\n")
 
-    request = _FILE.parse_json(_FILE.read_text(folder / REQUEST))
     try:
         info = require_gpu()
         from cuda.bindings import driver
 
-        process = _LaunchProcess(folder, request, Gpu(info), driver)
+        request = REQUESTS.parse_json(REQUESTS.read_text(folder / REQUEST))
+        process = LaunchProcess(folder, request, Gpu(info), driver)
         say(name=info.name, driver=info.driver)
         process.make_buffers()
-        for kernel in (name for name, times in request["kernels"] for _ in range(times)):
-            try:
-                found = process.launch(kernel)
-            except KernelTrapError as error:
-                found = {"outcome": "trap", "error": error.fact.rpartition(" ")[2]}
-            say(kernel=kernel, **found)
-            if found["outcome"] in ("trap", "stuck"):
-                os._exit(1)  # nothing of the context may be touched
+        work(process, say)
     except PipesimError as error:
         say(error={name: getattr(error, name) for name in ("fact", "place", "cause", "correction")})
         return 1
     return 0
 
 
+def _launch_all(process: LaunchProcess, say: Callable[..., None]) -> None:
+    for kernel in (name for name, times in process.request["kernels"] for _ in range(times)):
+        try:
+            found = process.launch(kernel)
+        except KernelTrapError as error:
+            found = {"outcome": "trap", "error": error.fact.rpartition(" ")[2]}
+        say(kernel=kernel, **found)
+        if found["outcome"] in ("trap", "stuck"):
+            os._exit(1)  # nothing of the context may be touched
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(carry_out(Path(sys.argv[1]), _launch_all))

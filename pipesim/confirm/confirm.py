@@ -91,25 +91,27 @@ def _on_chip(
     read, kind = target.kernel, shown.finding.kind if isinstance(shown.finding, FaultReport) else None
     try:
         chooser = Chooser(read.kernel, read.program, read.streams, options.delay_us * 1_000)
-        return _FindingTrial(target, read, chooser.plan(shown.replay, kind), chip, options).result(none)
+        plan = chooser.plan(shown.replay, kind)
+        limit_ns = options.deadline_ms * 1_000_000 + 2 * _LONGER * sum(each.ns for each in plan.delays)
+        return Trial(target, read, plan, chip, options, min(limit_ns, _MOST_LIMIT_NS)).result(none)
     except UsageError as error:
         return replace(none, reason=f"{error.fact}{f': {error.cause}' if error.cause else ''}")
 
 
-class _FindingTrial:
+class Trial:
     """The launches for one finding. ``_zeros``: its buffers hold zeros, since the kernel talks by words of global
     memory, or its control traps with numbers.
     """
 
     def __init__(
-        self, target: Target, read: Extraction, plan: DelayPlan, chip: Chip | None, options: ConfirmOptions
-    ) -> None:
+        self, target: Target, read: Extraction, plan: DelayPlan, chip: Chip | None, options: ConfirmOptions,
+        limit_ns: int,
+    ) -> None:  # fmt: skip
         assert target.editable is not None
         self._text, self._kernel, self._plan, self._chip, self._options = (
             target.editable.text, read.kernel, plan, chip, options
         )  # fmt: skip
-        limit_ns = options.deadline_ms * 1_000_000 + 2 * _LONGER * sum(each.ns for each in plan.delays)
-        self._limit_ns = min(limit_ns, _MOST_LIMIT_NS)
+        self._limit_ns = limit_ns
         self._plain = self._rewritten(())
         self._asked = {(each.cta, each.warp, each.position) for each in plan.waiting}
         body = self._kernel.entry.body
@@ -126,12 +128,7 @@ class _FindingTrial:
         asked = replace(none, sign=plan.sign, delays=plan.delays, waiting=plan.waiting, modelled=plan.modelled)
         if chip is None:
             return replace(asked, reason="no launch was asked for", files=self._save(none.number, plan.delays))
-        control = self._launches(chip, (self._plain, self._options.launches))
-        if control[0].outcome is ChipOutcome.TRAP and not self._zeros and plan.sign is not Sign.TRAP:
-            self._zeros = True
-            self._remember_memory()
-            control = self._launches(chip, (self._plain, self._options.launches))
-        without = tried = self._tries(control)
+        without = tried = self._tries(self._control(chip))
         delays: tuple[Delay, ...] = ()
         if plan.delays and not without.seen and not without.otherwise:
             delays, tried = self._reduced(chip)
@@ -140,6 +137,15 @@ class _FindingTrial:
             asked, verdict=verdict, delays=delays, tried=tried, control=without, reason=reason, zeros=self._zeros,
             files=self._save(none.number, delays),
         )  # fmt: skip
+
+    def _control(self, chip: Chip) -> list[LaunchSeen]:
+        """The launches without delays, with zeros where they trap with numbers."""
+        control = self._launches(chip, (self._plain, self._options.launches))
+        if control[0].outcome is ChipOutcome.TRAP and not self._zeros and self._plan.sign is not Sign.TRAP:
+            self._zeros = True
+            self._remember_memory()
+            control = self._launches(chip, (self._plain, self._options.launches))
+        return control
 
     def _reduced(self, chip: Chip) -> tuple[tuple[Delay, ...], Tries]:
         """The delays, longer ones if those show nothing, or the smallest part that still shows it, and the launches."""
@@ -161,6 +167,9 @@ class _FindingTrial:
     def _rewritten(self, delays: Sequence[Delay]) -> DelayedPtx:
         return delayed_ptx(self._text, self._kernel, delays, self._limit_ns)
 
+    def _saved(self, delays: Sequence[Delay]) -> DelayedPtx:
+        return self._rewritten(delays)
+
     def _launches(self, chip: Chip, *kernels: tuple[DelayedPtx, int]) -> list[LaunchSeen]:
         """The launches of the last kernel. After one that leaves no context, the others are made in another process."""
         (last, times), limit_s = kernels[-1], _HOST_S + 2e-9 * self._limit_ns
@@ -179,7 +188,7 @@ class _FindingTrial:
         if path is None:
             return ()
         path = path if number == max(self._options.finding, 1) else path.with_stem(f"{path.stem}-{number}")
-        made, body = self._rewritten(delays), self._kernel.function.body
+        made, body = self._saved(delays), self._kernel.function.body
         said = {"format": "pipesim-delays", "version": 1, "ptx": path.name, "limit_ns": self._limit_ns}
         said |= request_of(self._kernel.launch, self._memory)
         said["delays"] = [asdict(each.place) | {"ns": each.ns} for each in delays]

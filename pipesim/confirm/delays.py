@@ -10,6 +10,9 @@ from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import IF_NOT_YET, MEET, Stream
 from pipesim.ptx.emulation import Kernel
 
+LONGEST_NS = 1_000_000  #: of one nanosleep (PTX ISA, "nanosleep")
+MOST_OF_A_WARP = 7  #: delays in its row of a table
+
 
 @dataclass(frozen=True)
 class DelayPlace:

@@ -51,6 +51,21 @@ class LaunchSeen:
     first: tuple[int, int] = (-1, -1)
 
 
+@dataclass(frozen=True)
+class ManySeen:
+    """``done`` launches, of which the last batch has some that ``seen`` says: numbers, and whether waits gave up.
+
+    ``varies``: launches without delays left other results. ``ended``: how the batch after them has ended the process,
+    "" if none did, and with which ``error``.
+    """
+
+    done: int
+    seen: tuple[tuple[int, bool], ...] = ()
+    varies: bool = False
+    ended: str = ""
+    error: str = ""
+
+
 class Chip(Protocol):
     """What launches kernels: a GPU, or a machine of the tests."""
 
@@ -60,6 +75,14 @@ class Chip(Protocol):
         self, kernels: Sequence[tuple[DelayedPtx, int]], launch: Launch, memory: LaunchMemory, limit_s: float
     ) -> list[list[LaunchSeen]]:
         """For each kernel its launches in order, fewer where one did not leave the context intact."""
+
+    def many(
+        self, kernel: DelayedPtx, tables: bytes, launch: Launch, memory: LaunchMemory, limit_s: float, *, batch: int
+    ) -> ManySeen:  # fmt: skip
+        """A launch with each table, of which the first have no delays, until a batch shows something.
+
+        ``batch``: launches of one, at most.
+        """
 
 
 class GpuChip:
@@ -77,16 +100,11 @@ class GpuChip:
             folder = Path(name)
             for n, (kernel, _) in enumerate(kernels):
                 (folder / str(n)).write_bytes(machine_code(kernel))
-            request = request_of(launch, memory) | {"limit_s": limit_s, "seed": self._seed}
+                if kernel.table:
+                    (folder / f"{n}.table").write_bytes(kernel.table)
+            request = request_of(launch, memory) | {"limit_s": limit_s}
             request["kernels"] = [(str(n), times) for n, (_, times) in enumerate(kernels)]
-            (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
-            said = _carry_out(folder, _START_S + limit_s * (1 + sum(times for _, times in kernels)))
-            text = _LEFT.read_text(folder / RESULTS) if (folder / RESULTS).exists() else ""
-        lines = [_LEFT.parse_json(line) for line in text.splitlines() if line.endswith("}")]
-        if not any("kernel" in each for each in lines):
-            nothing = {"fact": "the process that launches the kernel left nothing", "cause": said}
-            raise HardwareError(**next((each["error"] for each in lines if "error" in each), nothing))
-        self.device = next((ChipDevice(**each) for each in lines if "driver" in each), self.device)
+            lines = self._lines(folder, request, limit_s * (1 + sum(times for _, times in kernels)), "kernel")
         found: list[list[LaunchSeen]] = [[] for _ in kernels]
         for each in lines:
             if "kernel" in each:
@@ -94,6 +112,39 @@ class GpuChip:
                 waits = tuple((cta, warp, site) for cta, warp, site in each.pop("waits", ()))
                 of.append(LaunchSeen(ChipOutcome(each.pop("outcome")), waits, **each))
         return found
+
+    def many(
+        self, kernel: DelayedPtx, tables: bytes, launch: Launch, memory: LaunchMemory, limit_s: float, *, batch: int
+    ) -> ManySeen:  # fmt: skip
+        """In a process of its own; HardwareError where no launch could be made."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "0").write_bytes(machine_code(kernel))
+            (folder / "tables").write_bytes(tables)
+            request = request_of(launch, memory) | {"limit_s": limit_s, "tables": "tables", "kernels": []}
+            request |= {"table_bytes": len(kernel.table), "batch": batch}
+            count = len(tables) // len(kernel.table)
+            lines = self._lines(folder, request, limit_s * (1 + count), "batch")
+        batches = [each for each in lines if "batch" in each]
+        done, last = 0, batches[-1]
+        for each in batches[:-1] if "ended" in last else batches:
+            done += each["batch"]
+        first = done - last["batch"]
+        seen = tuple((first + n, bool(hangs)) for n, hangs in last.get("seen", ()))
+        varies = any(each.get("varies") for each in batches)
+        return ManySeen(done, seen, varies, last.get("ended", ""), last.get("error", ""))
+
+    def _lines(self, folder: Path, request: dict[str, Any], seconds: float, asked: str) -> list[dict[str, Any]]:
+        """Carry a request out; the lines that it left, of which one has a member that was asked for."""
+        (folder / REQUEST).write_text(json.dumps(request | {"seed": self._seed}), encoding="utf-8")
+        said = _carry_out(folder, _START_S + seconds, "many" if "tables" in request else "chip")
+        text = _LEFT.read_text(folder / RESULTS) if (folder / RESULTS).exists() else ""
+        lines = [_LEFT.parse_json(line) for line in text.splitlines() if line.endswith("}")]
+        if not any(asked in each for each in lines):
+            nothing = {"fact": "the process that launches the kernel left nothing", "cause": said}
+            raise HardwareError(**next((each["error"] for each in lines if "error" in each), nothing))
+        self.device = next((ChipDevice(**each) for each in lines if "driver" in each), self.device)
+        return lines
 
 
 def request_of(launch: Launch, memory: LaunchMemory) -> dict[str, Any]:
@@ -116,10 +167,10 @@ def machine_code(kernel: DelayedPtx) -> bytes:
         return kernel.text.encode() + b"\0"
 
 
-def _carry_out(folder: Path, limit_s: float) -> str:
+def _carry_out(folder: Path, limit_s: float, module: str) -> str:
     """Run the process; the end of what it wrote on standard error."""
     variables = {**os.environ, **environment(), "PYTHONPATH": os.pathsep.join(p or "." for p in sys.path)}
-    command = [sys.executable, "-m", "pipesim.confirm.chip", str(folder)]
+    command = [sys.executable, "-m", f"pipesim.confirm.{module}", str(folder)]
     try:
         done = subprocess.run(  # noqa: S603  # our own interpreter and module
             command, env=variables, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False

@@ -1,13 +1,15 @@
-"""What ``confirm`` answers: for each finding what was tried on the GPU, and what its launches showed."""
+"""What ``confirm`` and ``stress`` answer: what was tried on the GPU, and what its launches showed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading
 from pipesim.confirm.choose import Sign, WaitingWarp
 from pipesim.confirm.delays import Delay
+from pipesim.confirm.plans import LateWay
 from pipesim.model.finding import Finding, Verdict
 
 
@@ -95,3 +97,50 @@ class ConfirmReport:
     def conclusion(self) -> Conclusion:
         """Wrong if the GPU has shown a finding; else nothing is known."""
         return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN
+
+
+@dataclass(frozen=True)
+class StressSeen:
+    """What a launch showed: its number, how its warps were late, and what launches with these delays show again."""
+
+    number: int
+    way: LateWay
+    sign: Sign
+    delays: tuple[Delay, ...]
+    again: Tries
+    control: Tries
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StressReport:
+    """``launches`` that were made, and of those by each way. ``verdict``: of check.
+
+    ``varies``: launches without delays leave different results, so that results are not compared. ``control``: the
+    first launches, without delays; where these fail, no others are made. ``reason``: why none was made.
+    """
+
+    heading: Heading
+    verdict: Verdict
+    device: ChipDevice
+    seed: int
+    launches: int = 0
+    ways: Mapping[LateWay, int] = field(default_factory=dict)
+    seen: tuple[StressSeen, ...] = ()
+    control: Tries = Tries()
+    varies: bool = False
+    zeros: bool = False
+    reason: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is seen has no kind."""
+        return ()
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Wrong if something was seen; nothing is known if nothing was launched; else the launches agree."""
+        if self.seen or self.control.otherwise or self.control.seen:
+            return Conclusion.WRONG
+        return Conclusion.AGREES if self.launches else Conclusion.UNKNOWN

@@ -14,7 +14,7 @@ from math import prod
 
 from hwkernels.rewriter.instrument import body_begin, guard_of, header_begin, statement_of
 from hwkernels.rewriter.sites import blocks
-from pipesim.confirm.delays import Delay
+from pipesim.confirm.delays import LONGEST_NS, Delay
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import is_try
 from pipesim.ptx.emulation import Kernel
@@ -24,7 +24,6 @@ from pipesim.ptx.text.locations import SourceText
 WAITS, STOP = "pipesim_waits", "pipesim_stop"  #: variables of the module
 MOST_CTAS = 1024  #: of which the first note where they wait
 P = "%pipesim_"
-_LONGEST_NS = 1_000_000  #: of one nanosleep (PTX ISA, "nanosleep")
 _MOST_SLEEPS = 2_000  #: of all delays of a kernel
 
 
@@ -233,8 +232,8 @@ def _number_of(index: str, size: str, to: str) -> list[str]:
 
 def _sleeps(ns: int) -> list[int]:
     """One delay as times that a nanosleep may take."""
-    whole, rest = divmod(ns, _LONGEST_NS)
-    return [_LONGEST_NS] * whole + ([rest] if rest else [])
+    whole, rest = divmod(ns, LONGEST_NS)
+    return [LONGEST_NS] * whole + ([rest] if rest else [])
 
 
 def _body_end(plain: str, opening: int) -> int:

@@ -20,7 +20,12 @@ NOT_RUN = {
     "pipesim launches --check --once -- python train.py": "a GPU",
     "pipesim launches --kernels 'gemm*' --out gemm -- pytest test_gemm.py": "a GPU",
     **{line: "a GPU" for each in COMMANDS if each.name == "record" for line, _ in each.examples},
-    **{line: "a GPU, or a finding" for each in COMMANDS if each.name == "confirm" for line, _ in each.examples},
+    **{
+        line: "a GPU, or a finding"
+        for each in COMMANDS
+        if each.name in ("confirm", "stress")
+        for line, _ in each.examples
+    },
     **{line: "ptxas" for each in COMMANDS if each.name == "instrument" for line, _ in each.examples},
     **{line: "recordings, or a GPU" for each in COMMANDS if each.name == "calibrate" for line, _ in each.examples},
     "pipesim doctor --for capture --for launches": "a GPU",

@@ -31,7 +31,7 @@ BY_NAME = {
     "list": (), "show": (PC,), "new": ("new.py",), "check": (PC,), "run": (PC,), "export": (PC, "--to", "promela"),
     "table": (PC,), "capture": (PC,), "diff": ("a.parquet",), "verify": (PC,), "completion": ("bash",), "launches": (),
     "doctor": (), "explain": ("race",), "record": (), "instrument": ("k.ptx",), "confirm": ("k.ptx",),
-    "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
+    "stress": ("k.ptx",),    "decode": ("a.records", "--kernel", "k.ptx"), "sweep": (PC, "-p", "stages=2,3"),
     "advise": (PC,), "schema": ("check",),
     "calibrate": ("a.parquet",), "names": ("k.ptx",), "autopsy": ("core.elf",),
 }  # fmt: skip

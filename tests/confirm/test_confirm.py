@@ -219,7 +219,7 @@ def test_lines_of_the_process_become_launches(folder: Path, monkeypatch: pytest.
         {"kernel": "1", "outcome": "hang", "waits": [[0, 2, 3]]}, {"kernel": "1", "outcome": "trap", "error": "E"},
     ]  # fmt: skip
 
-    def carried_out(made: Path, limit_s: float) -> str:
+    def carried_out(made: Path, limit_s: float, module: str) -> str:
         assert json.loads((made / "request.json").read_text())["kernels"] == [["0", 1], ["1", 2]]
         (made / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kernel": "1", "out')
         return ""
@@ -230,7 +230,7 @@ def test_lines_of_the_process_become_launches(folder: Path, monkeypatch: pytest.
     first, second = chip.launch([(kernel, 1), (kernel, 2)], PLANTED[0].launch, LaunchMemory([], [], []), 1)
     assert (chip.device, len(first)) == (ChipDevice("NVIDIA H200", "580"), 1)
     assert second == [LaunchSeen(ChipOutcome.HANG, ((0, 2, 3),)), LaunchSeen(ChipOutcome.TRAP, error="E")]
-    monkeypatch.setattr(launching, "_carry_out", lambda made, limit_s: "it died")
+    monkeypatch.setattr(launching, "_carry_out", lambda made, limit_s, module: "it died")
     with pytest.raises(HardwareError, match="left nothing"):
         chip.launch([(kernel, 1)], PLANTED[0].launch, LaunchMemory([], [], []), 1)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
-from pipesim.confirm.launches import ChipOutcome, LaunchSeen
+from pipesim.confirm.launches import ChipOutcome, LaunchSeen, ManySeen
 from pipesim.confirm.memory import LaunchMemory
 from pipesim.confirm.report import ChipDevice
 from pipesim.confirm.rewrite import STOP, WAITS, DelayedPtx
+from pipesim.confirm.table import TABLE
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from tests.support.ptx_machine import GLOBAL, Machine
@@ -34,6 +36,10 @@ class Scripted:
         self.delayed, self.control = delayed, control
         self.ran: list[list[tuple[int, int]]] = []
 
+    def is_late(self, kernel: DelayedPtx) -> bool:
+        """Whether a kernel has delays."""
+        return "nanosleep" in kernel.text
+
     def launch(
         self, kernels: Sequence[tuple[DelayedPtx, int]], launch: Launch, memory: LaunchMemory, limit_s: float
     ) -> list[list[LaunchSeen]]:
@@ -41,11 +47,18 @@ class Scripted:
         self.ran.append([(each.text.count("nanosleep"), times) for each, times in kernels])
         found = []
         for each, times in kernels:
-            seen = [self.delayed[n % len(self.delayed)] for n in range(times)] if "nanosleep" in each.text else []
+            late = self.is_late(each)
+            seen = [self.delayed[n % len(self.delayed)] for n in range(times)] if late else []
             found.append(seen or [self.control] * times)
             cut = next((n for n, one in enumerate(found[-1]) if one.outcome in _ENDS), times)
             found[-1] = found[-1][: cut + 1]
         return found
+
+    def many(
+        self, kernel: DelayedPtx, tables: bytes, launch: Launch, memory: LaunchMemory, limit_s: float, *, batch: int
+    ) -> ManySeen:
+        """Nothing is seen."""
+        return ManySeen(len(tables) // len(kernel.table))
 
 
 class MachineChip:
@@ -60,6 +73,18 @@ class MachineChip:
         reference: list[bytes] = []
         return [[_launched(each, memory, seed, reference) for seed in range(times)] for each, times in kernels]
 
+    def many(
+        self, kernel: DelayedPtx, tables: bytes, launch: Launch, memory: LaunchMemory, limit_s: float, *, batch: int
+    ) -> ManySeen:
+        """Up to the first launch that shows something."""
+        size, reference = len(kernel.table), list[bytes]()
+        for n in range(len(tables) // size):
+            table = tables[n * size : (n + 1) * size]
+            found = _launched(replace(kernel, table=table), memory, n, reference)
+            if found.outcome is not ChipOutcome.SAME:
+                return ManySeen(n + 1, ((n, found.outcome is ChipOutcome.HANG),))
+        return ManySeen(len(tables) // size)
+
 
 def _launched(kernel: DelayedPtx, memory: LaunchMemory, seed: int, reference: list[bytes]) -> LaunchSeen:
     held, symbols, places = bytearray(), dict[str, int](), list[int]()
@@ -68,10 +93,11 @@ def _launched(kernel: DelayedPtx, memory: LaunchMemory, seed: int, reference: li
         held += Random(number).randbytes(each.nbytes) if each.filled else bytes(each.nbytes)
     left = len(held)
     module = read_module(kernel.text, "text", kernel.entry)
-    variables = [(STOP, bytes(8)), (WAITS, bytes(4 * kernel.words))]
+    variables = [(STOP, bytes(8)), (WAITS, bytes(4 * kernel.words)), (TABLE, kernel.table)]
     for declared, parameter in zip(module.entries[0].params, memory.parameters, strict=True):
         variables.append((declared.name, places[parameter.pointers[0][1]].to_bytes(8, "little")))
     for name, data in variables:
+        held += bytes(-len(held) % 16)
         symbols[name] = GLOBAL + len(held)
         held += data
     machine = Machine(module, module.entries[0], kernel.threads, held, symbols, seed=seed)
@@ -97,7 +123,9 @@ def _ends(machine: Machine) -> bool:
         if (now := (machine._progress(), asleep)) != state:
             state, since = now, machine.steps
         elif machine.steps - since > _STILL:
-            machine.skipped_ns, since, passed = machine.skipped_ns + _PASSES_NS, machine.steps, passed + 1
+            sleeps = [each.until - machine.time for each in machine.all_threads if each.until > machine.time]
+            machine.skipped_ns += min(sleeps, default=_PASSES_NS)
+            since, passed = machine.steps, passed + 1
             if passed > _MOST:
                 return False
     return True

@@ -22,7 +22,7 @@ from pipesim.answers.views.sequence import SequenceReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, ProtocolRow, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison, VerifyReport
-from pipesim.confirm.report import ConfirmReport
+from pipesim.confirm.report import ConfirmReport, StressReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
@@ -65,6 +65,7 @@ SENTENCES: Mapping[type, dict[str, Any]] = {
     TraceLine: {"why": str, "behaviour": TraceVerdict},
     Failure: {"what": str},
     ConfirmReport: {"said": tuple[str, ...]},
+    StressReport: {"said": str},
 }
 
 
@@ -216,6 +217,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     ),
     "decode": ("pipesim decode RECORDS", {"trace": str, "kernel": str, "events": int, "ending": str}),
     "confirm": ("pipesim confirm KERNEL.ptx", {"findings": _FINDINGS, "report": ConfirmReport}),
+    "stress": ("pipesim stress KERNEL.ptx", {"findings": _FINDINGS, "report": StressReport}),
     "autopsy": ("pipesim autopsy CORE", {"findings": _FINDINGS, "report": AutopsyReport}),
     "doctor": ("pipesim doctor", {"report": DoctorReport}),
     "schema-list": ("pipesim schema", {"schemas": tuple[tuple[str, str], ...]}),

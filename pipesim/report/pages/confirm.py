@@ -23,9 +23,9 @@ def chip_sentence(each: FindingOnChip, device: str) -> str:
     match each.verdict:
         case ChipVerdict.CONFIRMED:
             predicted = " as predicted" if tried.waits else ""
-            return f"confirmed on {device}: {_what(tried)}{predicted}, {number(tried.seen)} {of}; {control}"
+            return f"confirmed on {device}: {what_happened(tried)}{predicted}, {number(tried.seen)} {of}; {control}"
         case ChipVerdict.OTHERWISE:
-            seen = f"{_what(tried)}, {number(tried.otherwise)} {of}"
+            seen = f"{what_happened(tried)}, {number(tried.otherwise)} {of}"
             return f"{device} shows something else than predicted: {seen}; {control}"
         case ChipVerdict.NOT_SEEN:
             return f"not seen {of.replace('of', 'in')} launches on {device}{f': {each.reason}' if each.reason else ''}"
@@ -33,10 +33,10 @@ def chip_sentence(each: FindingOnChip, device: str) -> str:
             return f"not tried: {each.reason}"
 
 
-def _what(tries: Tries) -> str:
+def what_happened(tries: Tries) -> str:
     """What a launch showed."""
     if tries.waits:
-        named = [each for each in tries.waits if each.predicted or not tries.seen]
+        named = [each for each in tries.waits if each.predicted and tries.seen] or tries.waits
         return listed([_waits(each) for each in named[:_MOST]])
     if tries.error:
         return f"the kernel traps ({tries.error})"

@@ -11,7 +11,7 @@ from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison, VerifyReport
-from pipesim.confirm.report import ConfirmReport
+from pipesim.confirm.report import ConfirmReport, StressReport
 from pipesim.conform.times import TimeComparison
 from pipesim.explain.sync_changes import SyncChange
 from pipesim.model.coverage import NotJudged
@@ -23,6 +23,7 @@ from pipesim.report.pages.against import against_sentence, change_sentence
 from pipesim.report.pages.autopsy import autopsy_brief
 from pipesim.report.pages.confirm import chip_sentence
 from pipesim.report.pages.redundant import redundant_sentence
+from pipesim.report.pages.stress import stress_sentence
 from pipesim.report.sentences.check import (
     assumptions_counted,
     check_sentence,
@@ -89,6 +90,8 @@ def _of_part(value: object) -> dict[str, object]:
             return {"brief": asdict(autopsy_brief(value))}
         case ConfirmReport():
             return {"said": [chip_sentence(each, value.device.name) for each in value.findings_on_chip]}
+        case StressReport():
+            return {"said": stress_sentence(value)}
         case SyncChange():
             return {"said": change_sentence(value)}
         case Deadlock():
