@@ -11,7 +11,7 @@ from pipesim.findings.kind import Owner
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.model.tables import LeftOutLaps
+from pipesim.model.tables import OPEN_WORD, LeftOutLaps
 from pipesim.model.words import WordsOfRun
 from pipesim.ptx.coverage import coverage_of
 from pipesim.ptx.emit.names import names_by_line, program_of, short_file, source_of
@@ -238,7 +238,11 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
         zero = (Assumed(Assumption.POLICIES, f"{name} is 0 at the launch") for name in words.zeros)
         program = replace(program, coverage=replace(coverage, assumed=(*coverage.assumed, *zero)))
     stored = _stored(function, recorder.streams)
-    unsure = tuple((a, pc, why) for a, stream in enumerate(recorder.streams) for pc, why in stream.unsure.items())
+    unsure = tuple(  # whether a copy still reads its source when that is written is not known
+        (a, pc, OPEN_WORD if stream.positions[pc] in recorder.reused else why)
+        for a, stream in enumerate(recorder.streams)
+        for pc, why in stream.unsure.items()
+    )
     if stored or unsure:
         program = replace(program, stored=stored, unsure=unsure)
     if emulation.left_out:

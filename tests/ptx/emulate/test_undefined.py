@@ -159,7 +159,9 @@ issued:
     again = START + ordered + " bar.sync 0;\n @!%p0 st.shared.u32 [tile+"
     assert check(program_of(again + "1040], 1;\n").with_strictness(LENIENT)).verdict.value == "proved"
     late = check(program_of(again + "1036], 1;\n").with_strictness(LENIENT))
-    assert late.how is How.UNREAD  # perhaps while the copy still reads it
+    assert late.how is How.PERHAPS  # perhaps while the copy still reads it
+    unfenced = check(program_of(START + ordered.replace("fence.proxy.async.shared::cta;\n", "")))
+    assert {each.kind for each in unfenced.refutations} == {FaultKind.MISSING_PROXY_FENCE}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from pipesim.errors import LaunchFileError
 from pipesim.model.ops import Engine, Op, Space
-from pipesim.model.tables import LEAST_COPY, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
+from pipesim.model.tables import LEAST_COPY, OPEN_VALUE, OPEN_WORD, SIZE_INFERRED, SIZE_UNKNOWN
 from pipesim.ptx.emit.record import Place
 from pipesim.ptx.emulate.accesses import copy, flush, read, record, transfer
 from pipesim.ptx.emulate.boxless import LandedCopy, map_key
@@ -136,7 +136,8 @@ def _bulk(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: int, source: Value) -> None:
     """The bytes of a bulk copy are a multiple of 16. ``source``: the address it reads from.
 
-    A source in shared memory is read until the mbarrier of the other CTA counts the bytes, which is not followed.
+    A source in shared memory is read from the issue on until the mbarrier of the other CTA counts the bytes, which is
+    not followed: what is written there later may come after it.
     """
     each = step.instruction
     if size % _BULK_BYTES:
@@ -145,6 +146,11 @@ def _check_bytes(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, size: 
     if sum(m.startswith("shared") for m in each.modifiers) > 1 and isinstance(source, int):
         cta, at = shared_place(source, cluster.ctas)
         read(cluster, warp, (Space.SHARED, cta), [(at, at + size)], each.position)
+        flush(cluster, warp)
+        for low, high, item in cluster.items[cta].inside(at, at + size):
+            access = cluster.recorder.access(Space.SHARED, cta, low, high - low)
+            transfer(cluster, warp, each.position, Op.TRANSFER_READ, Engine.BULK, access, high - low, item)
+            cluster.recorder.may_not_be(warp.agent, OPEN_VALUE)
         cluster.notes.left_out.setdefault(each.position, _HOW_LONG)
         cluster.recorder.sources[(cta, at, at + size)] = each.position
 
