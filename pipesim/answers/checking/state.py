@@ -22,7 +22,7 @@ from pipesim.answers.views.check import (
 )
 from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
-from pipesim.model.coverage import ON_GLOBAL, Assumed, NotJudged, NotJudgedKind
+from pipesim.model.coverage import ON_GLOBAL, Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.finding import Advisory, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
@@ -66,6 +66,7 @@ class CheckState:
     def __post_init__(self) -> None:
         self.failures = Failures(self.asked, unknown(self.asked.program, How.STOPPED))
         self._left_of: Program | None = None
+        self._rests: tuple[object, tuple[Assumed, ...]] = None, ()  # what the proof of a program rests on
         self.look_elsewhere()
 
     def look_elsewhere(self) -> None:
@@ -103,8 +104,13 @@ class CheckState:
         found = self.found
         if found is None or found.verdict is not Verdict.PROVED:
             return ()
-        left = self.leftovers if program is self.asked.program else None
-        return assumed_by(program, by_search=found.how is How.SEARCH, left=left, by_commit_order=by_commit_order)
+        by_search, events = found.how is How.SEARCH, program.coverage.dependent
+        plain = replace(program, coverage=Coverage(dependent=events)), program.cut, by_search, by_commit_order
+        if plain != self._rests[0]:  # what is said of global memory changes nothing
+            left = self.leftovers if program is self.asked.program else None
+            made = assumed_by(program, by_search=by_search, left=left, by_commit_order=by_commit_order)
+            self._rests = plain, made
+        return self._rests[1]
 
     def reach(self, reached: LimitReachedError, step: CheckStep | None = None, done: int = 0, of: int = 0) -> None:
         """A limit of the whole work is reached: nothing more is done, and the step is left out."""

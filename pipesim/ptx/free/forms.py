@@ -62,20 +62,26 @@ class Form:
     @property
     def low(self) -> int:
         """No input gives less."""
-        return -self.times(-1).high
+        least, shared = self.constant, dict[str, int]()
+        for atom, factor in self.terms:
+            less = factor * (atom.low if factor > 0 else atom.high)
+            if atom.shares:
+                shared[atom.shares] = min(shared.get(atom.shares, 0), less)
+            else:
+                least += less
+        return least + sum(shared.values()) if shared else least
 
     @property
     def high(self) -> int:
         """No input gives more."""
-        most = self.constant
-        shared: dict[str, int] = {}
+        most, shared = self.constant, dict[str, int]()
         for atom, factor in self.terms:
             more = factor * (atom.high if factor > 0 else atom.low)
             if atom.shares:
                 shared[atom.shares] = max(shared.get(atom.shares, 0), more)
             else:
                 most += more
-        return most + sum(shared.values())
+        return most + sum(shared.values()) if shared else most
 
     @property
     def in_memory(self) -> bool:
@@ -90,10 +96,14 @@ class Form:
         """The sum with a multiple of another one."""
         if not other.terms:
             return Form(self.constant + factor * other.constant, self.terms)
+        if factor == -1 and self.terms == other.terms:
+            return Form(self.constant - other.constant, ())
         found = dict(self.terms)
         for atom, times in other.terms:
             found[atom] = found.get(atom, 0) + times * factor
-        return Form(self.constant + factor * other.constant, _sorted(found))
+        in_order = len(found) == len(self.terms)  # of their numbers
+        terms = tuple(each for each in found.items() if each[1]) if in_order else _sorted(found)
+        return Form(self.constant + factor * other.constant, terms)
 
     def times(self, factor: int) -> Form:
         """A multiple."""
@@ -131,6 +141,7 @@ class Forms:
 
     def __init__(self) -> None:
         self._known: dict[object, Atom] = {}
+        self.of_pairs: dict[tuple[str, Form, Form], Form] = {}  #: what operators gave: lanes and laps ask again
         self.words: dict[str, Atom] = {}  #: words nearby that were asked for
         #: By the terms of places with which words were compared, and not alike in all: the constants, and the words.
         self.compared_in_places: dict[Terms, dict[tuple[int, Terms], None]] = {}
@@ -325,8 +336,9 @@ def narrow(terms: Terms, down: int, up: int) -> None:
 
 def bounds(of: Form) -> tuple[int, int]:
     """Bounds that take into account that an expression less its whole multiples is what the division leaves."""
-    if any(atom.operation == "quotient" for atom, _ in of.terms):
-        return _bounds_of_rest(of)
+    for atom, _ in of.terms:
+        if atom.name == "quotient" and atom.function is not None:
+            return _bounds_of_rest(of)
     return of.low, of.high
 
 

@@ -265,6 +265,7 @@ class FreeInputs:
         return found
 
 
+_MOST_KEPT = 1 << 16  #: results of operators
 _MOST_EXCLUDED = 64  #: values of a sum, as those of a number of laps
 
 
@@ -318,6 +319,15 @@ def _of_forms(compute: Callable[[Forms, Form, Form], Form | None], function: Cal
     """An operator of integers: ``compute`` gives its expression, or None for an atom."""
 
     def of_pair(forms: Forms, a: Form, b: Form) -> Form:
+        key = name, a, b
+        found = forms.of_pairs.get(key)
+        if found is None:
+            found = forms.of_pairs[key] = of_new_pair(forms, a, b)
+            if len(forms.of_pairs) > _MOST_KEPT:
+                forms.of_pairs.clear()
+        return found
+
+    def of_new_pair(forms: Forms, a: Form, b: Form) -> Form:
         found = compute(forms, a, b)
         if found is not None:
             return found
