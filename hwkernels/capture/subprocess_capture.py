@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.capture.arguments import Argument
+from hwkernels.capture.program_subject import ProgramSubject
 from hwkernels.capture.request import Builds, CaptureRequest, Subject
 from hwkernels.capture.source_subject import SourceSubject
 from hwkernels.capture.twin_subject import TwinSubject
@@ -138,8 +139,9 @@ def load(text: str) -> tuple[CaptureRequest, dict[str, CompiledKernel] | None]:
 
 
 def _subject(own: dict[str, Any]) -> Subject:
-    if own.pop("kind") == TwinSubject.__name__:
-        return TwinSubject(**own)
+    kind = own.pop("kind")
+    if kind in {TwinSubject.__name__, ProgramSubject.__name__}:
+        return TwinSubject(**own) if kind == TwinSubject.__name__ else ProgramSubject(**own)
     return SourceSubject(**own | {"arguments": tuple(Argument(**argument) for argument in own["arguments"])})
 
 

@@ -10,10 +10,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 RECORDER = PACKAGE / "source_recorder"
 PTX_HEADERS = PACKAGE / "ptx_headers"
 TWINS = PACKAGE / "twins"
+INTERPRETER = PACKAGE / "interpreter"
 TWIN_FOLDERS = (TWINS / "common", TWINS / "hopper")
 
 #: Folders whose headers every kernel of this package can include. No two of their files have the same name.
-HEADER_FOLDERS = (RECORDER, PTX_HEADERS, *TWIN_FOLDERS)
+HEADER_FOLDERS = (RECORDER, PTX_HEADERS, INTERPRETER, *TWIN_FOLDERS)
 HEADERS = frozenset({".cuh", ".h"})
 
 

@@ -123,6 +123,14 @@ def plain_request(program: Program) -> CaptureRequest:
     return CaptureRequest(TwinSubject(program.name, program.grid), program.params)
 
 
+def interpreted_request(program: Program) -> CaptureRequest:
+    """The same for a program without a kernel: the interpreter runs it."""
+    from hwkernels.capture import CaptureRequest, ProgramSubject
+    from pipesim.model.program_json import dumps
+
+    return CaptureRequest(ProgramSubject(program.name, dumps(program)), program.params)
+
+
 def capture_trace(request: CaptureRequest) -> Trace:
     """The trace of a request. Raises HardwareError without a GPU, and whatever the capture raises."""
     from hwkernels.capture import capture

@@ -99,20 +99,19 @@ def _carry_out(options: argparse.Namespace) -> int:
 
 
 def _request(target: Target, program: Program, options: argparse.Namespace) -> CaptureRequest:
-    """The request of a command line; UsageError if there is no kernel, ParameterError for a value out of range."""
+    """The request of a command line; UsageError for a kernel's PTX, ParameterError for a value out of range."""
     from hwkernels.capture.request import check_request
-    from hwkernels.twins import kernel_names
     from hwkernels.twins.fault import parse_fault
-    from pipesim.answers.evidence import has_kernel, plain_request
+    from pipesim.answers.evidence import has_kernel, interpreted_request, plain_request
     from pipesim.errors import UsageError
 
-    if not has_kernel(target):
+    if target.kernel is not None:
         raise UsageError(
-            f"there is no CUDA kernel of {target.name}",
-            correction=f"there are kernels of {', '.join(kernel_names())}; capture your own with --kernel",
+            f"{target.name} is a kernel, not a description",
+            correction="record it where it is launched: pipesim record -- PROGRAM",
         )
     request = replace(
-        plain_request(program),
+        plain_request(program) if has_kernel(target) else interpreted_request(program),
         clock=options.clock,
         repetitions=options.repetitions,
         record_ctas=options.record_ctas,

@@ -56,7 +56,8 @@ def compare(
     traces = {t: simulate(program, profile, traced=t and stamps, also=also).trace for t in (False, True)}
     pairs = {traced: period_pair(program, profile, traces[traced], traced=traced and stamps) for traced in traces}
     whole = all(trace.meta.status == Ending.FINISHED for trace in traces.values())
-    timing = compare_timing(traces[True], measured, pairs, program) if whole else None
+    timed = whole and why_no_time(measured) is not NoTime.INTERPRETED
+    timing = compare_timing(traces[True], measured, pairs, program) if timed else None
     if whole:
         time = compare_times(program, profile, measured, deciding_figure(timing.figures if timing else ()))
     else:

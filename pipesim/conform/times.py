@@ -22,7 +22,7 @@ from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import Profile, StatedError
-from pipesim.trace.schema import EventKind, Trace
+from pipesim.trace.schema import INTERPRETED, EventKind, Trace
 
 #: Cycles beside a tenth of itself by which a recorded work may differ from the given one: its two records.
 WORK_MARGIN = 50
@@ -197,6 +197,7 @@ class NoTime(Enum):
     KERNEL = "kernel"  #: the program was read from a kernel's PTX, and not to its end, or the run did not finish
     CLOCK = "clock"  #: the kernel reads a clock: how long it waits for a time to pass is not known
     WORDS = "words"  #: its CTAs talk by words of global memory, which a simulation of a kernel does not have
+    INTERPRETED = "interpreted"  #: an interpreter ran the program: the times are its own
     NOT_RECORDED = "not recorded"  #: too few iterations for a period, and the run was not recorded from end to end
 
 
@@ -229,6 +230,8 @@ def why_no_time(measured: Trace) -> NoTime | None:
     """Why the times of this run say nothing about the program's, None if they do."""
     if measured.meta.status != Ending.FINISHED:
         return NoTime.UNFINISHED
+    if measured.meta.extra.get(INTERPRETED):
+        return NoTime.INTERPRETED
     return NoTime.FAULT if measured.meta.fault else None
 
 

@@ -46,6 +46,8 @@ WORDS = "words"
 #: Instead of a word what ``griddepcontrol.wait`` waits for: SPIN_ENTER and SPIN_RETURN, both with the value 0. In
 #: ``extra`` the roles each of whose waits is recorded, if they have one.
 EARLIER_KERNELS = "earlier kernels"
+#: True of a recording in which an interpreter ran the program: its times are no kernel's.
+INTERPRETED = "interpreted"
 #: Of a recording the reading of ``%globaltimer`` at the trace's origin, by which launches of one device are compared.
 ORIGIN = "globaltimer_origin"
 

@@ -149,6 +149,8 @@ def _why_words(why: NoTime | None) -> str:
             return "the CTAs wait for each other by words of global memory"
         case NoTime.CLOCK:
             return "the kernel reads a clock: how long it waits for a time to pass is not known"
+        case NoTime.INTERPRETED:
+            return "an interpreter ran the program, which takes its own time for each operation"
         case NoTime.NOT_RECORDED | None:
             return "too few iterations for a period, and not recorded from end to end"
         case _:
