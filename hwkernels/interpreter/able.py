@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from pipesim.model.groups import COMMITS, MBARRIER, ON_ENGINE, ON_NAMED_BARRIER, TOUCHES_MEMORY
+from pipesim.model.groups import (
+    ARRIVALS,
+    COMMITS,
+    MBARRIER,
+    ON_ENGINE,
+    ON_NAMED_BARRIER,
+    TOUCHES_MEMORY,
+    WRITES_REGISTER,
+)
 from pipesim.model.ops import Engine, Fence, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
@@ -57,6 +65,7 @@ def _reasons(program: Program) -> Iterator[str]:
     for agent, code in enumerate(program.code):
         for op in code:
             yield from _reasons_of(program, agent, op)
+        yield from _tokens(code)
     yield from _warp_groups(program)
 
 
@@ -82,6 +91,18 @@ def _reasons_of(program: Program, agent: int, op: Operation) -> Iterator[str]:
         yield f"it uses the fence {Fence(operand(op, 'fence')).name}"
     if op[0] in TOUCHES_MEMORY:
         yield from _reasons_of_access(program, agent, op)
+
+
+def _tokens(code: Sequence[Operation]) -> Iterator[str]:
+    """The count in a register that holds no state of an mbarrier is not defined: the hardware's is not the model's."""
+    states: set[int] = set()
+    for op in code:
+        if op[0] in {Op.PENDING_COUNT, Op.TEST_STATE} and operand(op, "state_register") not in states:
+            yield "a register that is asked for the state of an mbarrier may hold none"
+        if op[0] == Op.WAIT_STATE and operand(op, "register") not in states:
+            yield "a register that is asked for the state of an mbarrier may hold none"
+        if op[0] in WRITES_REGISTER:
+            (states.add if op[0] in ARRIVALS else states.discard)(operand(op, "register"))
 
 
 def _reasons_of_access(program: Program, agent: int, op: Operation) -> Iterator[str]:

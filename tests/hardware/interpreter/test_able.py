@@ -24,6 +24,7 @@ TWO: dict[str, Any] = {
 def test_what_it_runs() -> None:
     assert unable(build("TMA_LOAD item=0; ARRIVE expect=64", "WAIT; READ item=0")) == ""
     assert unable(build("ARRIVE barrier=1", "WORK", **TWO)) == ""
+    assert unable(build("ARRIVE register=0; PENDING_COUNT state_register=0 register=1; WAIT_STATE register=0")) == ""
     assert unable(build("TRANSFER_WRITE engine=CP_ASYNC item=0; CP_ASYNC_ARRIVE noinc=1")) == ""
 
 
@@ -40,6 +41,8 @@ def test_what_it_runs() -> None:
         (build("TMA_LOAD bytes=32 item=0"), "a copy counts other bytes than it writes"),
         (build("BAR_SYNC threads=32", "WORK", **TWO, named_barriers=((1, 1),)), "a named barrier is another CTA's"),
         (build("CP_ASYNC_ARRIVE lanes=1"), "some lanes of a warp arrive for their cp.async"),
+        (build("PENDING_COUNT register=0 state_register=1"), "a register that is asked for the state of an mbarrier"),
+        (build("TRY_WAIT register=0; WAIT_STATE register=0"), "a register that is asked for the state of an mbarrier"),
         (build("WAIT_GROUP engine=BULK groups=8"), "it waits for all but more than 7 groups"),
         (build(f"FENCE fence={int(Fence.PROXY_TENSORMAP)}"), "it uses the fence PROXY_TENSORMAP"),
         (build("TRANSFER_READ engine=CP_ASYNC"), "cp.async reads shared memory"),

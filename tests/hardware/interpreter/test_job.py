@@ -115,7 +115,14 @@ def test_the_families_reach_every_operation_of_the_interpreter() -> None:
             program = FAMILIES[family](seed)
             seen.update(op[0] for op in program.operations if not unable(program))
     never = {op for op in PLACES if not seen[op]}
-    assert never <= {Op.WORK, Op.TRANSFER_READ}, never
+    of_states = {Op.TEST_STATE, Op.PENDING_COUNT}
+    assert never <= {Op.WORK, Op.TRANSFER_READ} | of_states, never
+    program = build(
+        "ARRIVE register=0; TEST_STATE state_register=0 register=1; PENDING_COUNT register=1; WORK cycles=9"
+    )
+    assert of_states < {op[0] for op in program.operations}
+    for op, row in zip(program.code[0], words_of(program, packed(program), 0), strict=True):
+        require_operands(program, 0, op, row)
 
 
 def test_sizes_are_multiplied_where_a_copy_needs_it() -> None:
