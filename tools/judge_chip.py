@@ -100,7 +100,7 @@ def said_of(each: Judged, outcomes: Sequence[Outcome]) -> str:
 
 
 def _batches(found: list[Judged]) -> Iterator[list[Judged]]:
-    """Programs with as many CTAs each, so many that a launch has about :data:`BATCH` runs."""
+    """Programs with as many CTAs each, as many as make about :data:`BATCH` runs of a launch."""
     ordered = sorted(found, key=lambda each: (max(2, each.program.ctas), each.turns is not None))
     for _, alike in groupby(ordered, key=lambda each: (max(2, each.program.ctas), each.turns is not None)):
         rest = list(alike)

@@ -170,7 +170,7 @@ def _unrecorded(program: Program) -> str:
         if [(program.agents[a].role, program.agents[a].index) for a in agents] != names:
             return "its CTAs have different roles, or the warps of a role do not follow each other"
     if not can_skip_waits_only(program):
-        return "it decides by the answer of a try, so that its records do not follow from the program"
+        return "it decides by the result of a try, so that its records do not follow from the program"
     if program.ctas == 1 and any(op[0] in CLUSTER for op in program.operations):
         return "one CTA waits at the barrier of a cluster"
     return ""

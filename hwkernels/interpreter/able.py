@@ -6,30 +6,32 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from pipesim.model.groups import (
+    ACCESSES,
     ARRIVALS,
     COMMITS,
+    ENGINE_ACCESSES,
+    EXPECTS,
     MBARRIER,
+    MEETINGS,
     ON_ENGINE,
     ON_NAMED_BARRIER,
+    ON_OTHER_CTA,
+    SETS_UP,
     TOUCHES_MEMORY,
     WRITES_REGISTER,
 )
-from pipesim.model.ops import Engine, Fence, Op, Operation, Space, operand
+from pipesim.model.ops import AT, Engine, Fence, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.model.tables import ALL_LANES, WARP_GROUP
 from pipesim.protocols.limits import MAX_SMEM
 
 MAX_WARPS = 31  #: of a CTA, besides the watchdog
-MAX_REGISTERS = 31  #: and one that takes what nobody looks at
+MAX_REGISTERS = 31  #: and one for results that are not used
 MAX_CTAS = 8  #: a cluster of more must be asked for
 _MOST_GROUPS = 7  #: a wait for a group takes a constant: the kernel has 0 to 7
 _OWN_SHARED = 2048  #: bytes of shared memory that the kernel needs for itself
-_REMOTE = frozenset(
-    {Op.ARRIVE, Op.ARRIVE_DROP, Op.EXPECT_TX, Op.COMPLETE_TX}
-)  #: PTX has these for another CTA's mbarrier
 _FENCES = frozenset({Fence.MBARRIER_INIT, Fence.PROXY_ASYNC, Fence.ACQ_REL, Fence.SC})
-_NOT_INTERPRETED = frozenset({Op.COMMIT_MULTICAST})
 
 
 def unable(program: Program) -> str:
@@ -72,12 +74,12 @@ def _reasons(program: Program) -> Iterator[str]:
 def _reasons_of(program: Program, agent: int, op: Operation) -> Iterator[str]:
     """What of one operation the kernel does not have."""
     cta = program.agents[agent].cta
-    if op[0] in _NOT_INTERPRETED or (op[0] in ON_ENGINE and operand(op, "engine") == Engine.TCGEN05):
+    if op[0] == Op.COMMIT_MULTICAST or (op[0] in ON_ENGINE and operand(op, "engine") == Engine.TCGEN05):
         yield "it uses tcgen05"
     if op[0] in MBARRIER and program.barriers[operand(op, "barrier")].cta != cta and op[0] != Op.INIT:
-        if op[0] not in _REMOTE:
+        if op[0] not in ON_OTHER_CTA:
             yield f"{Op(op[0]).name} is on an mbarrier of another CTA"
-        elif op[0] in {Op.ARRIVE, Op.ARRIVE_DROP} and operand(op, "register") >= 0:
+        elif op[0] in EXPECTS and operand(op, "register") >= 0:
             yield "an arrive on an mbarrier of another CTA keeps a state"
     if op[0] in COMMITS and operand(op, "barrier") >= 0:
         yield "a commit arrives on an mbarrier"
@@ -97,7 +99,7 @@ def _tokens(code: Sequence[Operation]) -> Iterator[str]:
     """The count in a register that holds no state of an mbarrier is not defined: the hardware's is not the model's."""
     states: set[int] = set()
     for op in code:
-        if op[0] in {Op.PENDING_COUNT, Op.TEST_STATE} and operand(op, "state_register") not in states:
+        if op[0] in AT["state_register"] and operand(op, "state_register") not in states:
             yield "a register that is asked for the state of an mbarrier may hold none"
         if op[0] == Op.WAIT_STATE and operand(op, "register") not in states:
             yield "a register that is asked for the state of an mbarrier may hold none"
@@ -109,9 +111,9 @@ def _reasons_of_access(program: Program, agent: int, op: Operation) -> Iterator[
     access, mine = program.accesses[operand(op, "access")], program.agents[agent].cta
     if access.space == Space.TENSOR:
         yield "it uses tensor memory"
-    if access.space == Space.GLOBAL and op[0] not in {Op.READ, Op.WRITE}:
+    if access.space == Space.GLOBAL and op[0] not in ACCESSES:
         yield "an engine works on global memory"
-    if op[0] in {Op.TRANSFER_READ, Op.TRANSFER_WRITE} and access.cta != mine:
+    if op[0] in ENGINE_ACCESSES and access.cta != mine:
         yield "an engine works on the memory of another CTA"
     engine = operand(op, "engine") if op[0] in ON_ENGINE else None
     if op[0] == Op.TRANSFER_READ and engine == Engine.CP_ASYNC:
@@ -137,7 +139,7 @@ def _warp_groups(program: Program) -> Iterator[str]:
         if len(agents) != WARP_GROUP or len(counts) > 1:
             yield "a wgmma is not of the four warps of a warp group"
         if any(op[0] == Op.JUMP_IF for a in agents for op in program.code[a]):
-            yield "a warp group with wgmma decides by the answer of a try"
+            yield "a warp group with wgmma decides by the result of a try"
 
 
 def _is_remote_init(program: Program, agent: int, op: Operation) -> bool:
@@ -148,18 +150,14 @@ def remote_inits(program: Program) -> list[Operation]:
     """The inits of mbarriers of other CTAs with which agents begin: the kernel makes them before the program begins."""
     found: list[Operation] = []
     for agent, code in enumerate(program.code):
-        begins = takewhile(lambda op: op[0] in {Op.INIT, Op.FENCE}, code)
+        begins = takewhile(lambda op: op[0] in SETS_UP - MEETINGS, code)
         found += [op for op in begins if _is_remote_init(program, agent, op)]
     return found
 
 
 def scale(program: Program) -> int:
     """By how much all sizes are multiplied, so that a bulk copy has multiples of 16 bytes and an access of 4."""
-    bulk = {
-        operand(op, "access")
-        for op in program.operations
-        if op[0] in TOUCHES_MEMORY and op[0] not in {Op.READ, Op.WRITE}
-    }
+    bulk = {operand(op, "access") for op in program.operations if op[0] in TOUCHES_MEMORY and op[0] not in ACCESSES}
     fits = all(
         not (access.offset | access.nbytes) % (16 if number in bulk else 4)
         for number, access in enumerate(program.accesses)
@@ -168,7 +166,7 @@ def scale(program: Program) -> int:
 
 
 def barrier_base(program: Program) -> int:
-    """Where the mbarriers lie in the shared memory of every CTA: behind all accesses."""
+    """Where the mbarriers lie in the shared memory of every CTA: after all accesses."""
     shared = [access.offset + access.nbytes for access in program.accesses if access.space == Space.SHARED]
     return -(-max(shared, default=0) * scale(program) // 16) * 16
 

@@ -34,7 +34,7 @@ class Outcome:
 
     @property
     def hangs(self) -> bool:
-        """Whether an agent did not come to its end."""
+        """Whether an agent has not ended."""
         return not all(self.finished)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hwkernels.interpreter.able import MAX_REGISTERS, barrier_base, remote_inits, scale, smem_bytes, unable
 from hwkernels.interpreter.turns import Turns
 from pipesim.errors import ConfigurationError
-from pipesim.model.groups import ON_BARRIER, TOUCHES_MEMORY
+from pipesim.model.groups import ACCESSES, ASYNC_ACCESSES, ON_BARRIER, TOUCHES_MEMORY
 from pipesim.model.ops import OPERANDS, Engine, Fence, Op, OperandName, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.trace.sites import Record
@@ -31,7 +31,6 @@ JOB: np.dtype[Any] = np.dtype(
 )  # fmt: skip
 _NO_RECORDS: tuple[tuple[tuple[Record, ...], ...], ...] = ()
 _MOST_BYTES = 1 << 30  #: of one buffer
-_COPIES = frozenset({Op.TMA_LOAD, Op.TRANSFER_READ, Op.TRANSFER_WRITE})
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ class _Writer:
         """The eight words of an operation: ``Operation`` of the kernel."""
         fields = dict.fromkeys("abcdef", 0) | self._fields(agent, op)
         code = Op.WAIT if op[0] == Op.WAIT_UNLESS and operand(op, "register") < 0 else op[0]
-        if op[0] in {Op.READ, Op.WRITE} and self._program.accesses[operand(op, "access")].space == Space.REGISTERS:
+        if op[0] in ACCESSES and self._program.accesses[operand(op, "access")].space == Space.REGISTERS:
             code = Op.LOOP_NEXT  # a result of wgmma lies where its threads keep it
         if op[0] == Op.INIT and self._program.barriers[operand(op, "barrier")].cta != self._program.agents[agent].cta:
             code = Op.LOOP_NEXT  # made before the program begins
@@ -245,7 +244,7 @@ class _Writer:
 
     @staticmethod
     def _result(op: Operation) -> int:
-        """Where a result goes: that of a try that nobody looks at goes to a register of its own."""
+        """Where a result goes: one that is not used goes to a register of its own."""
         register = operand(op, "register")
         return register if register >= 0 else MAX_REGISTERS
 
@@ -254,7 +253,7 @@ class _Writer:
         item = operand(op, "item")
         nbytes, word = access.nbytes * self._scale, self.items.get(item, 0)
         found = {"c": access.offset * self._scale, "d": nbytes, "e": word}
-        if op[0] in _COPIES:
+        if op[0] in ASYNC_ACCESSES:
             self.longest = max(self.longest, -(-nbytes // 16) * 16)
         match op[0]:
             case Op.TMA_LOAD:

@@ -58,6 +58,7 @@ PARITY_TRIES = TRIES & BY_PARITY  #: those of a parity, whose phase must be work
 USES_BARRIER = MBARRIER - LIFE  #: need an mbarrier whose init has reached their agent
 BY_ANSWER = _group(Op.WAIT_UNLESS, Op.JUMP_IF)  #: do one thing or another, by the result of a try_wait
 ON_ANSWERS = TRIES | BY_ANSWER  #: give an answer, or go by one
+ON_OTHER_CTA = EXPECTS | TRANSACTIONS  #: PTX has them for an mbarrier in another CTA of the cluster
 BRINGS_BYTES = TRANSACTIONS | _group(Op.TMA_LOAD, Op.CP_ASYNC_ARRIVE)  #: what a phase with one of these brings is data
 
 # named barriers and the cluster barrier

@@ -77,7 +77,7 @@ def test_what_only_kernels_have(change: dict[str, object], error: type[Exception
     ("code", "cause"),
     [
         ("CLUSTER_ARRIVE; CLUSTER_WAIT", "one CTA waits at the barrier of a cluster"),
-        ("TRY_WAIT register=0; JUMP_IF register=0 value=1 skip=1; WORK", "it decides by the answer of a try"),
+        ("TRY_WAIT register=0; JUMP_IF register=0 value=1 skip=1; WORK", "it decides by the result of a try"),
         ("COMMIT engine=TCGEN05 barrier=0", "it uses tcgen05"),
     ],
 )
