@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -9,16 +10,22 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.symmetry import all_meet, most_that_meet
+from pipesim.errors import LaunchFileError
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.file import launch_json, read_launch
+from pipesim.ptx.text.read import read_module
+from pipesim.targets import Target
 from tests.answers.test_together import kernel, target
-from tests.support.random_meetings import ADD, MEETING, WAIT, judged_meeting
+from tests.support.random_meetings import ADD, HEAD, MEETING, WAIT, judged_meeting
 
 #: One thread of each CTA counts, and waits until all of the grid have.
 MEET = ADD.format(1) + " mov.u32 %r7, %nctaid.x; COUNT " + WAIT.format(0, "lt")
 #: The same twice, with a counter that goes on.
 LAPS = MEET + ADD.format(1) + " add.u32 %r7, %r7, %r7;" + WAIT.format(1, "lt")
 
+LAUNCH = {"format": "pipesim-launch", "version": 1, "entry": "meet", "grid": [40], "block": [1]}
 SEEN = MEET.replace("COUNT", "") + " add.u32 %r9, %r7, 4;"  #: more than N + 4 is seen in grids of 6 CTAs and more
 
 
@@ -73,6 +80,24 @@ def test_what_such_ctas_access_is_still_assumed() -> None:
     assert found.scope.meet
     said = [each.what for each in found.scope.assuming if each.kind is Assumption.GLOBAL_LOOPS]
     assert said == ["132 CTAs order what they access as 4 do"]
+
+
+def test_a_count_that_the_launch_file_says_is_the_grid_s() -> None:
+    """In 2, 3 and 4 CTAs it is that of them; half of it, or more than it, is not."""
+    wait = "ld.param.{0} %r7, [count{1}]; " + WAIT.format(0, "lt")
+    for how, at, of_grid, right in (("u32", "", True, True), ("u32", "", False, False), ("u16", "", True, False)):
+        text = HEAD.replace("words)", "words, .param .u32 count)") + ADD.format(1) + wait.format(how, at) + "ret; }\n"
+        given = {"name": "count", "kind": "value", "type": "u32", "value": 40} | (
+            {"equals": "gridDim.x"} if of_grid else {}
+        )
+        launch = read_launch(json.dumps(LAUNCH | {"parameters": [{"name": "words", "kind": "pointer"}, given]}), "x")
+        assert read_launch(launch_json(launch), "x") == launch
+        made = extract(read_module(text, "k.ptx"), launch)
+        assert bool(most_that_meet(made)) is right
+        found = check(Target("meet", None, made.program, {}, "", kernel=made), {}, quick=True)
+        assert (found.scope.any_ctas, bool(found.scope.together)) == ((65_536, True) if right else (0, of_grid))
+    with pytest.raises(LaunchFileError, match=r"not that of gridDim\.x"):
+        read_launch(json.dumps(LAUNCH | {"parameters": [given | {"value": 41}]}), "x")
 
 
 @pytest.mark.sampled(4, 5)

@@ -125,6 +125,7 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
     most = found.scope.together[-1]
     meet = name in ("counter_barrier", "lap_barrier")
     assert found.scope.meet is meet
+    assert found.scope.any_ctas == (65_536 if meet else 0)
     do = "order what they access" if meet else "wait for each other, and order what they access,"
     assert loops == ([] if name == "last_block" else [f"132 CTAs {do} as {most} do"])
 

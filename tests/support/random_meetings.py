@@ -12,7 +12,7 @@ from pipesim.ptx.text.read import read_module
 
 ADD = "red.release.gpu.global.add.u32 [%rd1], {0};"
 WAIT = "spin{0}: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.{1}.u32 %p2, %r8, %r7; @%p2 bra spin{0};"
-_HEAD = """.version 8.6
+HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
 .visible .entry meet(.param .u64 words) { .reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<4>;
@@ -54,7 +54,7 @@ def random_steps(random: Random, ctas: int) -> list[Step]:
 
 def ptx_of(steps: list[Step]) -> str:
     """The kernel. A wait for what depends on the number of CTAs computes it."""
-    text = _HEAD
+    text = HEAD
     for n, (what, more, times, most) in enumerate(steps):
         if what == "add":
             text += ADD.format(more) + "\n"

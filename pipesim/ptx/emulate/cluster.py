@@ -159,6 +159,7 @@ class Cluster:
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
         self.tiles = HandedOut(launch, self.inputs)
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
+        self.globals.length_of_grid = self.length_of_grid(0) if launch.any_ctas else None
         times = prod(map(self.length_of_grid, range(3))) if launch.for_all else 1
         self.words = GlobalWords(image, launch.turns, times) if self.together else None
         self._loads: dict[int, Unknown] = {}

@@ -83,6 +83,7 @@ class GlobalMemory:
     def __init__(self, image: Image, policies: Policies, inputs: FreeInputs, tiles: HandedOut) -> None:
         self._image, self._inputs, self._tiles = image, inputs, tiles
         self._first = policies.tile_counter
+        self.length_of_grid: int | None = None  #: along x, where it is any number
         self._failures = policies.lock_failures
         self._placed: dict[Terms, _Placed] = {}  #: what was stored or counted at addresses that vary with free inputs
         self._range = (1 << 64, 0)  #: of the addresses at which something was stored or counted
@@ -125,6 +126,12 @@ class GlobalMemory:
     def _given(self, address: int, size: int) -> int | None:
         """A word as the launch gives it, which varies with the elements of free arrays that it consists of."""
         found = self._image.load(address, size)
+        length = self.length_of_grid
+        for at, nbytes in self._image.of_grid.items():
+            if length is not None and at < address + size and address < at + nbytes:
+                if (at, nbytes) == (address, size):
+                    return length
+                int(length)  # a part of it, or more than it
         if found is not None and (self._image.free_words or address >= PARAMETERS):
             found = self._image.with_free_words(found, address, size, self._inputs)
         if found is None or not self._image.free:

@@ -98,7 +98,9 @@ def _launch(given: Members) -> Launch:
         place = given.place_of(f"parameters[{number}]")
         name = Members(each, place, tuple(each)).text("name", "") if isinstance(each, dict) else ""
         plain = {key: value for key, value in each.items() if key != "name"} if isinstance(each, dict) else each
-        parameters.append(Parameter(name, _content(plain, place, 0)))
+        parameters.append(Parameter(name, content := _content(plain, place, 0)))
+        if isinstance(content, Number) and content.of_grid and content.value != read_shape(given, "grid", MOST_GRID)[0]:
+            raise LaunchFileError("the value is not that of gridDim.x", place=place, correction="leave out equals")
     return Launch(
         given.text("entry", ""),
         read_shape(given, "grid", MOST_GRID),
@@ -178,7 +180,7 @@ def read_shape(given: Members, name: str, high: int, default: Shape | None = Non
 
 def _content(data: Any, place: str, depth: int) -> Content:
     kind = Members(data, place, tuple(data) if isinstance(data, dict) else ()).text("kind", among=tuple(KINDS))
-    given = Members(data, place, KINDS[kind])
+    given = Members(data, place, KINDS[kind] + (("equals",) if kind == "value" and not depth else ()))
     if depth > _DEEPEST:
         raise LaunchFileError("structures and pointers are nested too deeply", place=place, correction=PAGE)
     match kind:
@@ -252,7 +254,7 @@ def _free(given: Members, kind: str) -> Free:
 def _number(given: Members) -> Number:
     name, value = given.text("type", among=tuple(TYPES)), given.number("value")
     try:
-        return checked_number(name, value)
+        return replace(checked_number(name, value), of_grid=bool(given.text("equals", "", among=("", "gridDim.x"))))
     except ValueError as error:
         raise given.error("value", str(error)) from None
 
@@ -333,7 +335,8 @@ def names_json(names: GivenNames) -> dict[str, Any]:
 def _document(content: Content) -> dict[str, Any]:
     match content:
         case Number(type=kind, value=value):
-            return {"kind": "value", "type": kind, "value": value}
+            number = {"kind": "value", "type": kind, "value": value}
+            return number | ({"equals": "gridDim.x"} if content.of_grid else {})
         case Array(type=kind, values=values, free=free):
             array = {"kind": "array", "type": kind, "values": list(values)}
             return array | ({} if free is None else {"free": _free_json(free)})

@@ -161,6 +161,7 @@ class Image:
         self.free_words: dict[int, FreeWord] = {}  #: by the address of the first byte
         self.words: dict[int, FreeWord] = {}  #: the other integers of the parameters
         self.odd_lap = False  #: whether an alignment depends on a word of which a lap more has another remainder
+        self.of_grid: dict[int, int] = {}  #: bytes of numbers of the parameters that are gridDim.x, by their addresses
         self.tables: dict[int, Variable] = {}  #: variables in constant memory, by their addresses
         self.tables_read: dict[str, None] = {}  #: those of which initial values were asked for
         self._contents = launch.contents
@@ -383,6 +384,7 @@ class Image:
             case Number(type=kind, value=value, free=free):
                 if value is not None:
                     region.write(offset, encode_value(kind, value))
+                self.of_grid |= {region.base + offset: TYPES[kind]} if content.of_grid else {}
                 if free is not None and isinstance(value, int):
                     self.free_words[region.base + offset] = FreeWord(TYPES[kind], value, free)
                 elif region.base == PARAMETERS and value is not None:

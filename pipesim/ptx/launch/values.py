@@ -88,12 +88,13 @@ class FreeRange(NamedTuple):
 class Number:
     """A scalar of one of TYPES; ``value`` is None where the file leaves it open.
 
-    ``free``: what it may be instead of ``value``, of integers from 0 on.
+    ``free``: what it may be instead of ``value``, of integers from 0 on. ``of_grid``: it is ``gridDim.x``.
     """
 
     type: str
     value: int | float | None
     free: FreeRange | None = None
+    of_grid: bool = False
 
 
 @dataclass(frozen=True)
@@ -331,7 +332,10 @@ class Launch:
         if len(long) > 1:
             return replace(self, together=ctas)
         x, y, z = (ctas if axis in long and ctas else n for axis, n in enumerate(self.grid))
-        return replace(self, together=min(ctas, x * y * z), grid=(x, y, z))
+        given = (each.content for each in self.parameters)
+        given = (replace(one, value=x) if isinstance(one, Number) and one.of_grid else one for one in given)
+        parameters = tuple(each._replace(content=one) for each, one in zip(self.parameters, given, strict=True))
+        return replace(self, together=min(ctas, x * y * z), grid=(x, y, z), parameters=parameters)
 
     @property
     def followed_together(self) -> tuple[Shape, ...]:
