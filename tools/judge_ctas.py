@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -40,9 +39,9 @@ from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.kernel import read_kernel
-from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
+from tests.support.elsewhere_mutants import arrives, in_another_cta
 from tests.support.random_cta_kernels import random_cta_kernel, random_free_kernel
 from tests.support.random_meetings import MEETING, judged_meeting
 from tests.support.random_words import judged
@@ -128,32 +127,15 @@ def _with_contents(
     return shape_of_program(emit(kernel, emulate(kernel, EmulationLimits(one_cta=True))).program)
 
 
-def without_an_arrive(text: str, launch: Launch, rng: random.Random) -> tuple[str, int, int]:
-    """A kernel one of whose arrives is left out in one CTA that is not the first; the line and the CTA."""
-    entry = text.index(launch.entry)
-    lines = text.split("\n")
-    start = text[: text.index("{", text.index(")", entry))].count("\n")
-    arrives = [n for n, line in enumerate(lines) if n > start and _ARRIVE.match(line)]
-    at, cta = rng.choice(arrives), rng.randrange(1, prod(launch.grid))
-    x, y, _ = launch.grid
-    asked = " ".join(
-        f"mov.u32 %cta_r, %ctaid.{axis}; setp.{'eq.u32 %cta_p, %cta_r, ' if not n else 'eq.and.u32 %cta_p, %cta_r, '}"
-        f"{place}{', %cta_p' if n else ''};"
-        for n, (axis, place) in enumerate(zip("xyz", (cta % x, cta // x % y, cta // (x * y)), strict=True))
-    )
-    lines[at] = f"{asked} @%cta_p bra $L_cta_skip; {lines[at]} $L_cta_skip:"
-    lines[start] = lines[start].replace("{", "{ .reg .b32 %cta_r; .reg .pred %cta_p;", 1)
-    return "\n".join(lines), at + 1, cta
-
-
-_ARRIVE = re.compile(r"\s*(\{\s*)?(@\S+\s+)?mbarrier\.arrive[^;{}]*;\s*(\})?\s*$", re.ASCII)
-
-
 def _judge_mutants(ptx: Path, count: int) -> Counter[str]:
     """What became of kernels each of which has one arrive less in one CTA, where that CTA then fails."""
-    first, rng, found = read_kernel(ptx), random.Random(1), Counter[str]()
-    for _ in range(4 * count if prod(first.kernel.launch.grid) > 1 else 0):
-        text, line, cta = without_an_arrive(ptx.read_text(), first.kernel.launch, rng)
+    first, rng, found, seen = read_kernel(ptx), random.Random(1), Counter[str](), set[tuple[int, int]]()
+    launch = first.kernel.launch
+    for _ in range(4 * count if prod(launch.grid) > 1 and arrives(ptx.read_text(), launch.entry)[1] else 0):
+        text, line, cta = in_another_cta(ptx.read_text(), launch, rng)
+        if (line, cta) in seen:
+            continue
+        seen.add((line, cta))
         with TemporaryDirectory() as folder:
             file, given = Path(folder) / ptx.name, str(ptx.with_suffix(".json"))
             file.write_text(text)
@@ -165,7 +147,7 @@ def _judge_mutants(ptx: Path, count: int) -> Counter[str]:
                 continue
             every = check(find(str(file), launch=given), {}, quick=True, max_states=states)
         refuted = [each.cta for each in every.kinds if each.verdict is Verdict.REFUTED]
-        named = alone.scope.ctas[0] in refuted
+        named = set(alone.scope.ctas or (cta,)) <= set(refuted)
         found["named" if named else "MISSED"] += 1
         said = f"{every.verdict.value} in {refuted[:9]}"
         print(f"{ptx.parent.name}/{ptx.stem}: line {line} not in CTA {cta}: {said}", flush=True)
