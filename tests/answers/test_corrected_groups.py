@@ -1,4 +1,4 @@
-"""Two groups of warps that take turns, unrolled apart by a compiler: what is offered is one change of their source."""
+"""Groups of warps that take turns, unrolled apart, and what warps give back too early or never: one change."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.targets import Target, find
+from tests.support.small_ptx import text_of
 
 STAGES, BLOCKS, TILES = 4, 2, 6
 FULL, EMPTY, MATH, STORE, OUT = 0, 32, 64, 80, 3072
@@ -87,7 +88,7 @@ def math(group: int, mistake: str) -> Iterator[str]:
         yield at(88, f" mbarrier.arrive.shared::cta.b64 _, [%r3+{STORE + 8 * (1 - group)}];\nstored{group}{turn}:")
 
 
-def kernel(folder: Path, mistake: str = "") -> Target:
+def turns(mistake: str = "") -> str:
     rings = ((10, FULL, STAGES), (11, EMPTY, STAGES), (12, MATH, 2), (13, STORE, 2))
     inits = [
         f".loc 1 {line} 3\n mbarrier.init.shared::cta.b64 [%r3+{first + 8 * n}], 1;"
@@ -106,44 +107,93 @@ def kernel(folder: Path, mistake: str = "") -> Target:
         "end:\n ret;\n}",
         f".section .debug_str\n{{\n{LABEL}: .b8 109, 97, 116, 104, 0\n}}\n",
     ]
-    ptx = folder / "turns.ptx"
-    ptx.write_text(HEAD + "\n".join(parts))
+    return HEAD + "\n".join(parts)
+
+
+#: Warp 0 writes 512 bytes into each of two stages in turn, two warps read them. One line makes the first barrier of a
+#: pipeline, another one the rest.
+RING = """.loc 1 1 1
+ mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; and.b32 %r2, %r0, 31; mov.u32 %r3, bars; mov.u32 %r4, tile; mov.u32 %r10, 0;
+ shl.b32 %r5, %r2, 4; setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra made;
+.loc 1 2 1
+ mbarrier.init.shared::cta.b64 [%r3], 32;
+.loc 1 3 1
+ mbarrier.init.shared::cta.b64 [%r3+8], 32; mbarrier.init.shared::cta.b64 [%r3+24], 64;
+.loc 1 OTHER 1
+ mbarrier.init.shared::cta.b64 [%r3+16], 64; fence.mbarrier_init.release.cluster;
+made:
+ bar.sync 0;
+turn:
+.loc 1 20 5
+ and.b32 %r11, %r10, 1; shl.b32 %r12, %r11, 3; add.u32 %r13, %r3, %r12; shr.u32 %r14, %r10, 1; and.b32 %r14, %r14, 1;
+ shl.b32 %r15, %r11, 9; add.u32 %r16, %r4, %r15; add.u32 %r17, %r16, %r5; setp.ne.u32 %p1, %r1, 0;
+ @%p1 bra use;
+ xor.b32 %r14, %r14, 1;
+w1:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r13+16], %r14;
+ @!%p3 bra w1;
+ st.shared.v4.u32 [%r17], {%r10, %r10, %r10, %r10}; mbarrier.arrive.shared::cta.b64 _, [%r13];
+ bra next;
+use:
+.loc 1 30 5
+w2:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r13], %r14;
+ @!%p3 bra w2;
+READS
+next:
+.loc 1 50 5
+ add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, 5;
+ @%p4 bra turn;
+"""
+ARRIVE = ".loc 1 40 5\n mbarrier.arrive.shared::cta.b64 _, [%r13+16];\n"
+SLICES = [f".loc 1 38 5\n ld.shared.v2.u32 {{%r20, %r21}}, [%r17+{8 * n}];\n" for n in range(2)]
+AGAIN = """.loc 1 41 5
+w3:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r13], %r14;
+ @!%p3 bra w3;
+"""
+
+
+def ring(other: int, reads: str) -> str:
+    """``other``: the line of the third barrier's init."""
+    text = text_of(RING.replace("READS", reads).replace("OTHER", str(other)), ".param .u64 x")
+    return text.replace(".visible", '.file 1 "turns.cu"\n.visible', 1)
+
+
+#: The kernel, right and wrong; what is offered, and at which line of the source.
+MISTAKES = {
+    "no free turn": (turns(), turns("no free turn"),
+        ("store waits for turns.cu:12[0] and turns.cu:13[0] with parity 1 in the first lap, alternating in each later "
+         "lap"), 64),
+    "not past the other's": (turns(), turns("not past the other's"),
+        "each of store and store_2 advances stage and phase of turns.cu:10 by 2 more each time, past what others take",
+        66),
+    "the other turn": (turns(), turns("the other turn"),
+                       "each of store and store_2 waits for turns.cu:13, not for turns.cu:12", 80),
+    "no wait": (turns(), turns("no wait"),
+        "each of store and store_2 waits for its bulk stores before the arrive on turns.cu:13 (turns.cu:88)", 88),
+    "the first slice": (ring(3, AGAIN.join(SLICES) + ARRIVE), ring(3, SLICES[0] + ARRIVE + AGAIN + SLICES[1]),
+        "compute_2 executes the arrive on turns.cu:3[1-2] only after its last read (turns.cu:38)", 40),
+    "never": (ring(2, "".join(SLICES) + ARRIVE), ring(2, "".join(SLICES)),
+        "compute_2 arrives on turns.cu:2[1] to turns.cu:3[1] whenever it has finished with a stage", 38),
+}  # fmt: skip
+
+
+def kernel(folder: Path, text: str) -> Target:
+    (folder / "turns.ptx").write_text(text)
     launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [96]}
     parameters = [{"kind": "pointer", "name": "x"}]
-    ptx.with_suffix(".json").write_text(json.dumps({**launch, "parameters": parameters}))
-    return find(str(ptx))
+    (folder / "turns.json").write_text(json.dumps({**launch, "parameters": parameters}))
+    return find(str(folder / "turns.ptx"))
 
 
-def test_the_kernel_is_right(tmp_path: Path) -> None:
-    assert check(kernel(tmp_path).build()).verdict is Verdict.PROVED
-
-
-#: What is offered, and at which line of the source.
-MEANT = {
-    "no free turn": (
-        (
-            "store waits for turns.cu:12[0] and turns.cu:13[0] with parity 1 in the first lap, "
-            "alternating in each later lap"
-        ),
-        64,
-    ),
-    "not past the other's": (
-        "each of store and store_2 advances stage and phase of turns.cu:10 by 2 more each time, past what others take",
-        66,
-    ),
-    "the other turn": ("each of store and store_2 waits for turns.cu:13, not for turns.cu:12", 80),
-    "no wait": (
-        "each of store and store_2 waits for its bulk stores before the arrive on turns.cu:13 (turns.cu:88)",
-        88,
-    ),
-}
-
-
-@pytest.mark.parametrize("mistake", MEANT)
-def test_both_groups_are_corrected(mistake: str, tmp_path: Path) -> None:
-    target = kernel(tmp_path, mistake)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_change_of_the_source_is_offered(mistake: str, tmp_path: Path) -> None:
+    right, wrong, said, line = MISTAKES[mistake]
+    assert check(kernel(tmp_path, right).build()).verdict is Verdict.PROVED
+    target = kernel(tmp_path, wrong)
     program = target.build()
     refuted = check(program).refutations[0]
     found = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
-    said, line = MEANT[mistake]
     assert [(each.said, each.line) for each in found] == [(said, f"turns.cu:{line}")]

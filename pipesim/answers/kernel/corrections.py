@@ -18,7 +18,7 @@ from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
 from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import PARITY_WAITS, SIGNALS, TOUCHES_MEMORY
+from pipesim.model.groups import PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -143,11 +143,13 @@ class _Trial:
             if leaves_more(before, again):
                 continue
             source = ready.function.body[slip.position]
-            line = self.lines.place_of([slip.lines[0][0]], source_of(source, ready.module))
+            outer = source_of(source, ready.module)
+            inside = self.lines.source_of([number for number, _ in slip.lines])
+            line = self.lines.place_of([slip.lines[0][0]], inside or outer)
             said = slip_sentence(self.lines, slip, before, again)
             known.update(number for number, _ in slip.lines)
             token = changed_token(*slip.lines[0], self._kernel, source)
-            offered = Correction(repair, said, line, source_of(source, ready.module), token=token)
+            offered = Correction(repair, said, line, outer, token=token)
             found[again.code] = slip.cost, offered
             if len(found) == MOST:
                 break
@@ -241,18 +243,21 @@ def _accessing(reading: KernelReading) -> set[int]:
 
 
 def _does_less(before: Program, after: Program) -> bool:
-    """Whether as many copies bring fewer bytes, or both fewer bytes are copied and fewer accesses use them: then a hang
-    ends with the work. Where one role has an iteration too many, the others keep theirs.
+    """Whether as many copies bring fewer bytes, or less is both brought and used: then a hang ends with the work.
+
+    Where one role has an iteration too many, the others keep theirs. What is not copied is written.
     """
-    (copies, nbytes, uses), (copies_now, nbytes_now, uses_now) = map(_work, (before, after))
-    return nbytes_now < nbytes and (copies_now == copies or uses_now < uses)
+    (copies, nbytes, written, uses), (copies_now, nbytes_now, written_now, uses_now) = map(_work, (before, after))
+    less = nbytes_now < nbytes or (not copies and written_now < written)
+    return less and (uses_now < uses or (copies_now == copies and nbytes_now < nbytes))
 
 
-def _work(program: Program) -> tuple[int, int, int]:
-    """How many copies bring how many bytes, and how many other accesses there are."""
+def _work(program: Program) -> tuple[int, int, int, int]:
+    """How many copies bring how many bytes, how much is written by others, and how many accesses use it."""
     copied = [operand(op, "bytes") for op in program.operations if op[0] == Op.TMA_LOAD]
+    written = sum(op[0] in WRITES_MEMORY for op in program.operations) - len(copied)
     uses = sum(op[0] in TOUCHES_MEMORY for op in program.operations) - len(copied)
-    return len(copied), sum(copied), uses
+    return len(copied), sum(copied), written, uses - written * (not copied)
 
 
 def _author(line: str) -> str:

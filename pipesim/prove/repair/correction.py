@@ -110,7 +110,8 @@ def corrections(
             continue  # what makes agents wait for each other ends no hang
         if held is not None and not _instead(held[1].repair, repair):
             continue
-        if found and (rank > found[0][0] or repair.meets or repair.kind in {each.repair.kind for _, each in found}):
+        known = {RepairKind.EVERY_TIME, *(each.repair.kind for _, each in found)}  # which moves much else at times
+        if found and (rank > found[0][0] or repair.meets or repair.kind in known):
             continue
         large = trials.proved(repair)
         if trials.left < 0:

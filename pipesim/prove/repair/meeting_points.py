@@ -291,7 +291,7 @@ def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:
         met = next((each for each in reversed(program.instructions[agent][:pc]) if each.op == Op.BAR_SYNC), NOWHERE)
         team = families(program).get(role, role)
         for site in (site for site in sites_of(program, role) if site.op in SIGNALS | COMMITS and site.line):
-            if use.op in READS_MEMORY and use.line and program.coverage.extracted:
+            if use.op in ACCESSES and use.line and program.coverage.extracted:
                 yield 3, Repair(K.MOVE, team, site.about, 2, at=site, past=use)
         if use.op not in READS_MEMORY or not met.op:
             continue
