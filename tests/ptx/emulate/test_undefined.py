@@ -141,6 +141,21 @@ def test_a_wait_is_for_an_mbarrier_of_the_own_cta() -> None:
     assert verdict(text.format(1), cluster=2) == "undefined"
 
 
+def test_a_wait_by_state_is_for_this_phase_or_the_last_one() -> None:
+    meet = " mbarrier.arrive.shared::cta.b64 %rd{0}, [%r3+8];\nw{0}:\n"
+    meet += " mbarrier.test_wait.shared::cta.b64 %p9, [%r3+8], %rd{1};\n @!%p9 bra w{0};\n"
+    twice = SET_UP.format(first=1, count=64) + meet.format(4, 4) + meet.format(5, 5)
+    found = [check(program_of(twice + meet.format(6, state))).verdict.value for state in (4, 5, 6)]
+    assert found == ["unknown", "refuted", "proved"]
+
+
+def test_halves_of_a_proxy_fence_and_copies_with_bytes_missing_are_unknown() -> None:
+    half = " fence.proxy.async::generic.{0}.sync_restrict::shared::cluster.cluster;\n"
+    odd = copied(16).replace("bytes [", "bytes.ignore_oob [").replace(", 16, [", ", 16, 0, 4, [")
+    for text in half.format("acquire"), half.format("release"), odd:
+        assert "is not known" in program_of(START + text).coverage.stopped[0]
+
+
 def test_a_source_in_shared_memory_is_read_and_how_long_is_left_out() -> None:
     text = """ mov.u32 %r30, tile;
  add.u32 %r31, %r30, 1024;

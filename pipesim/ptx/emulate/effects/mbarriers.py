@@ -257,6 +257,8 @@ def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place
     token = cluster.of_token(one_of(warp, step.get(2, warp), "the state that a wait asks for"))
     if token is None or token[0] != place:
         raise EmulationStop("a wait asks for a state that no arrive on this mbarrier returned")
+    if token[1] < cluster.barrier(place).done - 1:  # PTX ISA, "mbarrier.test_wait, mbarrier.try_wait"
+        cluster.notes.undefined[step.instruction.position] = "a wait for a state of a phase before the last one"
     _ask_for(cluster, warp, step, place, token[1] & 1)
 
 
