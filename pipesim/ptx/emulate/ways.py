@@ -37,6 +37,7 @@ from pipesim.ptx.emulate.values import (
 from pipesim.ptx.free.varying import FreeInputs
 
 _MOST_FRAMES = 64  #: branches inside each other of which both ways are run; a loop that such a branch ends has more
+_MOST_ANSWERS = 1024  #: branches inside each other by the answers of tries: a loop that asks once more each time
 
 
 @dataclass
@@ -343,6 +344,8 @@ class DividedWarp(WarpLanes):
                 raise EmulationStop("the kernel traps, or not, by the result of a try_wait")
             self.cluster.notes.time_outs.add(segment.position)
             ways[0] = asked_at
+        if len(self.frames) >= _MOST_ANSWERS:
+            raise EmulationStop(f"what follows depends on the answers of more than {_MOST_ANSWERS:,} tries")
         region = self.code.regions.region_at(segment.position)
         flush(self.cluster, self)
         mark = self.cluster.recorder.mark(self.agent, p.asked)
