@@ -6,6 +6,7 @@ Between the proof, which sees flat programs only, and those who ask: the command
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pipesim.answers.budget import Budget
@@ -16,6 +17,7 @@ from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.progress import SILENT, Progress
 from pipesim.answers.views.check import AgainstReport, CheckReport, Counterexample, WalkReport
 from pipesim.answers.views.conclusion import heading
+from pipesim.errors import ParameterError
 from pipesim.explain.sync_changes import sync_changes
 from pipesim.findings.waivers import Identity
 from pipesim.model.ending import Ending
@@ -84,6 +86,23 @@ def check(
     checking.verdict()
     checking.details()
     return checking.report()
+
+
+def program_of_schedule(target: Target, program: Program, text: str, ctas: int | None = None) -> Program:
+    """The program in which a schedule shows a finding: as it was read; else that with which the check of a kernel
+    continues, where accesses to global memory are operations; else as it was read.
+    """
+
+    def is_shown(by: Program) -> bool:
+        with suppress(ParameterError):
+            return _wrong(by, play_schedule(by, text)) is not None
+        return False
+
+    if target.kernel is None or is_shown(program):
+        return program
+    checking = SteppedCheck(CheckQuestion(target, {}, program, ctas, quick=True))
+    checking.verdict()
+    return checking.program if is_shown(checking.program) else program
 
 
 def replay(program: Program, text: str) -> CheckReport:

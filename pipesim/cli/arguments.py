@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipesim.bounds import MAX_JSON_BYTES
 from pipesim.cli.completers import built_in, parameters, profiles, protocols
 from pipesim.cli.output import progress
 from pipesim.errors import ParameterError, UnknownProtocolError, UsageError
+from pipesim.inputs import InputKind
 from pipesim.trace.whole import require_free
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from pipesim.targets import Target
 
 WHOLE_TIME = 600.0  #: seconds that a command may take that has no steps, unless a person sets another limit
+_CHECKED = InputKind(
+    "JSON of a check", MAX_JSON_BYTES, ParameterError, "give what `pipesim check ... --json` of the same line printed"
+)
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGTkmgt]?)(?:i?[Bb])?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
@@ -219,6 +224,19 @@ def build_target(
         target = target_of(options, name, launch)
         target = (target.timed() if timed else target).with_strictness(strictness_of(options))
         return target, target.build(params_of(options), grid=options.ctas)
+
+
+def schedule_text(given: str) -> str:
+    """A schedule as ``check`` prints it; of ``@FILE`` or ``@FILE:N`` that of the first, or Nth, finding of a --json."""
+    if not given.startswith("@"):
+        return given
+    named, _, nth = given[1:].rpartition(":") if re.search(r":\d{1,4}\Z", given) else (given[1:], "", "0")
+    try:
+        return str(
+            _CHECKED.parse_json(_CHECKED.read_text(Path(named)), named)["report"]["refutations"][int(nth)]["replay"]
+        )
+    except (KeyError, IndexError, TypeError):
+        raise ParameterError(f"{named} has no schedule of finding {nth}", correction=_CHECKED.correction) from None
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ from pipesim.cli.arguments import (
     named_protocols,
     params_of,
     require_output,
+    schedule_text,
 )
 from pipesim.cli.completers import protocols
 from pipesim.cli.limits import start
@@ -87,7 +88,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "version is unknown, else 0",
     )  # fmt: skip
     complete(compared, protocols)
-    parser.add_argument("--replay", metavar="TEXT", help="replay one schedule: the line at the end of a finding")
+    parser.add_argument(
+        "--replay",
+        metavar="TEXT",
+        help="replay one schedule: the line at the end of a finding, or @FILE[:N] of a --json",
+    )
     add_strict(parser)
     _add_levels(parser)
     add_untrusted(parser)
@@ -287,7 +292,7 @@ class _Checks:
 
     def carry_out(self, name: str, target: Target, program: Program, *, last: bool) -> None:
         """Check one protocol; the report of the ``last`` one says which waivers match nothing."""
-        from pipesim.answers.check import replay
+        from pipesim.answers.check import program_of_schedule, replay
         from pipesim.answers.views.redacted import without_folders
         from pipesim.ptx.source_files import lines_read_from
         from pipesim.report.pages.check import check_lines
@@ -297,7 +302,8 @@ class _Checks:
         with lines_read_from(target.sources):  # others were read since
             if self._options.replay is not None:
                 with progress(f"checking {program.name}"):
-                    report = replay(program, self._options.replay)
+                    text = schedule_text(self._options.replay)
+                    report = replay(program_of_schedule(target, program, text, self._options.ctas), text)
                 self._write(lambda width: check_lines(report, width))
             else:
                 report = self._in_steps(target, program, last=last)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_launch, require_output, target_of
+from pipesim.cli.arguments import Command, add_force, add_launch, require_output, schedule_text, target_of
 from pipesim.cli.capture_kernel import require_gpu_or
 from pipesim.cli.output import TerminalProgress, progress, show_answer
 from pipesim.errors import ParameterError
@@ -52,7 +52,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         require_output(options.save, force=options.force)
 
     from pipesim.answers.budget import Budget, states_of
-    from pipesim.answers.check import check, replay
+    from pipesim.answers.check import check, program_of_schedule, replay
     from pipesim.confirm.confirm import ConfirmOptions, confirm, require_findings, require_kernel
     from pipesim.confirm.launches import GpuChip
     from pipesim.formats.documents import document_of
@@ -67,7 +67,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         require_gpu_or("confirm on a machine with an H100 or H200; --no-run --save FILE chooses the delays without one")
     asked = ConfirmOptions(**{each.name: getattr(options, each.name) for each in fields(ConfirmOptions)})
     if options.replay is not None:
-        checked = replay(program, options.replay)
+        text = schedule_text(options.replay)
+        checked = replay(program_of_schedule(target, program, text), text)
     else:
         states, budget = states_of(None, program), Budget(options.time_limit)
         checked = check(target, {}, program=program, max_states=states, budget=budget, progress=TerminalProgress())

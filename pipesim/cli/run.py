@@ -17,6 +17,7 @@ from pipesim.cli.arguments import (
     add_window,
     build_target,
     require_output,
+    schedule_text,
 )
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError
@@ -86,16 +87,17 @@ def _walk(options: argparse.Namespace) -> int:
                 correction="leave one of them out",
             )
 
-    from pipesim.answers.check import replay_report
+    from pipesim.answers.check import program_of_schedule, replay_report
     from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.run import walk_lines
     from pipesim.trace.whole import write_whole
 
-    _, program = build_target(options, options.protocol)
+    target, program = build_target(options, options.protocol)
     if options.save_program is not None:
         write_whole(options.save_program, dumps(program).encode(), force=options.force)
-    report = replay_report(program, options.schedule)
+    text = schedule_text(options.schedule)
+    report = replay_report(program_of_schedule(target, program, text, options.ctas), text)
     return show_answer(options, document_of(report), lambda width: walk_lines(report, width))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def _inputs(options: argparse.Namespace) -> Iterator[Path]:
     """The folders of the files that the line names, where their launch files and sources lie, and the source roots."""
     for given in vars(options).values():
         for each in given if isinstance(given, list) else [given]:
-            path = Path(each) if isinstance(each, str | Path) and "\0" not in str(each) else None
-            if path is not None and str(each) and path.exists():
+            named = re.sub(r"\A@|:\d+\Z", "", str(each)) if str(each).startswith("@") else str(each)
+            path = Path(named) if isinstance(each, str | Path) and "\0" not in named else None
+            if path is not None and named and path.exists():
                 yield from (path,) if path.is_dir() else (path.absolute().parent, path.resolve())

@@ -60,5 +60,5 @@ def test_the_commands_of_schedules_short_long_and_longer() -> None:
     assert max(map(cell_len, long)) <= 60
     assert "".join("".join(long).split("'")[1].split()) == ".".join("0123456789" * 6)
     longer = " ".join(again_lines(shown((), replay=".".join("0" * 600)), 60))
-    assert "see the field replay of `pipesim check" in " ".join(longer.split())
+    assert "--json > found.json then: pipesim check k.py:f -p n=2 --replay @found.json" in " ".join(longer.split())
     assert again_lines(shown((), command=""), 60) == []

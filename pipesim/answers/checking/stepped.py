@@ -29,6 +29,7 @@ from pipesim.answers.progress import SILENT, Progress, Unit
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Verdict
+from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.check import Check, How, unknown
@@ -108,6 +109,11 @@ class SteppedCheck:
     def has_verdict(self) -> bool:
         """True if there is something to report."""
         return self._known.found is not None
+
+    @property
+    def program(self) -> Program:
+        """The program that it is about: after the verdict the one with what was followed for it."""
+        return self._known.asked.program
 
     @property
     def cut(self) -> Limit | None:

@@ -100,7 +100,7 @@ class KernelLines:
         """The line and the mbarrier of a stale wait, or of the last wait for bytes before a read; None without one."""
         code, lines = self.program.code[fault.agent], self.where[fault.agent]
         counting = {operand(op, "barrier") for each in self.program.code for op in each if op[0] == Op.TMA_LOAD}
-        for pc in range(fault.pc, -1, -1):
+        for pc in range(min(fault.pc, len(code) - 1), -1, -1):  # of a program with more accesses it is further on
             if code[pc][0] in PARITY_WAITS and (pc == fault.pc or operand(code[pc], "barrier") in counting):
                 return lines[pc], operand(code[pc], "barrier")
         return None

@@ -119,14 +119,15 @@ def schedule_block(shown: Counterexample, width: int) -> list[str]:
     return lines + (_across(" " * wide, titles, ends, lane, "") if ends else [])
 
 
-def again_lines(shown: Counterexample, width: int) -> list[str]:
-    """The commands that show the same again: what they need to be copied into a shell."""
-    if not shown.command:
+def again_lines(shown: Counterexample, width: int, nth: int = 0) -> list[str]:
+    """The commands that show the same again: what they need to be copied into a shell. ``nth``: of the findings."""
+    if not (shown.command and shown.replay):  # what CTAs do to global memory may have none
         return []
-    if len(shown.replay) > MOST_REPLAY:
-        said = f"again: the schedule is long; see the field replay of `pipesim check {shown.command} --json`"
-        return wrap(said, width, "  ", "    ")
     words = shell_words(shown.command)
+    if len(shown.replay) > MOST_REPLAY:
+        file = "found.json" + (f":{nth}" if nth else "")
+        lines = command_lines("  again: ", ["pipesim", "check", *words, "--json > found.json"], width)
+        return lines + command_lines("   then: ", ["pipesim", "check", *words, f"--replay @{file}"], width)
     lines = command_lines("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
     if len(shown.replay) > width:
         said = f"as a timeline: `pipesim run {shown.command} --schedule` with the same line"

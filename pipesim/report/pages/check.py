@@ -200,13 +200,15 @@ def wrong_lines(report: CheckReport, width: int, verdict: Sequence[str]) -> list
     """
     lines: list[str] = []
     told = [shown for shown in report.refutations if shown.waived is None]
+    numbers = [number for number, shown in enumerate(report.refutations) if shown.waived is None]
     for n, shown in reversed(list(enumerate(told))):
         below_it = told[:n]
         again = bool(shown.corrections) and any(each.corrections == shown.corrections for each in below_it)
         found, corrections = _finding(shown, width), correction_lines(shown, width, again=again)
         below = len(corrections) + len(verdict) + (2 if corrections else 1)
         out_of_view = not n and len(found) - 2 + below > MOST_IN_VIEW
-        schedule = [_in_ctas(shown, width)] if report.quick else [*_program(shown, width), *_schedule(shown, width)]
+        whole = (*_program(shown, width), *_schedule(shown, width, numbers[n])) if not report.quick else ()
+        schedule = whole or [_in_ctas(shown, width)]
         for block in (*schedule, found, _cause(shown, width) if out_of_view else [], corrections):
             lines += ["", *block] if block else []
     return [*lines, "", *verdict]
@@ -254,10 +256,10 @@ def _sureness(shown: Counterexample, width: int) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _schedule(shown: Counterexample, width: int) -> tuple[list[str], list[str]]:
-    """The schedule, and how to see it again."""
+def _schedule(shown: Counterexample, width: int, nth: int = 0) -> tuple[list[str], list[str]]:
+    """The schedule, and how to see the ``nth`` finding again."""
     has_own = shown.schedule and not shown.elsewhere
-    return schedule_block(shown, width) if has_own else [], again_lines(shown, width)
+    return schedule_block(shown, width) if has_own else [], again_lines(shown, width, nth)
 
 
 def _finding(shown: Counterexample, width: int) -> list[str]:

@@ -1,0 +1,79 @@
+"""The lines with which a report says how to see a schedule again are taken as they are printed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipesim.errors import ParameterError
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
+from pipesim.report.findings import schedule
+from tests.ptx.global_memory.test_global_memory import SOURCES, WRONG
+from tests.support.fixture_types import Call
+from tests.support.planted_ptx import PLANTED
+
+_BY_NAME = {each.name: each for each in PLANTED}
+
+
+def kernels() -> Iterator[tuple[str, str, Launch]]:
+    """Wrong kernels of which a finding has a schedule: the first are those of CI."""
+    source_alone = _BY_NAME["proxy_fence"].text.replace("bulk.wait_group 0", "bulk.wait_group.read 0")
+    yield "own_transfer", source_alone, _BY_NAME["proxy_fence"].launch
+    texts = [each.with_suffix(".ptx").read_text("utf-8") for each in SOURCES]
+    for case in reversed(WRONG):
+        given: list[Content] = [Pointer()] * case.pointers
+        given += [] if case.word is None else [Number("s32", case.word)]
+        parameters = tuple(Parameter(f"p{n}", each) for n, each in enumerate(given))
+        launch = Launch(case.entry, (*case.grid, 1), (case.block, 1, 1), parameters=parameters)
+        yield case.entry, next(text for text in texts if f".entry {case.entry}(" in text), launch
+    for each in PLANTED:
+        if each.finding:
+            yield each.name, each.text, each.launch
+
+
+def commands(report: str) -> list[list[str]]:
+    """The words of each command that a report has under ``again``, ``then`` and ``as a timeline``."""
+    found: list[list[str]] = []
+    for block in report.split("\n\n"):
+        text, *others = block.replace("  as a timeline: ", "\0").replace("   then: ", "\0").split("\0")
+        if text.startswith("  again: "):
+            lines = [text.removeprefix("  again: "), *others]
+            found += [shlex.split(each.replace("\\\n", "")) for each in lines if not each.startswith("`")]
+    return found
+
+
+@pytest.mark.sampled(0, 1, 2)
+@pytest.mark.parametrize(("name", "text", "launch"), [*kernels()], ids=[name for name, _, _ in kernels()])
+def test_each_line_that_is_printed_is_taken(call: Call, tmp_path: Path, name: str, text: str, launch: Launch) -> None:
+    ptx = tmp_path / f"{name}.ptx"
+    ptx.write_text(text, "utf-8")
+    ptx.with_suffix(".json").write_text(launch_json(launch), "utf-8")
+    told = call("check", str(ptx))
+    assert told.code == 1
+    assert ("again: " in told.out) is bool(commands(told.out))
+    for words in commands(told.out):
+        answer = call(*words[1:])
+        assert (answer.code, answer.err) == (1, "")
+        assert words[1] == "run" or answer.verdict.endswith("fails in this schedule")
+
+
+def test_a_long_schedule_is_taken_from_a_file(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = _BY_NAME["uncounted_reader"]
+    ptx = tmp_path / "kernel.ptx"
+    ptx.write_text(planted.text, "utf-8")
+    ptx.with_suffix(".json").write_text(launch_json(planted.launch), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(schedule, "MOST_REPLAY", 2)
+    found = commands(call("check", "kernel.ptx").out)
+    assert [each[-1] for each in found[1::2]] == ["@found.json:2", "@found.json:1", "@found.json"]
+    assert found[0] == ["pipesim", "check", "kernel.ptx", "--json", ">", "found.json"]
+    (tmp_path / "found.json").write_text(call(*found[0][1:4]).out, "utf-8")
+    said = [call(*words[1:]).out for words in found[1::2]]
+    assert [["wrong_item" in each, "lapped" in each] for each in said] == [[True, False], [False, True], [False, False]]
+    assert call("run", "kernel.ptx", "--schedule", "@found.json").code == 1
+    wrong = call("check", "kernel.ptx", "--replay", "@found.json:7")
+    assert (wrong.code, "found.json has no schedule of finding 7" in wrong.err) == (ParameterError.exit_code, True)
