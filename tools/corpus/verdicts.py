@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import re
 import resource
@@ -25,8 +26,10 @@ from pipesim.report.findings.brief import in_short
 from pipesim.targets import target_of
 
 _ROW = "| {} |"
-_HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "basis", "whose", "seconds", "why not")
+_HEAD = ("family", "kernel", "arch", "operations", "followed", "verdict", "basis", "whose", "seconds", "on an H200",
+         "why not")  # fmt: skip
 _NOT_BUILT = "not built"
+_ON_AN_H200 = json.loads(Path(__file__).with_name("on_an_h200.json").read_text())  #: what it showed
 _LONGEST = 160  #: characters of a reason
 
 
@@ -49,6 +52,7 @@ def _cells(each: KernelVerdict) -> tuple[str, ...]:
         each.basis,
         each.owner,
         f"{each.seconds:.2f}" if each.operations else "",
+        _ON_AN_H200.get(f"{each.family}/{each.kernel}-{each.arch}", ""),
         _short(why),
     )
 
