@@ -9,6 +9,7 @@ from enum import Enum
 from pipesim.confirm.delays import Delay, DelayPlace, place_of
 from pipesim.confirm.run_with_delays import At, HeldRun, run_with_delays
 from pipesim.model.finding import Fault, FaultKind
+from pipesim.model.groups import ACCESSES, MEETING_WAITS
 from pipesim.model.machine import finished
 from pipesim.model.moves import Kind, Move, attempt
 from pipesim.model.program import Program
@@ -17,6 +18,7 @@ from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emulation import Kernel
 
 _SEEDS = range(3)
+_TURN_NS = 20_000_000  #: after which a turn is taken to have come
 _MOST_HELD = 24  #: places that are tried, the longest waits first
 _MOST_LOOKED_AT = 60_000  #: moves times agents of a schedule of which every wait is looked at
 #: What a launch can show by other data than it leaves without delays.
@@ -48,12 +50,14 @@ class WaitingWarp:
 class DelayPlan:
     """What is tried for a finding. ``delays``: () if it shows in every run. ``waiting``: of a hang, who waits where.
     ``modelled``: whether the program run with these delays shows it; else they are the most that its schedule gives.
+    ``turns``: where delays do not suffice, who waits until whom; the program run with these shows it.
     """
 
     sign: Sign
     delays: tuple[Delay, ...] = ()
     waiting: tuple[WaitingWarp, ...] = ()
     modelled: bool = False
+    turns: tuple[Delay, ...] = ()
 
 
 class Chooser:
@@ -80,7 +84,8 @@ class Chooser:
                 return replace(plan, delays=self._delays(few), modelled=True)
         gates = {at: (n + 1) * self._unit for n, at in enumerate(sorted(held, key=held.__getitem__))}
         if not self._shows(gates, {}, play):
-            return replace(plan, delays=self._delays(dict.fromkeys(list(held)[:1], self._unit)))
+            delays = self._delays(dict.fromkeys(list(held)[:1], self._unit))
+            return replace(plan, delays=delays, turns=self._turns(self._enders(play, held), play))
         for at in sorted(gates, key=gates.__getitem__, reverse=True):
             fewer = {other: until for other, until in gates.items() if other != at}
             if self._shows(fewer, {}, play):
@@ -107,10 +112,44 @@ class Chooser:
             found[place] = max(found.get(place, 0), sleep // self._unit * self._unit_ns)
         return tuple(Delay(place, ns) for place, ns in found.items())
 
-    def _run(self, gates: Mapping[At, int], sleeps: Mapping[At, int], wanted: Play, seed: int) -> HeldRun:
+    def _enders(self, wanted: Play, held: Mapping[At, int]) -> dict[At, At]:
+        """For each place where an agent is held the operation of another that comes last before it continues."""
+        play, steps, found = Play(self._program, passes=lambda _: True), list[At](), dict[At, At]()
+        for number, move in enumerate((*wanted.moves, None)):
+            at = None if move is None or move.kind == Kind.LAND else (move.who, play.state.pcs[move.who])
+            for place in (each for each, until in held.items() if until == number and at in (each, None)):
+                if self._program.code[place[0]][place[1]][0] in MEETING_WAITS:
+                    continue
+                other = next((step for step in reversed(steps) if step[0] != place[0]), None)
+                found |= {place: other} if other is not None and (move is None or at is not None) else {}
+            if move is None:
+                break
+            if at is not None and move.kind == Kind.STEP and self._program.code[at[0]][at[1]][0] not in ACCESSES:
+                steps.append(at)
+            play.make(move)
+        return found
+
+    def _turns(self, turns: Mapping[At, At], wanted: Play) -> tuple[Delay, ...]:
+        """As few of them as show it in a run of the program, () if all do not."""
+
+        def shows(turns: Mapping[At, At]) -> bool:
+            return all(self._ends_so(self._run({}, {}, wanted, seed, turns).play, wanted) for seed in _SEEDS)
+
+        if not shows(turns):
+            return ()
+        for at in turns:
+            fewer = {other: until for other, until in turns.items() if other != at}
+            if shows(fewer):
+                turns = fewer
+        places = [tuple(place_of(self._kernel, self._program, self._streams[agent], agent, pc) for agent, pc in pair)
+                  for pair in turns.items()]  # fmt: skip
+        return tuple(Delay(at, _TURN_NS, replace(until, after=True)) for at, until in places if until.position >= 0)
+
+    def _run(self, gates: Mapping[At, int], sleeps: Mapping[At, int], wanted: Play, seed: int,
+             turns: Mapping[At, At] | None = None) -> HeldRun:  # fmt: skip
         fault = wanted.faults[0] if wanted.faults else None
         return run_with_delays(
-            self._program, gates, sleeps, seed, lambda found: fault is None or not self._same_fault(found, fault)
+            self._program, gates, sleeps, seed, lambda found: fault is None or not self._same_fault(found, fault), turns
         )
 
     def _shows(self, gates: Mapping[At, int], sleeps: Mapping[At, int], wanted: Play) -> bool:

@@ -24,7 +24,7 @@ from pipesim.trace.whole import write_whole
 
 _LONGER = 10  #: times as long delays, where the usual ones show nothing
 _MOST_LIMIT_NS = 4_000_000_000  #: of the 32 bits of %globaltimer_lo
-_HOST_S = 20.0  #: more than its own limit a launch may take
+_HOST_S = 8.0  #: more than its own limit a launch may take
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _on_chip(
     try:
         chooser = Chooser(read.kernel, read.program, read.streams, options.delay_us * 1_000)
         plan = chooser.plan(shown.replay, kind)
-        limit_ns = options.deadline_ms * 1_000_000 + 2 * _LONGER * sum(each.ns for each in plan.delays)
+        limit_ns = options.deadline_ms * 1_000_000 + 2 * _LONGER * sum(each.ns for each in plan.delays + plan.turns)
         return Trial(target, read, plan, chip, options, min(limit_ns, _MOST_LIMIT_NS)).result(none)
     except UsageError as error:
         return replace(none, reason=f"{error.fact}{f': {error.cause}' if error.cause else ''}")
@@ -156,9 +156,11 @@ class Trial:
         usual = self._plan.delays
         longer = tuple(replace(each, ns=each.ns * _LONGER) for each in usual)
         once = [(each, tries(each, 1)) for each in (usual, longer)]
+        if self._plan.turns and not any(found.seen for _, found in once):
+            once.append((self._plan.turns, tries(self._plan.turns, 1)))
         otherwise = next((each for each, found in once if found.otherwise), longer)
         chosen = next((each for each, found in once if found.seen), otherwise)
-        for each in chosen if len(chosen) > 1 else ():
+        for each in chosen if len(chosen) > 1 and chosen is not self._plan.turns else ():
             fewer = tuple(other for other in chosen if other != each)
             if fewer and tries(fewer, 1).seen:
                 chosen = fewer
@@ -191,7 +193,10 @@ class Trial:
         made, body = self._saved(delays), self._kernel.function.body
         said = {"format": "pipesim-delays", "version": 1, "ptx": path.name, "limit_ns": self._limit_ns}
         said |= request_of(self._kernel.launch, self._memory)
-        said["delays"] = [asdict(each.place) | {"ns": each.ns} for each in delays]
+        said["delays"] = [
+            asdict(each.place) | {"ns": each.ns} | ({"until": asdict(each.until)} if each.until else {})
+            for each in delays
+        ]
         said["variables"] = {"stop": STOP, "waits": WAITS, "words": made.words, "threads": made.threads}
         said["sites"] = [source_of(body[position], self._kernel.module) for position in made.sites]
         text = json.dumps(said, indent=1) + "\n"

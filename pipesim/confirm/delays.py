@@ -37,10 +37,11 @@ class DelayPlace:
 
 @dataclass(frozen=True)
 class Delay:
-    """A warp sleeps ``ns`` nanoseconds there."""
+    """A warp sleeps ``ns`` nanoseconds there; ``until``: a turn, at most until another warp of the cluster did this."""
 
     place: DelayPlace
     ns: int
+    until: DelayPlace | None = None
 
 
 def place_of(kernel: Kernel, program: Program, stream: Stream, agent: int, pc: int) -> DelayPlace:

@@ -1,7 +1,8 @@
 """A kernel's PTX with delays, and with waits that give up: what is launched, by others without pipesim.
 
 A delay is a few ``nanosleep`` under a predicate: no branch and no label, so that the kernel reads as the same program.
-Which execution of a statement it is, a register counts, which is never 0 in threads of other warps. A try that still
+Which execution of a statement it is, a register counts, which is never 0 in threads of other warps. A turn is a loop
+that ends when another warp has set a word of ``pipesim_turns``. A try that still
 fails after the limit branches to the kernel's end, where the thread notes its wait in ``pipesim_waits`` and exits, and
 so does a thread that passes a barrier of its CTA as late as that: threads that have exited do not hold it shut.
 """
@@ -14,14 +15,14 @@ from math import prod
 
 from hwkernels.rewriter.instrument import body_begin, guard_of, header_begin, statement_of
 from hwkernels.rewriter.sites import blocks
-from pipesim.confirm.delays import LONGEST_NS, Delay
+from pipesim.confirm.delays import LONGEST_NS, Delay, DelayPlace
 from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import is_try
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.locations import SourceText
 
-WAITS, STOP = "pipesim_waits", "pipesim_stop"  #: variables of the module
+WAITS, STOP, TURNS = "pipesim_waits", "pipesim_stop", "pipesim_turns"  #: variables of the module
 MOST_CTAS = 1024  #: of which the first note where they wait
 P = "%pipesim_"
 _MOST_SLEEPS = 2_000  #: of all delays of a kernel
@@ -58,15 +59,19 @@ class Rewriting:
         self._plain, self._kernel, self._limit_ns = plain, kernel, limit_ns
         body = {each.begin: each for each in kernel.entry.body}
         self._at: dict[int, list[tuple[int, Delay]]] = {}
+        self._ends: dict[int, list[tuple[int, DelayPlace]]] = {}
         for n, delay in enumerate(delays):
-            if delay.place.position >= 0 and delay.place.begin not in body:
-                raise PtxError(
-                    f"{delay.place.agent} would have to be late in a function that the kernel calls",
-                    place=f"{kernel.module.name}, line {delay.place.line}",
-                    correction="have the compiler inline it: __forceinline__ in CUDA C++, noinline=False in Triton",
-                )
+            for place in (delay.place, delay.until):
+                if place is not None and place.position >= 0 and place.begin not in body:
+                    raise PtxError(
+                        f"{place.agent} would have to be late in a function that the kernel calls",
+                        place=f"{kernel.module.name}, line {place.line}",
+                        correction="have the compiler inline it: __forceinline__ in CUDA C++, noinline=False in Triton",
+                    )
             self._at.setdefault(delay.place.begin, []).append((n, delay))
-        if sum(len(_sleeps(each.ns)) for each in delays) > _MOST_SLEEPS:
+            if delay.until is not None:
+                self._ends.setdefault(delay.until.begin, []).append((n, delay.until))
+        if sum(len(_sleeps(each.ns)) for each in delays if each.until is None) > _MOST_SLEEPS:
             raise PtxError("the delays are too long to be written", correction="give a smaller --delay-us")
         self._delays = delays
         positions = {each.begin: each.position for each in reversed(kernel.function.body)}
@@ -105,13 +110,14 @@ class Rewriting:
         return found
 
     def _is_late_at(self, each: Instruction) -> bool:
-        return each.begin in self._at
+        return each.begin in self._at or each.begin in self._ends
 
     def _late_variables(self) -> str:
-        return ""
+        return f".visible .global .align 4 .b32 {TURNS}[{len(self._delays)}];\n" if self._ends else ""
 
     def _late_registers(self) -> list[str]:
-        return [f".reg .b32 {', '.join(f'{P}n{n}' for n in range(len(self._delays)))};"] if self._delays else []
+        names = [f"{P}n{n}, {P}u{n}" for n in range(len(self._delays))]
+        return [f".reg .b32 {', '.join(names)};"] if names else []
 
     def _late_opening(self) -> list[str]:
         """Where the kernel begins; register a has the number of the warp, b that of its CTA (:meth:`_number_cta`)."""
@@ -128,6 +134,10 @@ class Rewriting:
             if delay.place.after:
                 lines += self._sleep(n, delay, counted)
             lines.append(f"{f'@{counted} ' if counted else ''}add.u32 {P}n{n}, {P}n{n}, 1;")
+        for n, _ in self._ends.get(each.begin, ()):
+            lines += [f"setp.eq.s32 {P}q, {P}u{n}, 0;", *only_with(counted, "q")]
+            lines += [f"@{P}q st.relaxed.gpu.global.u32 [{TURNS}+{4 * n}], 1;"]
+            lines.append(f"{f'@{counted} ' if counted else ''}add.u32 {P}u{n}, {P}u{n}, 1;")
         return lines
 
     def _prologue(self) -> str:
@@ -153,18 +163,43 @@ class Rewriting:
         return [f"mov.u32 {P}b, %cluster_ctarank;"] if prod(launch.cluster) > 1 else []
 
     def _counter(self, n: int, delay: Delay) -> list[str]:
-        """The register of a delay: in its warp minus the executions before it, in all others 1."""
-        place = delay.place
+        """The register of a delay: in its warp minus the executions before it, in all others 1; the same of its end."""
+        lines = self._only_in(delay.place, f"{P}n{n}", turn=delay.until is not None)
+        lines += self._only_in(delay.until, f"{P}u{n}", turn=True) if delay.until is not None else []
+        return lines + (self._sleep(n, delay, "") if delay.place.position < 0 else [])
+
+    def _only_in(self, place: DelayPlace, register: str, *, turn: bool) -> list[str]:
         lines = [f"setp.eq.u32 {P}p, {P}a, {place.warp};"]
         if self._number_cta():
             lines.append(f"setp.eq.and.u32 {P}p, {P}b, {place.cta}, {P}p;")
-        lines.append(f"selp.b32 {P}n{n}, {-place.nth}, 1, {P}p;")
-        return lines + (self._sleep(n, delay, "") if place.position < 0 else [])
+        if turn and not self._kernel.launch.together:  # in the cluster that is first
+            for axis, size in zip("xyz", self._kernel.launch.cluster, strict=True):
+                lines += [f"mov.u32 {P}c, %ctaid.{axis};", f"setp.lt.and.u32 {P}p, {P}c, {size}, {P}p;"]
+        return [*lines, f"selp.b32 {register}, {-place.nth}, 1, {P}p;"]
 
     def _sleep(self, n: int, delay: Delay, guard: str) -> list[str]:
         lines = [f"setp.eq.s32 {P}q, {P}n{n}, 0;", *only_with(guard, "q")]
+        if delay.until is not None:
+            return [*lines, *self._turn(n, delay), f"@{P}q mov.u32 {P}n{n}, 1;"]
         lines += [f"@{P}q nanosleep.u32 {each};" for each in _sleeps(delay.ns)]
         return [*lines, f"@{P}q mov.u32 {P}n{n}, 1;"]
+
+    def _turn(self, n: int, delay: Delay) -> list[str]:
+        """Under q: a loop until the turn has come, or the time is over."""
+        loop, done = f"pipesim_turn_{n}", f"pipesim_turned_{n}"
+        return [
+            f"mov.u32 {P}c, %globaltimer_lo;",
+            f"@!{P}q bra {done};",
+            f"{loop}:",
+            f"ld.relaxed.gpu.global.u32 {P}site, [{TURNS}+{4 * n}];",
+            f"setp.ne.u32 {P}p, {P}site, 0;",
+            f"@{P}p bra {done};",
+            f"mov.u32 {P}now, %globaltimer_lo;",
+            f"sub.u32 {P}now, {P}now, {P}c;",
+            f"setp.lt.u32 {P}p, {P}now, {delay.ns};",
+            f"@{P}p bra {loop};",
+            f"{done}:",
+        ]
 
     def _around(self, each: Instruction, text: str) -> str:
         """A statement with its delays, and what ends a wait."""

@@ -36,8 +36,10 @@ def run_with_delays(
     sleeps: Mapping[At, int],
     seed: int,
     passes: Callable[[Fault], bool] = lambda _: True,
+    turns: Mapping[At, At] | None = None,
 ) -> HeldRun:
-    """Run to the end. ``gates``: until when an agent is held before an operation; ``sleeps``: for how long.
+    """Run to the end. ``gates``: until when an agent is held before an operation; ``sleeps``: for how long; ``turns``:
+    until which other operation is done.
 
     ``passes``: the faults after which it continues; at another one it ends, as at one that traps.
     """
@@ -64,6 +66,10 @@ def run_with_delays(
                 until = gates[at] if at in gates else now + sleeps[at]
                 slept[at] = max(until - now, 0)
                 heapq.heappush(ready, (max(until, now), agent))
+                continue
+            other, pc = (turns or {}).get(at, (agent, -1))
+            if play.state.pcs[other] <= pc:
+                blocked.append(agent)
                 continue
             begins = opens(program, play.state, agent)
             moved = play.begin(agent) if begins else play.advance(agent)

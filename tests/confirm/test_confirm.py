@@ -25,7 +25,7 @@ from pipesim.confirm.rewrite import DelayedPtx
 from pipesim.errors import EvidenceError, HardwareError, ParameterError, PtxError, UsageError
 from pipesim.model.finding import FaultKind
 from pipesim.ptx.launch.file import launch_json
-from pipesim.report.pages.confirm import chip_sentence
+from pipesim.report.pages.confirm import chip_sentence, delay_words
 from pipesim.targets import Target, find
 from tests.support.machine_chip import SAME, MachineChip, Scripted
 from tests.support.planted_ptx import PLANTED
@@ -91,6 +91,30 @@ def test_longer_delays_are_tried_where_the_usual_ones_show_nothing(folder: Path)
     assert chip.ran[-1] == [(0, 1), (10, 3)]
     assert [each.ns for each in found.delays] == [10_000_000]
     assert chip_sentence(found, "X") == "not seen in 3 launches on X"
+
+
+def test_turns_are_tried_where_no_delay_shows_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, late = Chooser.plan, (SAME, SAME, LAPPED, LAPPED)
+
+    def turned(self: Chooser, schedule: str, kind: FaultKind | None) -> DelayPlan:
+        made = plan(self, schedule, kind)
+        (delay,) = made.delays
+        other = replace(delay.place, agent="load", warp=0)
+        return replace(made, turns=(replace(delay, ns=20_000_000, until=other),) * 2)
+
+    class Turned(Scripted):
+        def is_late(self, kernel: DelayedPtx) -> bool:
+            return "nanosleep" in kernel.text or "pipesim_turns" in kernel.text
+
+        def launch(self, *given: object) -> list[list[LaunchSeen]]:
+            self.delayed = late[max(len(self.ran) - 1, 0) :][:1]
+            return super().launch(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Chooser, "plan", turned)
+    found = shown(folder, "lapped", chip := Turned(SAME), ConfirmOptions(launches=3))
+    assert (len(chip.ran), found.verdict, found.tried.seen) == (5, ChipVerdict.CONFIRMED, 3)
+    said = "warp 2 (waiting) waits until warp 0 (load) has executed its 1st mbarrier.try_wait (PTX line 43), before its"
+    assert delay_words(found.delays[0]).startswith(said)
 
 
 def test_a_trap_is_followed_by_another_process(folder: Path) -> None:

@@ -9,7 +9,7 @@ from random import Random
 from pipesim.confirm.launches import ChipOutcome, LaunchSeen, ManySeen
 from pipesim.confirm.memory import LaunchMemory
 from pipesim.confirm.report import ChipDevice
-from pipesim.confirm.rewrite import STOP, WAITS, DelayedPtx
+from pipesim.confirm.rewrite import STOP, TURNS, WAITS, DelayedPtx
 from pipesim.confirm.table import TABLE
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
@@ -93,7 +93,7 @@ def _launched(kernel: DelayedPtx, memory: LaunchMemory, seed: int, reference: li
         held += Random(number).randbytes(each.nbytes) if each.filled else bytes(each.nbytes)
     left = len(held)
     module = read_module(kernel.text, "text", kernel.entry)
-    variables = [(STOP, bytes(8)), (WAITS, bytes(4 * kernel.words)), (TABLE, kernel.table)]
+    variables = [(STOP, bytes(8)), (WAITS, bytes(4 * kernel.words)), (TABLE, kernel.table), (TURNS, bytes(256))]
     for declared, parameter in zip(module.entries[0].params, memory.parameters, strict=True):
         variables.append((declared.name, places[parameter.pointers[0][1]].to_bytes(8, "little")))
     for name, data in variables:

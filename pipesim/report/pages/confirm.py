@@ -56,6 +56,9 @@ def delay_words(delay: Delay) -> str:
     """``warp 2 (waiting) sleeps 1,000 µs before its 1st mbarrier.try_wait``."""
     place = delay.place
     who = f"warp {place.warp} ({place.agent}) sleeps {number(delay.ns // 1_000)} µs"
+    if (until := delay.until) is not None:
+        who = f"warp {place.warp} ({place.agent}) waits until warp {until.warp} ({until.agent}) has executed"
+        who = f"{who} its {ordinal(until.nth + 1)} {until.opcode} (PTX line {number(until.line)}),"
     if place.position < 0:
         return f"{who} where the kernel begins"
     side = "after" if place.after else "before"
