@@ -265,7 +265,7 @@ class FreeInputs:
         return found
 
 
-_MOST_KEPT = 1 << 16  #: results of operators
+_MOST_KEPT = 1 << 14  #: results of operators
 _MOST_EXCLUDED = 64  #: values of a sum, as those of a number of laps
 
 
