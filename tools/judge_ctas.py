@@ -147,7 +147,7 @@ def _judge_mutants(ptx: Path, count: int) -> Counter[str]:
                 continue
             every = check(find(str(file), launch=given), {}, quick=True, max_states=states)
         refuted = [each.cta for each in every.kinds if each.verdict is Verdict.REFUTED]
-        named = set(alone.scope.ctas or (cta,)) <= set(refuted)
+        named = every.verdict is Verdict.REFUTED and set(alone.scope.ctas) <= set(refuted)  # none of one cluster
         found["named" if named else "MISSED"] += 1
         said = f"{every.verdict.value} in {refuted[:9]}"
         print(f"{ptx.parent.name}/{ptx.stem}: line {line} not in CTA {cta}: {said}", flush=True)
