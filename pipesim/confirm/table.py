@@ -1,7 +1,7 @@
 """A kernel's PTX with delays that a table in global memory gives: one kernel for thousands of launches.
 
 Each warp has a row: its delays in the order of its path. A register has the number of the statement at which it is late
-next, another how often it executes that before, a third for how long it sleeps; they are read anew after each delay.
+next, another how often it executes that before, a third for how long it sleeps; then come the next ones.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ from pipesim.answers.views.sweep import (
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison, VerifyReport
 from pipesim.confirm.confirm import ConfirmOptions, confirm
 from pipesim.confirm.launches import ChipOutcome, LaunchSeen
+from pipesim.confirm.stress import stress
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
 from pipesim.conform.diagnose.examination import (
@@ -105,6 +106,7 @@ from pipesim.report.pages.pair import pair_lines
 from pipesim.report.pages.redundant import redundant_lines
 from pipesim.report.pages.run import run_lines, walk_lines
 from pipesim.report.pages.show import list_lines, protocol_lines, show_lines
+from pipesim.report.pages.stress import stress_lines
 from pipesim.report.pages.summary import summary_lines
 from pipesim.report.pages.sweep import sweep_lines
 from pipesim.report.pages.verify import compare_lines, verify_lines
@@ -690,12 +692,31 @@ def redundant_ring(width: int) -> list[str]:
     return redundant_lines(redundant(replace(target_of(program), spelling="ring.json"), {}), width)
 
 
+def planted_kernel(name: str) -> Target:
+    """A small kernel in PTX."""
+    kernel = next(each for each in PLANTED if each.name == name)
+    read = extract(read_module(kernel.text, f"{name}.ptx"), kernel.launch)
+    editable = EditableKernel(Path(f"{name}.ptx"), None, (), kernel.text)
+    return replace(target_of(read.program), kernel=read, editable=editable)
+
+
+def stressed(width: int) -> list[str]:
+    """A right kernel, of which launches show nothing; nothing is launched."""
+    target = planted_kernel("right")
+    found = stress(
+        target,
+        check(target, {}, quick=True),
+        Scripted(LaunchSeen(ChipOutcome.SAME)),
+        ConfirmOptions(),
+        many=10_000,
+        seed=7,
+    )
+    return stress_lines(found, width)
+
+
 def confirmed(width: int) -> list[str]:
     """A kernel that is lapped, as a chip shows it; nothing is launched."""
-    kernel = next(each for each in PLANTED if each.name == "lapped")
-    read = extract(read_module(kernel.text, "lapped.ptx"), kernel.launch)
-    editable = EditableKernel(Path("lapped.ptx"), None, (), kernel.text)
-    target = replace(target_of(read.program), kernel=read, editable=editable)
+    target = planted_kernel("lapped")
     chip = Scripted(LaunchSeen(ChipOutcome.HANG, ((0, 2, 3),)))
     return confirm_lines(confirm(target, check(target, {}, quick=True), chip, ConfirmOptions()), width)
 
@@ -887,6 +908,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
     "confirm": confirmed,
+    "stress": stressed,
     "assumption": explained("commits"),
     "kind": explained("over_arrival"),
     "kind_of_operations": explained("barrier_overrun"),
