@@ -61,7 +61,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
 
 
 _VALUE = "a value that is not known"
-_OF_OTHER_LANES = "other lanes than those that execute this fence have waited, or signal after it"
+_OF_OTHER_LANES = "lanes have waited before this fence, or signal after it, for which it orders nothing"
 _IN_ANY_ORDER = "several reductions change the same bytes in any order"
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from pipesim.model.ops import Scope
+from pipesim.model.ops import Order, Scope
 
 ON_MBARRIER = -1  #: in place of the address of a word: an mbarrier, or the barrier of the cluster
 _ALL = 2
@@ -197,17 +197,22 @@ class LaneFences:
         """Lanes wait without an acquire."""
         self._waits[lanes] = -1
 
-    def fence(self, here: int, lanes: int, scope: Scope, live: int) -> bool:
-        """Lanes execute a fence. False if it does not acquire, since other lanes have waited."""
+    def fence(self, here: int, lanes: int, scope: Scope, live: int, half: Order = Order.ACQ_REL) -> bool:
+        """Lanes execute a fence, or a ``half`` of one. False if it does not acquire what they or others have waited
+        for; one that does not release is one that the lanes did not execute for what they signal.
+        """
         reach = _REACH.get(scope, _ALL)
-        if any(not by & lanes and known < reach for by, known in self._waits.items()):
+        missing = lanes if half is not Order.RELEASE else 0
+        if any(not by & missing and known < reach for by, known in self._waits.items()):
             return False
         for by in self._waits:
             if (by & lanes) != live:
                 self._apart.act(LaneAct.WAIT, by & lanes, here, hands_on=False, alone=True)
         reached = {by: max(known, reach if by & lanes else -1) for by, known in self._waits.items()}
         self._waits = {by: known for by, known in reached.items() if known < _ALL}
-        if lanes == live and reach == _ALL:
+        if half is Order.ACQUIRE:
+            lanes = 0
+        elif lanes == live and reach == _ALL:
             self._made = {}
         self._made.pop((here, lanes), None)
         self._made[here, lanes] = _LaneFence(lanes, reach, self._apart.unmet())

@@ -27,6 +27,8 @@ from tests.support.random_programs.lane_fences import (
     READ,
     RELAXED,
     SECOND,
+    TO_ACQUIRE,
+    TO_RELEASE,
     WAIT,
     handed,
     random_fences,
@@ -55,6 +57,9 @@ def verdicts(signal: str, wait: str, read: str) -> tuple[Verdict, Verdict]:
     [
         (MEET + FIRST + FENCE + FIRST + RELAXED, PROVED),
         (MEET + ALL + FENCE + FIRST + RELAXED, PROVED),
+        (MEET + ALL + TO_RELEASE + FIRST + RELAXED, PROVED),
+        (MEET + ALL + TO_ACQUIRE + FIRST + RELAXED, UNKNOWN),
+        (MEET + ALL + FENCE + TO_ACQUIRE + FIRST + RELAXED, PROVED),
         (MEET + SECOND + FENCE + FIRST + RELAXED, UNKNOWN),
         (MEET + SECOND + FENCE + MEET + FIRST + RELAXED, UNKNOWN),
         (MEET + OTHERS + FENCE + FIRST + RELAXED, UNKNOWN),
@@ -72,6 +77,8 @@ def test_a_fence_makes_a_release_of_what_its_own_lane_signals(signal: str, expec
     ("wait", "expected"),
     [
         (WAIT + ALL + FENCE, PROVED),
+        (WAIT + ALL + TO_ACQUIRE, PROVED),
+        (WAIT + ALL + TO_RELEASE, UNKNOWN),
         (WAIT + FIRST + FENCE + MEET, PROVED),
         (WAIT + FIRST + FENCE, BY_LANES),
         (IN_LANE_0 + MEET + SECOND + FENCE + MEET, UNKNOWN),

@@ -31,6 +31,7 @@ second:
 )
 MEET = " bar.warp.sync -1;\n"
 FENCE = "fence.acq_rel.gpu;\n"
+TO_RELEASE, TO_ACQUIRE = "fence.release.gpu;\n", "fence.acquire.gpu;\n"
 ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
 RELAXED = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%r3];\n"
 WAIT = """again:
@@ -57,7 +58,7 @@ def random_fences(seed: int) -> tuple[Program, bool]:
     """The program of this seed, and whether every lane of the second warp knows of the store of each of the first."""
     rng = random.Random(seed)
     known, released = [{lane} for lane in _LANES], [set[int]() for _ in _LANES]
-    signal = _steps(rng, known, lambda lane: released[lane].update(known[lane] - released[lane]))
+    signal = _steps(rng, known, TO_RELEASE, lambda lane: released[lane].update(known[lane] - released[lane]))
     who, weak = rng.choice([FIRST, FIRST, FIRST, SECOND, ALL]), rng.random() < 0.7
     lanes = [lane for lane in _LANES if _WHO[who](lane)]
     told = set[int]().union(*((released if weak else known)[lane] for lane in lanes))
@@ -65,13 +66,13 @@ def random_fences(seed: int) -> tuple[Program, bool]:
     waited = [told if lane == 0 or not alone else set[int]() for lane in _LANES]
     knows = [set[int]() if weak_wait else set(each) for each in waited]
     wait = (IN_LANE_0 if alone else WAIT).format(order=".relaxed.cta" if weak_wait else "")
-    wait += _steps(rng, knows, lambda lane: knows[lane].update(waited[lane]))
+    wait += _steps(rng, knows, TO_ACQUIRE, lambda lane: knows[lane].update(waited[lane]))
     program = handed(signal + who + (RELAXED if weak else ARRIVE), wait, count=len(lanes))
     return program, all(each == {*_LANES} for each in knows)
 
 
-def _steps(rng: random.Random, known: list[set[int]], fence: Callable[[int], None]) -> str:
-    """Meetings of all lanes, which share what they know, and fences of some."""
+def _steps(rng: random.Random, known: list[set[int]], half: str, fence: Callable[[int], None]) -> str:
+    """Meetings of all lanes, which share what they know, and fences of some; ``half``: all that is needed of one."""
     text = ""
     for _ in range(rng.randint(0, 4)):
         if rng.random() < 0.4:
@@ -80,7 +81,9 @@ def _steps(rng: random.Random, known: list[set[int]], fence: Callable[[int], Non
             known[:] = [set(every) for _ in _LANES]
             continue
         who = rng.choice([*_WHO])
-        text += who + rng.choice([FENCE, "fence.sc.cta;\n"])
+        text += who + (kind := rng.choice([FENCE, "fence.sc.cta;\n", TO_RELEASE, TO_ACQUIRE]))
+        if kind in {TO_RELEASE, TO_ACQUIRE} - {half}:
+            continue
         for lane in (lane for lane in _LANES if _WHO[who](lane)):
             fence(lane)
     return text

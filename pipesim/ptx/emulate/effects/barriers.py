@@ -16,6 +16,7 @@ from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
+from pipesim.ptx.text.instruction import Instruction
 
 
 def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -146,19 +147,20 @@ def fence(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         kind = Fence.ACQ_REL
     if kind is not None and warp.maybe:
         cluster.notes.fences.add(each.position)
-    elif kind is not None and _orders_all(cluster, warp, each.position, kind, Scope(meaning)):
+    elif kind is not None and _orders_all(cluster, warp, each, kind, Scope(meaning)):
         record(cluster, warp, each.position, Op.FENCE, kind, meaning)
 
 
-def _orders_all(cluster: Cluster, warp: EmulatedWarp, position: int, kind: Fence, scope: Scope) -> bool:
+def _orders_all(cluster: Cluster, warp: EmulatedWarp, each: Instruction, kind: Fence, scope: Scope) -> bool:
     """Whether a fence that some lanes execute counts for the warp: what others have stored comes before it.
 
     ``fence.mbarrier_init`` orders the inits of its own thread (PTX ISA, "fence"), and a proxy fence what is before it:
     what other lanes have stored since they met these is not. Whether copies use that shows when the run has ended.
     """
-    exchanges = warp.exchanges
+    exchanges, position = warp.exchanges, each.position
     if kind in (Fence.ACQ_REL, Fence.SC):
-        counts = position not in cluster.fences_apart and warp.fences.fence(position, warp.mask, scope, warp.live)
+        half = Order.ACQUIRE if each.has("acquire") else Order.RELEASE if each.has("release") else Order.ACQ_REL
+        counts = position not in cluster.fences_apart and warp.fences.fence(position, warp.mask, scope, warp.live, half)
         if not counts:
             cluster.notes.fences_apart.add(position)
         return counts
