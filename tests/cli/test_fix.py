@@ -80,10 +80,12 @@ def test_a_line_of_a_kernel_that_leads_past_an_arrive_is_deleted(call: Call, tmp
         ("init(s.full[i], 3), init(s.empty[i], 3);", None),
         ("init(s.empty[i], kReaders);  // 3", None),
         ("init(s.empty3[i], 3u);", None),
+        ("wait<kN - 1>();  // 3", "wait<kN - 2>();  // 3"),  # of a constant that the file defines
+        ("wait(2 * kN - 1, kM - 1), both(kN - 1, kN - 1);", None),
     ],
 )
 def test_only_a_number_that_is_written_once_is_replaced(text: str, after: str | None, tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(f"{text}\n")
+    (tmp_path / "k.cu").write_text(f"{text}\nconstexpr int kN = 4, kM = 5;\n")
     count = Correction(Repair(RepairKind.COUNT, "", "empty", 2, 3), "", "", f"{tmp_path / 'k.cu'}:1")
     fix = source_fix(count)
     assert (fix.after if fix is not None else None) == after

@@ -117,7 +117,6 @@ class TestPipes:
         [
             (["run", PC, "--max-steps", "9", "--json"], 3),
             (["check", str(ROOT / "docs" / "examples" / "row_max.ptx"), "--quick", "--untrusted"], 1),
-            (["check", str(ROOT / "docs" / "examples" / "row_max.ptx"), "--quick", "--fix"], 1),
             (["list"], 0),
         ],
     )

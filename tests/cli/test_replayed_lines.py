@@ -10,29 +10,29 @@ import pytest
 
 from pipesim.errors import ParameterError
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import Content, Launch, Number, Parameter, Pointer
+from pipesim.ptx.launch.values import Launch
 from pipesim.report.findings import schedule
-from tests.ptx.global_memory.test_global_memory import SOURCES, WRONG
+from tests.ptx.global_memory.test_global_memory import SOURCES, WRONG, launch_of
 from tests.support.fixture_types import Call
 from tests.support.planted_ptx import PLANTED
 
 _BY_NAME = {each.name: each for each in PLANTED}
+_RIGHT = _BY_NAME["proxy_fence"]
 
 
-def kernels() -> Iterator[tuple[str, str, Launch]]:
-    """Wrong kernels of which a finding has a schedule: the first are those of CI."""
-    source_alone = _BY_NAME["proxy_fence"].text.replace("bulk.wait_group 0", "bulk.wait_group.read 0")
-    yield "own_transfer", source_alone, _BY_NAME["proxy_fence"].launch
+def kernels() -> Iterator[tuple[str, Launch]]:
+    """Wrong kernels: the first are those of CI."""
+    yield _RIGHT.text.replace("bulk.wait_group 0", "bulk.wait_group.read 0"), _RIGHT.launch
     texts = [each.with_suffix(".ptx").read_text("utf-8") for each in SOURCES]
     for case in reversed(WRONG):
-        given: list[Content] = [Pointer()] * case.pointers
-        given += [] if case.word is None else [Number("s32", case.word)]
-        parameters = tuple(Parameter(f"p{n}", each) for n, each in enumerate(given))
-        launch = Launch(case.entry, (*case.grid, 1), (case.block, 1, 1), parameters=parameters)
-        yield case.entry, next(text for text in texts if f".entry {case.entry}(" in text), launch
-    for each in PLANTED:
-        if each.finding:
-            yield each.name, each.text, each.launch
+        yield next(text for text in texts if f".entry {case.entry}(" in text), launch_of(case)
+    yield from ((each.text, each.launch) for each in PLANTED if each.finding)
+
+
+def written(folder: Path, text: str, launch: Launch) -> str:
+    (folder / "kernel.ptx").write_text(text, "utf-8")
+    (folder / "kernel.json").write_text(launch_json(launch), "utf-8")
+    return str(folder / "kernel.ptx")
 
 
 def commands(report: str) -> list[list[str]]:
@@ -47,12 +47,9 @@ def commands(report: str) -> list[list[str]]:
 
 
 @pytest.mark.sampled(0, 1, 2)
-@pytest.mark.parametrize(("name", "text", "launch"), [*kernels()], ids=[name for name, _, _ in kernels()])
-def test_each_line_that_is_printed_is_taken(call: Call, tmp_path: Path, name: str, text: str, launch: Launch) -> None:
-    ptx = tmp_path / f"{name}.ptx"
-    ptx.write_text(text, "utf-8")
-    ptx.with_suffix(".json").write_text(launch_json(launch), "utf-8")
-    told = call("check", str(ptx))
+@pytest.mark.parametrize(("text", "launch"), [*kernels()])
+def test_each_line_that_is_printed_is_taken(call: Call, tmp_path: Path, text: str, launch: Launch) -> None:
+    told = call("check", written(tmp_path, text, launch))
     assert told.code == 1
     assert ("again: " in told.out) is bool(commands(told.out))
     for words in commands(told.out):
@@ -62,10 +59,7 @@ def test_each_line_that_is_printed_is_taken(call: Call, tmp_path: Path, name: st
 
 
 def test_a_long_schedule_is_taken_from_a_file(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = _BY_NAME["uncounted_reader"]
-    ptx = tmp_path / "kernel.ptx"
-    ptx.write_text(planted.text, "utf-8")
-    ptx.with_suffix(".json").write_text(launch_json(planted.launch), "utf-8")
+    written(tmp_path, _BY_NAME["uncounted_reader"].text, _BY_NAME["uncounted_reader"].launch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(schedule, "MOST_REPLAY", 2)
     found = commands(call("check", "kernel.ptx").out)
@@ -74,6 +68,5 @@ def test_a_long_schedule_is_taken_from_a_file(call: Call, tmp_path: Path, monkey
     (tmp_path / "found.json").write_text(call(*found[0][1:4]).out, "utf-8")
     said = [call(*words[1:]).out for words in found[1::2]]
     assert [["wrong_item" in each, "lapped" in each] for each in said] == [[True, False], [False, True], [False, False]]
-    assert call("run", "kernel.ptx", "--schedule", "@found.json").code == 1
     wrong = call("check", "kernel.ptx", "--replay", "@found.json:7")
     assert (wrong.code, "found.json has no schedule of finding 7" in wrong.err) == (ParameterError.exit_code, True)

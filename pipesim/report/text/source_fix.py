@@ -26,6 +26,7 @@ _SOURCE = InputKind("source file", MAX_PTX_BYTES, UsageError, "correct it by han
 _NUMBERS = frozenset({RepairKind.COUNT, RepairKind.EXPECT, RepairKind.THREADS, RepairKind.DEPTH})
 _OF_WARP = re.compile(r"\b(\w+)\.(?:read|write|async_\w+|tma_\w+|mma|work|fence|commit|wait_group|bar_\w+|elect_one)\(")
 _COMPARISON = re.compile(r"(?<![<>=!-])([<>])(=?)(?![<>=])")
+_SUM = re.compile(r"(?<![\w.])([A-Za-z_]\w*) *([-+]) *(\d{1,9})\b(?![\w.]| *[-+*/%])")  #: of a name and a number
 _GROUPS = {0: "cp.async.bulk.{}", 1: "cp.async.{}", 2: "wgmma.{}.sync.aligned"}  #: by engine
 _WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?")  # a statement that is nothing else
 
@@ -62,7 +63,8 @@ def source_fix(correction: Correction) -> SourceFix | None:
     """The edit of one line, None where it is not one: a number that is not written in it, or several times."""
     if correction.token is not None:
         fixes = (_of_token(correction.token, line) for line in correction.token.lines)
-        return next((fix for fix in fixes if fix is not None), None)
+        if (fix := next(filter(None, fixes), None)) is not None or correction.repair.kind not in _NUMBERS:
+            return fix
     found = _lines_of(correction.source or (correction.added.line if correction.added is not None else ""))
     if found is None:
         return None
@@ -74,11 +76,30 @@ def source_fix(correction: Correction) -> SourceFix | None:
         was = re.compile(rf"(?<![\w.]){repair.was}(?![\w.])")
         code = re.split(r"//|#", text, maxsplit=1)[0]
         if len(was.findall(code)) != 1:
-            return None
+            new = _of_constant(lines, code, repair.was, repair.value)
+            return SourceFix(path, number, new + text[len(code) :]) if new else None
         return SourceFix(path, number, was.sub(str(repair.value), code) + text[len(code) :])
     if repair.kind is RepairKind.NOT_PAST and _WAY_PAST.fullmatch(text):
         return SourceFix(path, number, None)
     return None
+
+
+def _of_constant(lines: list[str], code: str, was: int, value: int) -> str:
+    """The code with another distance from a constant that the file defines once: ``kStages - 2`` for ``kStages - 1``;
+    "" if not one such sum is the number that it was.
+    """
+    found = []
+    for each in _SUM.finditer(code):
+        defined = re.compile(rf"(?<![\w.]){each[1]} *= *(\d{{1,9}}) *[,;]")
+        said = [int(known[1]) for line in lines for known in defined.finditer(line)]
+        alone = not code[: each.start()].rstrip().endswith(tuple("-+*/%"))
+        if alone and len(said) == 1 and said[0] + int(each[2] + each[3]) == was:
+            found.append((each, value - said[0]))
+    if len(found) != 1:
+        return ""
+    at, far = found[0]
+    rest = f" {'-' if far < 0 else '+'} {abs(far)}" if far else ""
+    return f"{code[: at.start()]}{at[1]}{rest}{code[at.end() :]}"
 
 
 def _of_token(token: ChangedToken, source: str) -> SourceFix | None:

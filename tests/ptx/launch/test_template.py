@@ -8,7 +8,7 @@ from tests.support.ptx_text import kernel
 
 PARAMS = (
     ".param .align 64 .b8 map[128], .param .u32 n, .param .f32 scale, .param .u64 .ptr .global .align 16 p, "
-    ".param .u64 q, .param .align 64 .b8 args[256]"
+    ".param .u64 q, .param .align 64 .b8 args[256], .param .u64 out, .param .u64 stride, .param .align 8 .b8 rest[24]"
 )
 BODY = """ld.param.u32 %r1, [n];
 ld.param.u64 %rd1, [q];
@@ -20,21 +20,9 @@ mov.b64 %rd3, args;
 add.s64 %rd4, %rd3, 64;
 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd4, {0}], [%r2];
 bar.sync %r3, %r4;
+ld.param.u64 %rd5, [out]; ld.param.u64 %rd6, [stride]; ld.param.u64 %rd7, [rest+8];
+cvta.to.global.u64 %rd8, %rd5; mad.lo.s64 %rd9, %rd6, 4, %rd8; st.global.u64 [%rd9], %rd6; st.global.u64 [%rd7], %rd6;
 ret;"""
-
-
-def test_what_addresses_global_memory_is_a_pointer_and_what_is_read_for_it_is_open():
-    """Though no operation that is kept needs it."""
-    params = ".param .u64 x, .param .u64 stride, .param .u64 unread, .param .align 8 .b8 args[24], .param .u64 value"
-    copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd9], 16, [%r2];"
-    body = f"""ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [stride];
-ld.param.u64 %rd3, [args+8]; ld.param.u64 %rd4, [value];
-cvta.to.global.u64 %rd5, %rd1; mad.lo.s64 %rd6, %rd2, 4, %rd5; st.global.u64 [%rd6], %rd4;
-cvta.to.global.u64 %rd8, %rd3; add.s64 %rd9, %rd8, 16; {copy} ret;"""
-    function = kernel(body, params)
-    made = template(function, slice_of(function))
-    number, args = Number("u64", None), Struct(24, (Field(8, Pointer()),))
-    assert [each.content for each in made.parameters] == [Pointer(), number, Number("u64", 0), args, number]
 
 
 def test_a_template():
@@ -47,12 +35,15 @@ def test_a_template():
         Pointer(),
         Pointer(),
         Struct(256, (Field(8, Number("u32", None)), Field(16, Pointer()), Field(64, TensorMap()))),
+        Pointer(),  # these decide nothing but where is stored
+        Number("u64", None),
+        Struct(24, (Field(8, Pointer()),)),
     )
     parameters = tuple(Parameter("", each) for each in contents)
     assert made == Launch("k", (2, 1, 1), (384, 1, 1), (2, 1, 1), 0, 168, parameters)
     assert read_launch(launch_json(made), "k.json") == made
-    assert open_words(made, function) == (128, 200)
-    filled = with_settings(made, function, ("128=3", "200=7"))
+    assert open_words(made, function) == (128, 200, 456)
+    filled = with_settings(made, function, ("128=3", "200=7", "456=8"))
     assert open_words(filled, function) == ()
     assert filled.parameters[5].content == Struct(
         256, (Field(8, Number("u32", 7)), Field(16, Pointer()), Field(64, TensorMap()))

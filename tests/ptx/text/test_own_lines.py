@@ -1,56 +1,40 @@
 """Which of the lines into which an instruction was inlined is named."""
 
+import pytest
+
 from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
 from pipesim.ptx.text.locations import with_own_lines
 
-LIBRARY = "/usr/local/cuda/include/"
+ROLE, LIBRARY = "k.cu:90 kernel > k.cu:20 role", "/usr/local/cuda/include/"
+TWICE = [f"k.cu:{call} kernel > k.cu:{line} role" for call in (90, 91) for line in (20, 21, 22)]
 
 
-def at(*frames: str, opcode: str = "mbarrier") -> Instruction:
-    """``FILE:LINE FUNCTION`` for each place, the outermost first."""
-    parts = [each.partition(" ") for each in frames]
-    found = tuple(Frame(place.split(":")[0], int(place.split(":")[1]), name) for place, _, name in parts)
+def at(chain: str, opcode: str = "mbarrier") -> Instruction:
+    """``FILE:LINE FUNCTION > ...``, the outermost first."""
+    parts = [each.replace(":", " ").split() for each in chain.split(" > ")]
+    found = tuple(Frame(file, int(line), name) for file, line, name in parts)
     return Instruction(opcode, (), (), None, 7, SourceLine(*found[0][:3], found), 0)
 
 
-def named(*body: Instruction) -> list[str]:
-    return [f"{each.source.file}:{each.source.line}" for each in with_own_lines(body) if each.source is not None]
+def named(*body: Instruction) -> str:
+    return " ".join(f"{each.source.file}:{each.source.line}" for each in with_own_lines(body) if each.source)
 
 
-def role(call: int, line: int, *inside: str, name: str = "role") -> Instruction:
-    return at(f"k.cu:{call} kernel", f"k.cu:{line} {name}", *inside)
+@pytest.mark.parametrize(
+    ("chains", "said"),
+    [  # a role and what wraps an instruction; roles of two groups, a helper and what it calls; headers; libraries
+        ((f"{ROLE} > a.h:2 wait", "k.cu:80 kernel > a.h:2 wait", ROLE.replace("20", "21")), "k.cu:20 k.cu:80 k.cu:21"),
+        ([f"{each} > k.cu:{n} copy > k.cu:1 f" for each in TWICE for n in (5, 6)], "k.cu:20 k.cu:20 k.cu:21 k.cu:21"),
+        ([f"k.cu:9 kernel > a.h:{n} f" for n in range(3)], "k.cu:9 k.cu:9 k.cu:9"),
+        ([f"k.cu:9 kernel > a.h:{n} f" for n in range(1, 5)], "a.h:1 a.h:2 a.h:3 a.h:4"),
+        ([f"{LIBRARY}f.h:7 f > k.cu:{n} run > {LIBRARY}b:3 g" for n in (4, 5)], "k.cu:4 k.cu:5"),
+        ((f"{LIBRARY}a.h:9 f > {LIBRARY}b.h:3 g",), f"{LIBRARY}a.h:9"),
+    ],
+)  # fmt: skip
+def test_the_innermost_line_that_is_no_helpers_is_named(chains: list[str], said: str) -> None:
+    assert named(*map(at, chains)).startswith(said)
 
 
-def test_a_line_of_a_role_is_named_and_not_the_call_of_the_role_nor_what_wraps_one_instruction():
-    wait, copy = "asm.cuh:2 wait", "asm.cuh:5 copy"
-    body = (role(90, 20, wait), role(90, 21, copy), at("k.cu:80 kernel", wait), at("k.cu:80 kernel"))
-    assert named(*body) == ["k.cu:20", "k.cu:21", "k.cu:80", "k.cu:80"]
-
-
-def test_a_role_that_is_called_for_two_groups_is_entered_and_a_helper_that_is_called_as_often_is_not():
-    helper = [(line, f"k.cu:{inside} expect_and_copy") for line in (20, 21) for inside in (5, 6)]
-    body = [role(call, line, inside) for call in (90, 91) for line, inside in helper]
-    assert named(*body, role(90, 22)) == ["k.cu:20", "k.cu:20", "k.cu:21", "k.cu:21"] * 2 + ["k.cu:22"]
-
-
-def test_what_a_helper_calls_is_at_the_call_of_the_helper():
-    deep = ["k.cu:5 helper", "k.cu:1 inner"], ["k.cu:5 helper", "k.cu:2 inner"], ["k.cu:5 helper", "k.cu:3 inner"]
-    body = [role(90, line, *frames) for line in (20, 21) for frames in deep]
-    assert named(*body) == ["k.cu:20"] * 3 + ["k.cu:21"] * 3
-
-
-def test_a_function_of_a_header_is_entered_if_it_has_several_lines():
-    short, long = ([role(90, 20, f"ring.cuh:{line} f") for line in range(5, 5 + n)] for n in (3, 4))
-    assert named(*short, role(90, 22)) == ["k.cu:20"] * 3 + ["k.cu:22"]
-    assert named(*long, role(90, 22)) == ["ring.cuh:5", "ring.cuh:6", "ring.cuh:7", "ring.cuh:8", "k.cu:22"]
-
-
-def test_lines_of_a_library_are_named_where_there_are_no_others():
-    inside = [at(f"{LIBRARY}launch.h:7 launch", f"k.cu:{line} run", f"{LIBRARY}barrier:3 arrive") for line in (4, 5)]
-    assert named(*inside, at(f"{LIBRARY}a.h:9 f", f"{LIBRARY}b.h:3 g")) == ["k.cu:4", "k.cu:5", f"{LIBRARY}a.h:9"]
-
-
-def test_lines_of_addresses_and_parameters_tell_no_functions_apart():
-    """They are named as the instruction that they are for."""
-    body = [at("k.cu:20 kernel", f"k.cu:{n} wait", opcode=op) for n, op in ((5, "mbarrier"), (6, "add"), (7, "cvta"))]
-    assert named(*body, at("k.cu:30 kernel")) == ["k.cu:20"] * 3 + ["k.cu:30"]
+def test_lines_of_addresses_and_parameters_tell_no_functions_apart() -> None:
+    ops = ((5, "mbarrier"), (6, "add"), (7, "cvta"))
+    assert named(*(at(f"k.cu:20 kernel > k.cu:{n} wait", op) for n, op in ops)) == "k.cu:20 k.cu:20 k.cu:20"
