@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +42,9 @@ class LatePlan:
 
 @dataclass(frozen=True)
 class WarpPath:
-    """Where a warp can be late, in the order of its path. ``aimed``: places of what a verdict assumes."""
+    """Where a warp can be late, in the order of its path. ``aimed``: beside what a verdict assumes, or else
+    what lets others continue.
+    """
 
     places: tuple[DelayPlace, ...]
     aimed: tuple[int, ...]
@@ -51,7 +54,11 @@ class PlanMaker:
     """Plans of a kernel. ``lines``: of which its verdict assumes something; ``paths``: by CTA and warp."""
 
     def __init__(self, kernel: Kernel, program: Program, streams: Sequence[Stream], lines: frozenset[str]) -> None:
-        self._kernel, self._lines = kernel, lines
+        self._kernel, body = kernel, kernel.function.body
+        steps = [each.position for each in body if is_step(each)]
+        assumed = [each.position for each in body if source_of(each, kernel.module) in lines]
+        following = {bisect_left(steps, position) for position in assumed}
+        self._near = {steps[n] for each in following for n in (each - 1, each) if 0 <= n < len(steps)}
         self._own = {each.begin for each in kernel.entry.body}
         longest: dict[tuple[int, int], tuple[int, str, Stream]] = {}
         for agent, stream in enumerate(streams):
@@ -65,7 +72,7 @@ class PlanMaker:
     def _path(self, name: str, stream: Stream) -> WarpPath:
         body, module, counts = self._kernel.function.body, self._kernel.module, Counter[int]()
         begin = DelayPlace(name, stream.cta, stream.warp, -1, -1, self._kernel.entry.line, "", "", 0)
-        places, aimed = [begin], []
+        places, aimed, hands = [begin], list[int](), list[int]()
         for step in stream.path:
             if step.position < 0 or (each := body[step.position]).begin not in self._own or not is_step(each):
                 continue
@@ -73,10 +80,10 @@ class PlanMaker:
             here = DelayPlace(name, stream.cta, stream.warp, step.position, each.begin, each.line, source, mnemonic,
                               counts[each.begin])  # fmt: skip
             counts[each.begin] += 1
-            if source in self._lines or (hands_on(each) and not self._lines):
-                aimed += [len(places), len(places) + 1]
+            for found in [aimed] * (step.position in self._near) + [hands] * hands_on(each):
+                found += [len(places), len(places) + 1]
             places += [here, replace(here, after=True)]
-        return WarpPath(tuple(places), tuple(aimed))
+        return WarpPath(tuple(places), tuple(aimed or hands))
 
     def plan(self, random: Random, number: int) -> LatePlan:
         """The plan of a launch, by its number; the first ones have no delays."""

@@ -95,6 +95,17 @@ def test_the_same_seed_makes_the_same_plans_and_every_way_is_gone() -> None:
     assert {delay.place.warp for each in plans for delay in each.delays} == {0, 1, 2}
 
 
+def test_directed_delays_are_beside_what_the_verdict_assumes() -> None:
+    read = checked("lapped")[0].kernel
+    assert read is not None
+    opcodes = {}
+    for name, lines in (("init", {"lapped.ptx:18"}), ("none", set())):
+        maker = PlanMaker(read.kernel, read.program, read.streams, frozenset(lines))
+        opcodes[name] = [{path.places[n].opcode for n in path.aimed} for path in maker.paths.values()]
+    assert opcodes["init"] == [{"fence.mbarrier_init"}, {"mbarrier.arrive"}, set()]
+    assert opcodes["none"] == [{"mbarrier.arrive", "cp.async"}, {"mbarrier.arrive"}, set()]
+
+
 def passed(row: Sequence[Sequence[int]], path: Sequence[int]) -> list[int]:
     """Where a warp sleeps that executes these statements, numbered as a table numbers them: the rewritten text."""
     rows = iter(row)
