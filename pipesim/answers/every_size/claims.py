@@ -124,6 +124,7 @@ class WordClaim:
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds
+        self._right: dict[int, tuple[Program, bool]] = {}  # of programs, whichever CTAs they are of
         self._repeats_at: dict[tuple[int, int, int], bool] = {}  # by the values of classes, laps, and the most
         self._most = classes.free.high  # value for which the code shows it
 
@@ -143,7 +144,7 @@ class WordClaim:
             one = self.classes[number]
             return None if one is None else one.program_of(cta, places)
 
-        looked = self.families[cta] = Family(self.classes.name, program)
+        looked = self.families[cta] = Family(self.classes.name, program, right=self._right)
         found = self.found[cta] = looked.verdict()
         if not isinstance(found, EveryValue):
             return found

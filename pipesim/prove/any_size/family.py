@@ -101,12 +101,19 @@ class SomeValues:
 
 
 class Family:
-    """The programs of one parameter's values, flattened, run and compared on request."""
+    """The programs of one parameter's values, flattened, run and compared on request.
 
-    def __init__(self, parameter: str, build: Build, most_operations: int = MOST_OPERATIONS) -> None:
+    ``right``: whether one run represents every schedule of programs, by what is the same object in other families.
+    """
+
+    def __init__(
+        self, parameter: str, build: Build, most_operations: int = MOST_OPERATIONS,
+        right: dict[int, tuple[Program, bool]] | None = None,
+    ) -> None:  # fmt: skip
         self._parameter = parameter
         self._build = build
         self._most = most_operations
+        self._known = {} if right is None else right
         self._outlines: dict[int, Outline | None] = {}
         self._right: dict[int, bool] = {}
         self._laps: dict[int, Laps] = {}  # of the programs that others are compared with, by their values
@@ -184,14 +191,17 @@ class Family:
         """True if the certificate holds at ``value``, or the protocol has no such value."""
         if value not in self._right:
             outline = self._outline(value)
-            self._right[value] = outline is None or holds(outline.program)
+            if outline is not None and id(outline.program) not in self._known:
+                self._known[id(outline.program)] = outline.program, holds(outline.program)
+            self._right[value] = outline is None or self._known[id(outline.program)][1]
         return self._right[value]
 
     def _all_hold(self, last: int) -> bool:
         """True if the certificate holds at every value up to this one."""
         outlines = ((value, self._outline(value)) for value in range(last + 1) if value not in self._right)
-        new = {value: outline for value, outline in outlines if outline is not None}
-        self._right |= zip(new, each_holds(list(new.values())), strict=True)
+        new = [each for _, each in outlines if each is not None and id(each.program) not in self._known]
+        found = zip((each.program for each in new), each_holds(new), strict=True)
+        self._known |= {id(program): (program, right) for program, right in found}
         return all(self._holds(value) for value in range(last + 1))
 
     def _as_far(self, why: Stop) -> SomeValues:
