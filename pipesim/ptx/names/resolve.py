@@ -182,6 +182,7 @@ class Resolver:
     ) -> tuple[str, ...]:
         """What the innermost place that can be read says."""
         at = text.place(frame.line, frame.column)
+        at = max(at, text.text.find("asm volatile", at, text.place(frame.line + 1, 1)))  # nvcc may have a column before
         span = text.statement(at)
         operand = text.asm_operand(span, -1 if copy and not tile else 0)
         if operand:

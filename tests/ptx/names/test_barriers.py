@@ -171,6 +171,13 @@ STORIES = (
         TWO,
     ),
     Story(
+        "a method in one line, with a column before its asm",
+        f'struct M {{ void init(int n) {{ asm volatile("init [%0], %1;" ::"r"(at()), "r"(n)); }} }};\n{HEAD}'
+        "    s.full[i].init(1);",
+        [(at, chain(19, 5, (17, "_ZN1M4initEi"), at=25)) for at in (0, 8)],
+        {0: "s.full[0]", 8: "s.full[1]"},
+    ),
+    Story(
         "whose second array is first seen at a check before its init",
         LOOP,
         [(0, METHOD[0]), (NO_INIT, CHECKED), (16, REPEATED), (8, REPEATED), (24, REPEATED)],
