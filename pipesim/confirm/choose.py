@@ -135,9 +135,11 @@ class Chooser:
         def shows(turns: Mapping[At, At]) -> bool:
             return all(self._ends_so(self._run({}, {}, wanted, seed, turns).play, wanted) for seed in _SEEDS)
 
-        if not shows(turns):
+        chosen = next((each for each in (*({at: until} for at, until in turns.items()), turns) if shows(each)), None)
+        if chosen is None:
             return ()
-        for at in turns:
+        turns = chosen
+        for at in chosen if len(chosen) > 1 else ():
             fewer = {other: until for other, until in turns.items() if other != at}
             if shows(fewer):
                 turns = fewer

@@ -25,6 +25,7 @@ from pipesim.ptx.text.locations import SourceText
 WAITS, STOP, TURNS = "pipesim_waits", "pipesim_stop", "pipesim_turns"  #: variables of the module
 MOST_CTAS = 1024  #: of which the first note where they wait
 P = "%pipesim_"
+_AFTER_TURN_NS = 20_000  #: that a warp sleeps once its turn has come, so that what the other has issued lands
 _MOST_SLEEPS = 2_000  #: of all delays of a kernel
 
 
@@ -199,6 +200,7 @@ class Rewriting:
             f"setp.lt.u32 {P}p, {P}now, {delay.ns};",
             f"@{P}p bra {loop};",
             f"{done}:",
+            f"@{P}q nanosleep.u32 {_AFTER_TURN_NS};",
         ]
 
     def _around(self, each: Instruction, text: str) -> str:

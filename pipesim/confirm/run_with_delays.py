@@ -19,6 +19,7 @@ from pipesim.prove.counterexample.play import Play
 
 At = tuple[int, int]  #: an agent and the position of its operation
 _STEP, _LANDS = (1, 3), (24, 48)  #: of an operation, and of a transfer: drawn between these
+_AFTER_TURN = 10 * _LANDS[1]  #: that an agent sleeps once its turn has come
 MOST_MOVES = 200_000
 
 
@@ -70,6 +71,10 @@ def run_with_delays(
             other, pc = (turns or {}).get(at, (agent, -1))
             if play.state.pcs[other] <= pc:
                 blocked.append(agent)
+                continue
+            if other != agent and at not in slept:
+                slept[at] = _AFTER_TURN
+                heapq.heappush(ready, (now + _AFTER_TURN, agent))
                 continue
             begins = opens(program, play.state, agent)
             moved = play.begin(agent) if begins else play.advance(agent)

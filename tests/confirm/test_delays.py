@@ -139,17 +139,19 @@ def test_the_same_delay_brings_a_finding_about_and_leaves_its_right_twin_alone()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lapped", "lapped_later"])
-def test_turns_bring_about_what_no_delay_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "shows"), [("lapped", "hang"), ("lapped_later", "hang"), ("early_release", "differs")]
+)
+def test_turns_bring_about_what_no_delay_does(name: str, shows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Chooser, "_shows", lambda *_: False)
     made = read(BY_NAME[name])
     ((_, plan),) = plans(made)
     assert plan.turns
     assert all(each.until is not None and each.until.warp != each.place.warp for each in plan.turns)
-    assert outcomes(BY_NAME[name], list(plan.turns)) == ["hang"] * 2
+    assert outcomes(BY_NAME[name], list(plan.turns)) == [shows] * 2
     text = delayed_ptx(BY_NAME[name].text, made.kernel, plan.turns, LIMIT_NS).text
     assert text.count("[pipesim_turns+0]") == 2
-    assert "nanosleep" not in text
+    assert text.count("nanosleep.u32 20000") == len(plan.turns)
     assert shutil.which("ptxas") is None or machine_code(delayed_ptx(BY_NAME[name].text, made.kernel, plan.turns, 1))
 
 
