@@ -30,6 +30,7 @@ HEAD = """.version 8.6
  setp.ne.u32 %p0, %r0, 0;
  @%p0 bra made;
 """
+GIVE = " @!%p1 mbarrier.arrive.shared::cta.b64 _, "
 LABEL = "$L__info_string0"
 INLINED = f", function_name {LABEL}, inlined_at 1 90 5"
 
@@ -40,10 +41,6 @@ def at(line: int, text: str) -> str:
 
 def wait(label: str, barrier: int, parity: int) -> str:
     return f"{label}:\n mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3+{barrier}], {parity};\n @!%p3 bra {label};"
-
-
-def arrive(barrier: int) -> str:
-    return f" @!%p1 mbarrier.arrive.shared::cta.b64 _, [%r3+{barrier}];"
 
 
 LOAD = f""" mov.u32 %r10, 0;
@@ -65,17 +62,18 @@ w:
 
 def math(group: int, mistake: str) -> Iterator[str]:
     """Every other tile: a turn to read its blocks, a turn to store what they add up to."""
-    position = BLOCKS * group
+    position = BLOCKS * group * (mistake != "from the beginning")
+    wrong = {"no free turn": (0, 1, 0), "one parity": (group == 0,) * 3}
     for turn in range(TILES // 2):
-        parity = turn & 1 if mistake == "no free turn" else (turn & 1) ^ (group == 0)
+        parity = int(wrong[mistake][turn] if mistake in wrong else (turn & 1) ^ (group == 0))
         yield at(64, wait(f"math{group}{turn}", MATH + 8 * group, parity))
         for block in range(BLOCKS):
             stage, lap = position % STAGES, position // STAGES
             yield at(66, wait(f"full{group}{turn}{block}", FULL + 8 * stage, lap & 1))
             yield at(70, f" ld.shared.u32 %r20, [%r6+{512 * stage}]; add.u32 %r30, %r30, %r20; bar.warp.sync -1;")
-            yield at(75, arrive(EMPTY + 8 * stage))
+            yield at(75, f"{GIVE}[%r3+{EMPTY + 8 * stage}];")
             position += 1
-        yield at(77, arrive(MATH + 8 * (1 - group)))
+        yield at(77, f"{GIVE}[%r3+{MATH + 8 * (1 - group)}];")
         position += BLOCKS * (mistake != "not past the other's")
         turns = MATH if mistake == "the other turn" else STORE
         yield at(80, wait(f"store{group}{turn}", turns + 8 * group, parity))
@@ -169,6 +167,11 @@ MISTAKES = {
     "not past the other's": (turns(), turns("not past the other's"),
         "each of store and store_2 advances stage and phase of turns.cu:10 by 2 more each time, past what others take",
         66),
+    "from the beginning": (turns(), turns("from the beginning"),
+        "each of store and store_2 begins turns.cu:10 by 2 stages further for each turn that others have before it",
+        66),
+    "one parity": (turns(), turns("one parity"),
+        "every role flips the parity of its waits exactly once in each lap of the stages", 64),
     "the other turn": (turns(), turns("the other turn"),
                        "each of store and store_2 waits for turns.cu:13, not for turns.cu:12", 80),
     "no wait": (turns(), turns("no wait"),

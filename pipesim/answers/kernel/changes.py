@@ -108,28 +108,32 @@ def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     """One lane makes the arrives and copies that all lanes of a warp make on the barriers of a group, where more arrive
     than are pending and one lane alone copies as much as each.
     """
-    if fault is None or fault.kind is not FaultKind.OVER_ARRIVAL:
+    if fault is None or fault.kind not in (FaultKind.OVER_ARRIVAL, FaultKind.TX_RANGE):
         return
     program, agent = kernel.program, fault.agent
     arrive = program.code[agent][fault.pc]
-    if arrive[0] != Op.ARRIVE or operand(arrive, "count") != WARP * max(fault.expected, 1):
+    due = max(fault.expected, 1) if fault.kind is FaultKind.OVER_ARRIVAL else 1
+    if arrive[0] != Op.ARRIVE or operand(arrive, "count") != WARP * due:
         return
-    group, code, where = program.barriers[fault.barrier].name, program.code[agent], kernel.where[agent]
-    mine = [
-        pc
-        for pc, op in enumerate(code)
-        if op[0] in ON_BARRIER and program.barriers[operand(op, "barrier")].name == group
-    ]
-    copies = {where[pc] for pc in mine if code[pc][0] == Op.TMA_LOAD}
-    arrives = {where[pc] for pc in mine if code[pc][0] == Op.ARRIVE and kernel.is_copy(where[pc], where[fault.pc])}
-    lines = sorted(arrives | copies)
-    if any(kernel.text(line).count(";") != 1 or kernel.text(line).lstrip().startswith("@!") for line in lines):
-        return
-    new = {line: _with_one_lane(kernel.text(line)) for line in lines}
-    role = program.agents[agent].role
-    repair = Repair(RepairKind.LANES, role, group, 1, WARP, program.instructions[agent][fault.pc])
-    also = f", and what it copies there ({kernel.places(lines)})" if copies else ""
-    yield LineChange(new, repair, sentence(repair) + also, program.line(agent, fault.pc))
+    code, where = program.code[agent], kernel.where[agent]
+    on = {pc: program.barriers[operand(op, "barrier")].name for pc, op in enumerate(code) if op[0] in ON_BARRIER}
+    whole = [pc for pc in on if code[pc][0] == Op.ARRIVE and operand(code[pc], "expect") > 0]
+    every = dict.fromkeys(on[pc] for pc in whole if operand(code[pc], "count") == WARP)
+    group = on[fault.pc]
+    for groups in dict.fromkeys(((group,), tuple(every) if group in every else (group,))):
+        mine = [pc for pc, name in on.items() if name in groups]
+        copies = {where[pc] for pc in mine if code[pc][0] == Op.TMA_LOAD}
+        told = {where[pc] for pc in ({fault.pc} if len(groups) == 1 else {pc for pc in whole if on[pc] in groups})}
+        arrives = {where[pc] for pc in mine if code[pc][0] == Op.ARRIVE and kernel.is_copy(where[pc], told)}
+        lines = sorted(arrives | copies)
+        if any(kernel.text(line).count(";") != 1 or kernel.text(line).lstrip().startswith("@!") for line in lines):
+            return
+        new = {line: _with_one_lane(kernel.text(line)) for line in lines}
+        role = program.agents[agent].role
+        at = program.instructions[agent][fault.pc]._replace(about=" and ".join(groups))
+        repair = Repair(RepairKind.LANES, role, " and ".join(groups), 1, WARP, at)
+        also = f", and what it copies there ({kernel.places(lines)})" if copies else ""
+        yield LineChange(new, repair, sentence(repair) + also, program.line(agent, fault.pc))
 
 
 def _with_one_lane(text: str) -> str:

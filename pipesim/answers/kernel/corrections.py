@@ -18,7 +18,7 @@ from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
 from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
@@ -27,7 +27,7 @@ from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import beside
 from pipesim.prove.repair.arithmetic import lanes
 from pipesim.prove.repair.behind import Hidden, finding_key
-from pipesim.prove.repair.correctable import correctable, with_places
+from pipesim.prove.repair.correctable import correctable, in_rows, with_places
 from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind, only_line
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -86,11 +86,12 @@ class _Trial:
         self._read = 0
         self._reading = reading = kernel.read(past_hangs=True)
         self._limits = EmulationLimits(_LONGER * reading.instructions)
+        reading = reading._replace(program=in_rows(reading.program, reading.offsets))
         self.lines = KernelLines(kernel, reading)
         placed = reading.program.with_strictness(program.strictness)
-        self._program = correctable(placed, reading.offsets, expects=False)
+        self._program = correctable(placed, expects=False)
         if check(self._program, max_states=1).verdict is not Verdict.REFUTED:  # what is wrong is what is read
-            self._program = correctable(placed, reading.offsets, expects=True)
+            self._program = correctable(placed, expects=True)
         if self.lines.several_a_line:
             self._program = with_places(self._program, self.lines.statements, kernel.ptx.name)
 
@@ -138,7 +139,11 @@ class _Trial:
             if len(again.code) != len(before.code) or _does_less(before, again):  # lanes of a warp are followed apart
                 continue
             repair = slip_repair(before, again)
-            if repair.serialises or check(again, max_states=1).verdict is not Verdict.PROVED:
+            if (
+                repair.serialises
+                or _unused(again) > _unused(before)
+                or check(again, max_states=1).verdict is not Verdict.PROVED
+            ):
                 continue
             if leaves_more(before, again):
                 continue
@@ -179,10 +184,7 @@ class _Trial:
         return replace(found, said=sentence(self._inside(found.repair)), line=line, source=source, added=added)
 
     def _first_changed(self, repair: Repair, after: Program | None) -> str:
-        """The line of the first operation on a correction's barriers that is another one, or elsewhere, with it.
-
-        Else of the first one of all, or of that after which a role signals.
-        """
+        """The line of the first operation that is another one with it, on its barriers if there is one."""
         program, first = self._program, ""
         for agent in members(program, repair.role):
             code = after.code[agent] if after is not None else ()
@@ -258,6 +260,12 @@ def _work(program: Program) -> tuple[int, int, int, int]:
     written = sum(op[0] in WRITES_MEMORY for op in program.operations) - len(copied)
     uses = sum(op[0] in TOUCHES_MEMORY for op in program.operations) - len(copied)
     return len(copied), sum(copied), written, uses - written * (not copied)
+
+
+def _unused(program: Program) -> int:
+    """How many barriers are initialised, and neither waited for nor signalled."""
+    every = [(op[0] == Op.INIT, operand(op, "barrier")) for op in program.operations if op[0] in ON_BARRIER]
+    return len({bar for init, bar in every if init} - {bar for init, bar in every if not init})
 
 
 def _author(line: str) -> str:

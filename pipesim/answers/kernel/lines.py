@@ -54,14 +54,9 @@ class KernelLines:
         """Whether some line of the source is several statements, as of functions that it calls, of one kind about the
         same.
         """
-        sites = {site for each in self.program.instructions for site in each}
-        return len(
-            {
-                (site, line)
-                for each, where in zip(self.program.instructions, self.statements, strict=True)
-                for site, line in zip(each, where, strict=True)
-            }
-        ) > len(sites)
+        instructions = zip(self.program.instructions, self.statements, strict=True)
+        pairs = {pair for each, where in instructions for pair in zip(each, where, strict=True)}
+        return len(pairs) > len({site for site, _ in pairs})
 
     @cached_property
     def statements(self) -> tuple[tuple[int, ...], ...]:
@@ -81,9 +76,9 @@ class KernelLines:
             of_line[each.line] = first.setdefault(key, each.line)
         return of_line
 
-    def is_copy(self, line: int, other: int) -> bool:
-        """True of two lines of one statement."""
-        return self._statement[line] == self._statement[other]
+    def is_copy(self, line: int, others: Collection[int]) -> bool:
+        """True of a line of the same statement as one of the others."""
+        return self._statement[line] in {self._statement[other] for other in others}
 
     def text(self, line: int) -> str:
         """The text of a line."""

@@ -220,6 +220,13 @@ def threads(program: Program) -> Iterator[Repair]:
         yield Repair(RepairKind.THREADS, "", ",".join(map(str, names)), come, was)
 
 
+def warpgroups(program: Program, role: str) -> list[int]:
+    """The numbers of the warpgroups of which a role, or several, are all warps; [] if it is of a part of one."""
+    warps = {program.agents[agent].warp for agent in members(program, role)}
+    groups = sorted({warp // 4 for warp in warps})
+    return groups if len(warps) == 4 * len(groups) else []
+
+
 def _free(program: Program) -> int:
     """The first number from which on no named barrier is in use."""
     used = [number for _, number in program.named_barriers if number < NAMED_BARRIERS]

@@ -29,11 +29,10 @@ _BY_LINE = re.compile(r".*:\d+")
 _BYTES = 8  #: of a barrier
 
 
-def correctable(program: Program, offsets: Sequence[int], *, expects: bool) -> Program:
-    """The program with an array of barriers for each part that others signal, of those at ``offsets``; its reads expect
-    nothing, or (``expects``) what they do.
+def correctable(program: Program, *, expects: bool) -> Program:
+    """The program with an array of barriers for each part that others signal; its reads expect nothing, or
+    (``expects``) what they do.
     """
-    program = _in_rows(program, offsets)
     code = program.code
     if not expects:
         code = tuple(
@@ -47,10 +46,10 @@ def correctable(program: Program, offsets: Sequence[int], *, expects: bool) -> P
     return replace(made, tiles=tuple(_whole(made)))
 
 
-def _in_rows(program: Program, offsets: Sequence[int]) -> Program:
+def in_rows(program: Program, offsets: Sequence[int]) -> Program:
     """The program with other arrays of barriers that are named by lines, as a library's inits of all pipelines are.
 
-    Where some of a line lie apart, an array are those in a row that have one count, and who waits and who signals.
+    Where those of a line are several arrays, one lies in a row, has one count, and who waits and who signals.
     """
     alike, uses = families(program), defaultdict[int, set[object]](set)
     for agent, code in enumerate(program.code):
@@ -67,13 +66,14 @@ def _in_rows(program: Program, offsets: Sequence[int]) -> Program:
         else:
             rows.append([at])
     several = [{named[at].name for at in row} for row in rows]
-    own = {at: each.name for at, each in named.items()}
-    apart = {each.name for at, each in named.items() if each.stage and own.get(at - _BYTES) != each.name}
+    of_rows = Counter(name for names in several for name in names)
+    apart = {name for name, rows_of_it in of_rows.items() if rows_of_it > 1}
     crossed = set[str]().union(*(names for names in several if len(names) > 1 and names & apart))
     made: dict[int, tuple[str, int]] = {}
     for row in (row for row in rows if not crossed.isdisjoint(named[at].name for at in row)):
-        ends = dict.fromkeys(f"{named[at].name}[{named[at].stage}]" for at in (row[0], row[-1]))
-        made |= {at: (" to ".join(ends), place) for place, at in enumerate(row)}
+        first, end = named[row[0]], named[row[-1]]
+        rest = f"-{end.stage}" if end.name == first.name else f"] to {end.name}[{end.stage}"
+        made |= {at: (f"{first.name}[{first.stage}{rest * (len(row) > 1)}]", place) for place, at in enumerate(row)}
     pairs = zip(offsets, program.barriers, strict=True)
     every = ((each, *made.get(at, (each.name, each.stage))) for at, each in pairs)
     return replace(program, barriers=tuple(replace(each, name=name, stage=place) for each, name, place in every))

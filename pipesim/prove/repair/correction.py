@@ -32,7 +32,7 @@ from pipesim.prove.repair.arithmetic import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
-from pipesim.prove.repair.meeting_points import of_last_uses, of_met_signals, of_reuse, of_signals_for_all
+from pipesim.prove.repair.meeting_points import of_signals_for_all, of_uses
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.overlap import serialised
 from pipesim.prove.repair.sentences import sentence
@@ -268,10 +268,11 @@ def candidates(
         found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
     races = fault is not None and fault.kind is FaultKind.RACE and touching
     raced = {program.instructions[agent][pc].about for agent, pc in at} if races else set()
-    if fault is not None and raced:
-        of_race = of_reuse if program.coverage.extracted else of_last_uses
-        told = dict.fromkeys((*of_signals_for_all(program, fault), *of_met_signals(program, fault)))
-        found = merge(of_race(program, fault), told, found, key=_rank)
+    found = (
+        of_uses(program, fault, found)
+        if fault is not None and (raced or fault.kind is FaultKind.UNINITIALISED_READ)
+        else found
+    )
     if asked is not program:  # which has iterations that the other has not
         larger = next((each for each in (asked, other) if each and sum(map(len, each.code)) <= MOST_READ), None)
         more = repairs(larger, groups, roles) if larger else sorted(of_iterations(other or asked), key=_rank)

@@ -10,6 +10,7 @@ from pipesim.model.groups import BRANCHES, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARR
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, ranks, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
+from pipesim.prove.repair.arithmetic import warpgroups
 from pipesim.prove.repair.kinds import OF_COPIES, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
@@ -156,6 +157,11 @@ def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     before, cta = listing(program, agent), program.agents[agent].cta
     every = [int(number) for number in repair.group.split(",")]
     own = [number for number in numbers_of(program, agent) if number in every]
+    groups = warpgroups(program, repair.role)
+    if len(groups) == len(every) > 1 and not any(
+        set(every) & set(numbers_of(program, n)) for n in range(len(program.code))
+    ):
+        own = [every[groups.index(program.agents[agent].warp // 4)]]
     numbers = [program.named_barriers.index((cta, number)) for number in (own if len(own) == 1 else every)]
     found: list[Insertion] = []
     sites = program.instructions[agent]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from heapq import merge
 from itertools import pairwise
+from operator import itemgetter
 
-from pipesim.model.finding import Fault
+from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import (
     ACCESSES,
     COMMITS,
@@ -19,7 +21,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.arithmetic import count_of, pairs
+from pipesim.prove.repair.arithmetic import WARP, count_of, pairs, warpgroups
 from pipesim.prove.repair.joint_actions import copying_into
 from pipesim.prove.repair.kinds import NOWHERE, OF_COPIES, SIGNALLING, TO_THE_OTHER, Ranked, Repair, RepairKind
 from pipesim.prove.repair.missing_instructions import waits_for_each
@@ -206,6 +208,16 @@ def _waits_at(program: Program, agent: int, numbers: list[int]) -> bool:
     return any(op[0] == Op.BAR_SYNC and program.named_barrier(op) in numbers for op in program.code[agent])
 
 
+def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator[Ranked]:
+    """With what those may be told, or wait for, who use a fault's bytes."""
+    rank: Callable[[Ranked], int] = itemgetter(0)
+    if fault.kind is not FaultKind.RACE:
+        return merge(before_transfers(program, fault.agent, fault.pc), found, key=rank)
+    of_race = of_reuse if program.coverage.extracted else of_last_uses
+    told = dict.fromkeys((*of_signals_for_all(program, fault), *of_met_signals(program, fault)))
+    return merge(of_race(program, fault), told, found, key=rank)
+
+
 def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of a race for bytes that transfers read: a meeting before they begin, their agents' wait before these meet the
     writers, or a meeting after it. Nothing of other races.
@@ -221,21 +233,30 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
         engine, one = operand(op, "engine"), program.agents[reader].role
         role = families(program).get(one, one)
         yield from _earlier_waits(program, role, reader, engine)
-        given = (site for site in program.instructions[reader][read:] if site.op in SIGNALS and site.line)
-        if (signal := next(given, None)) is not None and not waits_for_each(program, one, engine):
+        ends = (site for site in program.instructions[reader][read:] if site.op in SIGNALS | {int(Op.WAIT_GROUP)})
+        signal = next(ends, NOWHERE)
+        left = any(wait[0] == Op.WAIT_GROUP and operand(wait, "groups") for wait in program.code[reader])
+        if signal.op in SIGNALS and signal.line and not left:
             yield 2, Repair(K.GROUP_WAIT, role, str(engine), 0, at=signal)
         mets = [site_of(program, writer, pc) for pc in range(written) if code[pc][0] == Op.BAR_SYNC]
         for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
             for depth in (1, 0) if not waits_for_each(program, one, engine) else ():
                 yield 2, Repair(K.GROUP_WAIT, role, str(engine), depth, at=site)
-        for numbers, count in _meeting_places(program, role) if writer != reader else ():
-            sites = reversed(program.instructions[reader][:read])
-            at = next((site for site in sites if executes_everywhere(program, role, site)), NOWHERE)
-            yield 2, Repair(K.SYNC, role, ",".join(map(str, numbers)), count, 1, at=at)
+        yield from before_transfers(program, reader, read) if writer != reader else ()
         for pc, wait in enumerate(program.code[reader]):
             if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine:
                 yield from _meetings_after(program, role, reader, pc)
                 break
+
+
+def before_transfers(program: Program, agent: int, pc: int) -> Iterator[Ranked]:
+    """The warps of a role meet before one of them begins a transfer of what they have written."""
+    one = program.agents[agent].role
+    role = families(program).get(one, one)
+    sites = reversed(program.instructions[agent][:pc])
+    at = next((site for site in sites if executes_everywhere(program, role, site)), NOWHERE)
+    for numbers, count in _meeting_places(program, role) if program.code[agent][pc][0] == Op.TRANSFER_READ else ():
+        yield 2, Repair(K.SYNC, role, ",".join(map(str, numbers)), count, 1, at=at)
 
 
 def _earlier_waits(program: Program, role: str, agent: int, engine: int) -> Iterator[Ranked]:
@@ -352,6 +373,8 @@ def _meeting_places(program: Program, role: str) -> Iterator[tuple[list[int], in
         yield [0], warps
     elif not own and len(mine) > 1:
         yield [min(max(asked, default=0) + 1, NAMED_BARRIERS - 1)], warps
+        if (groups := len(warpgroups(program, role))) > 1:
+            yield [max(asked, default=0) + 1 + n for n in range(groups)], 4 * WARP
 
 
 def of_the_cluster(program: Program) -> Iterator[Ranked]:

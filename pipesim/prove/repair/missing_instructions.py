@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -125,7 +126,17 @@ def of_waits(program: Program) -> Iterator[Ranked]:
         yield from ((5, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value)) for start in starts)
     yield from _of_first_turns(program)
     yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
-    yield 7, Repair(K.LAPS, "", "")
+    yield 3 if _has_one_parity(program) else 7, Repair(K.LAPS, "", "")
+
+
+def _has_one_parity(program: Program) -> bool:
+    """Whether an agent of a kernel waits for a barrier several times, always with the same parity."""
+    for code in program.code if program.coverage.extracted else ():
+        waits = Counter(operand(op, "barrier") for op in code if op[0] in PARITY_WAITS)
+        parities = Counter(bar for bar, _ in {op[1:3] for op in code if op[0] in PARITY_WAITS})
+        if any(parities[bar] == 1 < times for bar, times in waits.items()):
+            return True
+    return False
 
 
 def _of_first_turns(program: Program) -> Iterator[Ranked]:
@@ -143,13 +154,16 @@ def _of_first_turns(program: Program) -> Iterator[Ranked]:
             stages.setdefault((at.name, agent), set()).add(at.stage)
     several = {group for (group, _), each in stages.items() if len(each) > 1}
     turns = {group: each for group, each in first.items() if group not in several and len(each) > 1}
-    for stage in dict.fromkeys(stage for each in turns.values() for stage in each):
-        every = [
-            Repair(K.PHASES, ",".join(each[stage]), group, 1 - parity, stage)
-            for group, each in turns.items()
-            for parity in {parity for one in each.values() for parity in one.values()}
-            if stage in each and {*each[stage].values()} == {parity}
-        ]
+    flips = [
+        Repair(K.PHASES, ",".join(roles), group, 1 - min(roles.values()), stage)
+        for group, each in turns.items()
+        for stage, roles in each.items()
+        if len(set(roles.values())) == 1
+    ]
+    if len(flips) > 1:
+        yield 4, replace(flips[0], also=tuple(flips[1:]))
+    for stage in dict.fromkeys(each.was for each in flips):
+        every = [each for each in flips if each.was == stage]
         yield from ((4, repair) for repair in every)
         if len(every) > 1 and len({each.value for each in every}) == 1:
             yield 3, replace(every[0], also=tuple(every[1:]))

@@ -207,10 +207,7 @@ CHANGES: dict[RepairKind, _Change] = {
 
 
 def in_turn(program: Program, agent: int, repair: Repair) -> Listing:
-    """Every wait on the group with the parity that its turn has; with STAGES also on the stage that it has.
-
-    With ``was`` only those for this stage.
-    """
+    """Every wait on the group, or its stage ``was``, with the parity of its turn; with STAGES also its stage."""
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     stages = stages if repair.was < 0 else {stage: bar for stage, bar in stages.items() if stage == repair.was}
     mine, order = set(stages.values()), [stages[stage] for stage in sorted(stages)]

@@ -18,8 +18,16 @@ from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.missing_instructions import given_back_after
 from pipesim.prove.repair.numbers import may_expect
 from pipesim.prove.repair.order import gives_back, reads_what_is_signalled, waited_before
-from pipesim.prove.repair.places import passes_by, slots_of_items, tile_of, uses_in_turn
-from pipesim.prove.repair.sites import begin_of, executes_everywhere, members, operations_at, roles_of, sites_of
+from pipesim.prove.repair.places import passes_by, slots_of_items, tile_of, turn_of, uses_in_turn, waits_in_turn
+from pipesim.prove.repair.sites import (
+    begin_of,
+    executes_everywhere,
+    families,
+    members,
+    operations_at,
+    roles_of,
+    sites_of,
+)
 
 K = RepairKind
 #: What is done on a group excludes that the same role does one of these on it as well.
@@ -387,5 +395,10 @@ def of_turns(program: Program) -> Iterator[Ranked]:
                     yield 4, Repair(K.CARRY, role, group, start, 1)
             if len(sizes[group]) > 1 and (more := passes_by(program, members(program, role)[0], group)) > 0:
                 yield 4, Repair(K.CARRY, role, group, more, 3)
+            team = members(program, families(program).get(role, role))
+            if len(sizes[group]) > 1 and (each := max(waits_in_turn(program, n, group) for n in team)):
+                yield 4, Repair(K.CARRY, role, group, each, 4)
+                others = len({turn_of(program, n) for n in team}) - 1
+                yield 4, Repair(K.CARRY, role, group, each * others, 3)
             if len(sizes[group]) > 1 and reads_what_is_signalled(program, role, group):
                 yield 5, Repair(K.CARRY, role, group, 0, 2)

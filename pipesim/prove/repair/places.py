@@ -218,7 +218,7 @@ def in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
 def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     """The waits for the group stage by stage, ``value`` the parity of the first lap; what the agent does with the stage
     that it has waited for it does with the new one. With ``was`` 1 its releases stay where they are; with 2 each wait
-    is for the stage and lap in which what the agent reads after it is signalled; with 3 see :func:`_ahead`.
+    is for the stage and lap in which what the agent reads after it is signalled; with 3 and 4 see :func:`_ahead`.
     """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
     order = sorted(stages)
@@ -227,7 +227,7 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     others = _of_other_rings(program, agent, repair.group, len(order))
     turn, turns = 0, _turns_of_reads(program, agent, repair.group, order) if repair.was == 2 else {}
     found, start = dict[int, Operation](), repair.value
-    if repair.was == 3:
+    if repair.was in (3, 4):
         (turns, found), start = _ahead(program, agent, repair), 0
         if not turns:
             return replace_operations(before, found)
@@ -253,6 +253,24 @@ def passes_by(program: Program, agent: int, group: str) -> int:
     return more if not rest and waits else 0
 
 
+def waits_in_turn(program: Program, agent: int, group: str) -> int:
+    """How often an agent that takes turns waits for a group in each iteration; 0 if it varies, or it takes none."""
+    mine = stages_of(program, agent, group).values()
+    waits = sum(op[0] in PARITY_WAITS and operand(op, "barrier") in mine for op in program.code[agent])
+    each, rest = divmod(waits, max(_iterations(program, agent), default=0) + 1)
+    return each if not rest and turn_of(program, agent) >= 0 else 0
+
+
+def turn_of(program: Program, agent: int) -> int:
+    """The stage of a group of several of which the agent waits for one alone: which of those that take turns it is."""
+    waited: dict[str, set[int]] = {}
+    for op in (op for op in program.code[agent] if op[0] in PARITY_WAITS):
+        at = program.barriers[operand(op, "barrier")]
+        waited.setdefault(at.name, set()).add(at.stage)
+    found = {min(each) for group, each in waited.items() if len(each) == 1 < len(stages_of(program, agent, group))}
+    return found.pop() if len(found) == 1 else -1
+
+
 def _iterations(program: Program, agent: int) -> list[int]:
     """For each operation the iteration of the outermost loop that it is in, or after which it is; 0 before it.
 
@@ -272,17 +290,19 @@ def _iterations(program: Program, agent: int) -> list[int]:
 
 
 def _ahead(program: Program, agent: int, repair: Repair) -> tuple[dict[int, int], dict[int, Operation]]:
-    """Of each wait the turn that is ``value`` further with each iteration, and what is read of what is filled then."""
+    """Of waits the turn that is ``value`` further with each iteration, or (``was`` 4) turn before, and reads of it."""
     turns, reads, last, code = dict[int, int](), dict[int, Operation](), -1, program.code[agent]
     stage = {barrier: n for n, (_, barrier) in enumerate(sorted(stages_of(program, agent, repair.group).items()))}
     signals = phases_of_writes(program, repair.group).items()
     filled = {key: stage[bar] + lap * len(stage) for key, (bar, lap) in signals if bar in stage}
     items = {turn: item for (_, item), turn in filled.items()}
     for pc, (op, iteration) in enumerate(zip(code, _iterations(program, agent), strict=True)):
-        by, item = repair.value * iteration, operand(op, "item") if op[0] in READS_MEMORY else -1
+        by = repair.value * (iteration if repair.was == 3 else max(turn_of(program, agent), 0))
+        item = operand(op, "item") if op[0] in READS_MEMORY else -1
         if op[0] in PARITY_WAITS and operand(op, "barrier") in stage:
             at = stage[operand(op, "barrier")] + len(stage) * operand(op, "parity")
-            last = last + 1 if last >= 0 else at
+            skipped = (at - last - 1) % (2 * len(stage)) if repair.was == 4 else 0
+            last = last + 1 + skipped if last >= 0 else at
             if (last - at) % (2 * len(stage)):
                 return {}, {}
             turns[pc] = last + by

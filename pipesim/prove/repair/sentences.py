@@ -53,6 +53,12 @@ def sentence(repair: Repair) -> str:
         return whose + counts * (counted.value != counted.was)
     if repair.kind is RepairKind.MOVE and repair.also and repair.past.op == Op.BAR_SYNC == repair.also[0].at.op:
         return f"{sentence(replace(repair, past=repair.also[0].past, also=()))}, with the bar_sync before it"
+    if len({each.value for each in parts}) > 1 and {each.kind for each in parts} == {RepairKind.PHASES}:
+        by_parity: dict[int, list[str]] = {}
+        for each in parts:
+            by_parity.setdefault(each.value, []).append(_of_stage(each))
+        whose = ", ".join(f"{_all_of(names)} with parity {parity}" for parity, names in by_parity.items())
+        return f"the first lap of waits is for {whose}, alternating in each later lap"
     if any(each.value != repair.value for each in parts):
         *most, end = (sentence(replace(each, also=())) for each in parts)
         return f"{', '.join(most)}{',' * (len(most) > 1)} and {end}"
@@ -432,6 +438,8 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
         if r.was == 2
         else f"{r.role} advances stage and phase of {r.group} by {r.value} more each time, past what others take"
         if r.was == 3
+        else f"{r.role} begins {r.group} by {r.value} stages further for each turn that others have before it"
+        if r.was == 4
         else f"{r.role} carries stage and phase of {r.group} on instead of beginning again "
         f"(parity {r.value} in the first lap)"
     ),
