@@ -33,11 +33,12 @@ class Budget:
 
 
 BUDGETS = (
-    # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000.
-    Budget("pipesim", ".py", 121_200),
-    Budget("hwkernels", ".py", 8_700),
-    Budget("tests", ".py", 77_400),  # the aim is 62,000
-    Budget("tools", ".py", 8_700),
+    # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000,
+    # the chip as witness 2,500.
+    Budget("pipesim", ".py", 123_000),
+    Budget("hwkernels", ".py", 9_400),
+    Budget("tests", ".py", 79_200),  # the aim is 62,000
+    Budget("tools", ".py", 8_900),
     Budget("docs", "", 12_450),  # the aim is 12,000
 )
 
