@@ -169,7 +169,9 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 yield 4, Repair(K.STAGES, role, site.about, at=site)
             if slots.get(tile, 1) > 1:
                 stuck = _is_stuck(program, role, site, "access")
-                yield 5 if stuck else 6, Repair(K.STAGES, role, tile, int(not stuck), at=site)
+                used = [program.slot_of(operand(op, "access")) for op in operations_at(program, role, site)[0]]
+                fewer = 1 < len(set(used)) < slots[tile] < len(used) and site.op in READS_MEMORY  # as of another ring
+                yield 5 if stuck else 3 if fewer else 6, Repair(K.STAGES, role, tile, int(not stuck), at=site)
                 if site.op in READS_MEMORY and _reads_elsewhere(program, role, site):
                     yield 6, Repair(K.STAGES, role, tile, was=1, at=site)
             if not tile or not _goes_round(program, role, site):
