@@ -61,7 +61,6 @@ w:
 
 
 def math(group: int, mistake: str) -> Iterator[str]:
-    """Every other tile: a turn to read its blocks, a turn to store what they add up to."""
     position = BLOCKS * group * (mistake != "from the beginning")
     wrong = {"no free turn": (0, 1, 0), "one parity": (group == 0,) * 3}
     for turn in range(TILES // 2):
@@ -108,8 +107,7 @@ def turns(mistake: str = "") -> str:
     return HEAD + "\n".join(parts)
 
 
-#: Warp 0 writes 512 bytes into each of two stages in turn, two warps read them. One line makes the first barrier of a
-#: pipeline, another one the rest.
+#: Warp 0 fills two stages in turn, two warps read them; one line makes the first barrier, another one the rest.
 RING = """.loc 1 1 1
  mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; and.b32 %r2, %r0, 31; mov.u32 %r3, bars; mov.u32 %r4, tile; mov.u32 %r10, 0;
  shl.b32 %r5, %r2, 4; setp.ne.u32 %p0, %r0, 0;
@@ -154,7 +152,6 @@ w3:
 
 
 def ring(other: int, reads: str) -> str:
-    """``other``: the line of the third barrier's init."""
     text = text_of(RING.replace("READS", reads).replace("OTHER", str(other)), ".param .u64 x")
     return text.replace(".visible", '.file 1 "turns.cu"\n.visible', 1)
 
