@@ -34,7 +34,7 @@ class Budget:
 
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000,
-    # the chip as witness 2,500.
+    # runs on a GPU 2,500.
     Budget("pipesim", ".py", 123_000),
     Budget("hwkernels", ".py", 9_400),
     Budget("tests", ".py", 79_200),  # the aim is 62,000

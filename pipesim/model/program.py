@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pipesim.model.coverage import Assumption, Strictness
+from pipesim.model.coverage import Assumption, Coverage, Strictness
 from pipesim.model.groups import (
     ACCESS,
     BARRIER,
@@ -167,6 +167,12 @@ class Program(ProgramData):
             return self
         same = copy(self)
         object.__setattr__(same, "strictness", strictness)
+        return same
+
+    def with_coverage(self, coverage: Coverage) -> Program:
+        """The same program, said to leave this out. Not validated again."""
+        same = copy(self)
+        object.__setattr__(same, "coverage", coverage)
         return same
 
     @property

@@ -60,7 +60,8 @@ HANGS: dict[str, tuple[str, str, slice, Edit, str]] = {
 }  # fmt: skip
 RUNS_ON: dict[str, tuple[str, str, slice, Edit, str]] = {
     "fence": (SCALE, "fence.proxy.async", slice(1, 2), out,
-              "every role executes fence.proxy.async after its writes, before it signals any other agent"),
+              ("each of compute and compute_2 executes fence.proxy.async after its writes, before it signals "
+              "any other agent")),
     "fence of a gemm": (GEMM, "fence.proxy.async", slice(0, 1), out,
               ("each of mma_store, mma_store_2 and mma executes fence.proxy.async after its writes, before it signals "
                "any other agent")),

@@ -72,7 +72,10 @@ CORRECTED: dict[str, Corrected] = {
     ),
     "both groups store without a fence": (
         cutlass_sm90_pingpong, MATH, not_fenced, {"MISSING_PROXY_FENCE"},
-        {"every role executes fence.proxy.async after its writes, before it signals any other agent"},
+        {
+            ("each of consumer0 and consumer1 executes fence.proxy.async after its writes, "
+            "before it signals any other agent")
+        },
     ),
     "K is never given back": (
         attention_sm90, ATTENTION, without("consumer", Op.ARRIVE, "k.empty"), {"DEADLOCK"},

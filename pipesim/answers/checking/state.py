@@ -105,7 +105,7 @@ class CheckState:
         if found is None or found.verdict is not Verdict.PROVED:
             return ()
         by_search, events = found.how is How.SEARCH, program.coverage.dependent
-        plain = replace(program, coverage=Coverage(dependent=events)), program.cut, by_search, by_commit_order
+        plain = program.with_coverage(Coverage(dependent=events)), program.cut, by_search, by_commit_order
         if plain != self._rests[0]:  # what is said of global memory changes nothing
             left = self.leftovers if program is self.asked.program else None
             made = assumed_by(program, by_search=by_search, left=left, by_commit_order=by_commit_order)

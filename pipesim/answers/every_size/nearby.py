@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def values_nearby(kernel: Kernel, looked: Iterable[EveryCta[Any]]) -> tuple[NearbyValues, ...]:
-    """The words of the parameters, each alone, with the values that it may have; those that decide with no other, too.
+    """The words of the parameters, each alone, with the values that it may have, also those that decide alone.
 
     ``looked``: with all runs of the check.
     """

@@ -260,7 +260,7 @@ class _Judge:
             return OUTSIDE
         name = self._image.place(PARAMETERS + pointer)
         parameter = f"the parameter at byte {name}" if name[0].isdigit() else name
-        return f"{parameter} is no pointer in the launch file: make it one"
+        return f"{parameter} is not a pointer in the launch file: make it one"
 
     def _writes(self, position: int) -> bool:
         return kind_of(self._body[position].opcode, self._body[position].modifiers).writes

@@ -209,7 +209,7 @@ def _waits_at(program: Program, agent: int, numbers: list[int]) -> bool:
 
 
 def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator[Ranked]:
-    """With what those may be told, or wait for, who use a fault's bytes."""
+    """With what those who use a fault's bytes may learn of each other, or wait."""
     rank: Callable[[Ranked], int] = itemgetter(0)
     if fault.kind is not FaultKind.RACE:
         return merge(before_transfers(program, fault.agent, fault.pc), found, key=rank)
@@ -299,8 +299,9 @@ def of_signals_for_all(program: Program, fault: Fault) -> Iterator[Ranked]:
                 continue
             common = (site for site in reversed(sites[read:told]) if executes_everywhere(program, team, site))
             last = next(common, None)
+            rank = 2 if program.coverage.extracted else 4  # in a description each warp can as well signal for itself
             for numbers, count in _meeting_places(program, team) if last is not None else ():
-                yield 2, Repair(K.SYNC, team, ",".join(map(str, numbers)), count, 1, at=last or NOWHERE)
+                yield rank, Repair(K.SYNC, team, ",".join(map(str, numbers)), count, 1, at=last or NOWHERE)
 
 
 def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:

@@ -257,7 +257,7 @@ class GlobalWords:
         return lanes if outside else {}
 
     def _is_elsewhere(self, warp: TalkingWarp, each: Instruction, address: Value) -> bool:
-        """Whether it depends on the CTA, in a run of any: that it is no word is for who reads the run to see."""
+        """Whether it depends on the CTA, in a run of any: whether it is a word, the reader of the run sees."""
         lanes = {isinstance(of_lane(address, lane), Varying) for lane in lanes_in(warp.mask)} if self._any else ()
         if len(lanes) > 1:
             self.doubts[each.position] = "some lanes access what depends on the CTA, and others do not"

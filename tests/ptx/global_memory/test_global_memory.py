@@ -154,7 +154,7 @@ def test_what_meets_in_any_order_is_a_finding_at_its_line(case: Case) -> None:
 def test_of_what_a_number_leads_to_is_said_what_to_do() -> None:
     (case,) = (each for each in RIGHT if each.entry == "own_words")
     found = scope_parts(checked(case, pointer=Number("u64", 0)))["not judged"]
-    assert found.count(" is no pointer in the launch file: make it one") == 2
+    assert found.count(" is not a pointer in the launch file: make it one") == 2
 
 
 def test_where_data_decides_where_it_stores_is_not_judged() -> None:
