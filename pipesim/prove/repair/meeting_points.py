@@ -214,7 +214,7 @@ def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator
     if fault.kind is not FaultKind.RACE:
         return merge(before_transfers(program, fault.agent, fault.pc), found, key=rank)
     of_race = of_reuse if program.coverage.extracted else of_last_uses
-    told = dict.fromkeys((*of_signals_for_all(program, fault), *of_met_signals(program, fault)))
+    told = sorted(dict.fromkeys((*of_signals_for_all(program, fault), *of_met_signals(program, fault))), key=rank)
     return merge(of_race(program, fault), told, found, key=rank)
 
 
@@ -299,7 +299,7 @@ def of_signals_for_all(program: Program, fault: Fault) -> Iterator[Ranked]:
                 continue
             common = (site for site in reversed(sites[read:told]) if executes_everywhere(program, team, site))
             last = next(common, None)
-            rank = 2 if program.coverage.extracted else 4  # in a description each warp can as well signal for itself
+            rank = 2 if program.coverage.extracted else 7  # in a description each warp can as well signal for itself
             for numbers, count in _meeting_places(program, team) if last is not None else ():
                 yield rank, Repair(K.SYNC, team, ",".join(map(str, numbers)), count, 1, at=last or NOWHERE)
 
