@@ -82,12 +82,10 @@ def said_of(each: Judged, outcomes: Sequence[Outcome]) -> str:
     """What the hardware did, in words to be counted."""
     hangs = sum(outcome.hangs for outcome in outcomes)
     wrong = sum(bool(outcome.wrong_reads or outcome.wrong_stores) for outcome in outcomes)
-    if each.verdict is Verdict.PROVED:
+    if each.turns is None:  # proved
         return (
             "PROVED, AND IT HANGS" if hangs else "PROVED, AND DATA IS WRONG" if wrong else "proved, ends with its data"
         )
-    if each.turns is None:
-        return "refuted: hangs" if hangs else "refuted: wrong data" if wrong else "refuted: nothing seen"
     there = sum(outcome.pcs == each.turns.ends for outcome in outcomes)
     kind = "deadlock" if each.turns.exact else "deadlock that turns cannot force"
     if there == len(outcomes):

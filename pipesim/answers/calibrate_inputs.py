@@ -16,7 +16,7 @@ from pipesim.model.ending import Ending
 from pipesim.targets import find
 from pipesim.timed.profile import Profile
 from pipesim.trace.files import TRACE, read_meta, read_trace
-from pipesim.trace.schema import READ_FROM, TraceMeta
+from pipesim.trace.schema import INTERPRETED, READ_FROM, TraceMeta
 from pipesim.trace.split import FILE, Split, SplitPart, read_split
 
 Tell = Callable[[str], None]
@@ -91,7 +91,7 @@ def choose_inputs(paths: Sequence[Path], *, split: bool = True, each: int = 0) -
 
 def _is_usable(meta: TraceMeta) -> bool:
     whole = meta.status is Ending.FINISHED and not (meta.fault or meta.window)
-    return meta.source == "hardware" and whole and READ_FROM not in meta.extra
+    return meta.source == "hardware" and whole and not {READ_FROM, INTERPRETED} & meta.extra.keys()
 
 
 def unusable(path: Path) -> EvidenceError:
@@ -99,7 +99,7 @@ def unusable(path: Path) -> EvidenceError:
     return EvidenceError(
         "a profile cannot be fitted to this trace",
         place=str(path),
-        cause="it is simulated, of a part of a run or one that did not finish, or of no protocol",
+        cause="it is simulated or interpreted, of a part of a run or one that did not finish, or of no protocol",
         correction="give whole runs that `pipesim capture` recorded",
     )
 

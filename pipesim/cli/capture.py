@@ -138,11 +138,13 @@ def _usual_name(request: CaptureRequest) -> Path:
 COMMAND = Command(
     "capture",
     "record a trace on a GPU",
-    "Run the CUDA kernel of a protocol, or one of your own, on this machine's GPU and record its events.",
+    "Run the CUDA kernel of a protocol, or one of your own, on this machine's GPU and record its events. A "
+    "protocol without a kernel is interpreted.",
     _arguments,
     _carry_out,
     (
         ("pipesim capture producer_consumer -o ring.parquet", "record a built-in protocol's kernel (needs a GPU)"),
+        ("pipesim capture my_kernel.py", "run a described protocol, which needs no kernel (needs a GPU)"),
         (
             "pipesim capture --kernel my.cu --protocol my_kernel.py --block 128",
             "record a kernel of your own, see docs/own-kernel.md (needs a GPU)",

@@ -12,26 +12,39 @@ from pipesim.cli.capture_kernel import require_gpu_or
 from pipesim.cli.output import TerminalProgress, progress, show_answer
 from pipesim.errors import ParameterError
 
+Number = tuple[str, int, str, str]  #: an option with its default, its metavar and its help
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
+
+def add_launching(parser: argparse.ArgumentParser, launches: Number, *others: Number, saved: str, unrun: str) -> None:
+    """The options of a command that launches a kernel with delays; ``launches``: how many launches it makes."""
     parser.add_argument("kernel", help="the kernel's .ptx")
     add_launch(parser)
-    parser.add_argument("--finding", type=int, default=0, metavar="N", help="the Nth finding of check (default all)")
-    parser.add_argument("--replay", metavar="TEXT", help="confirm this schedule: the line at the end of a finding")
     for name, default, metavar, text in (
-        ("--launches", 5, "N", "launches with the delays, and without"),
+        launches,
         ("--deadline-ms", 250, "MS", "time after which a wait gives up"),
-        ("--delay-us", 1000, "US", "the shortest delay"),
-        ("--seed", 0, "N", "seed of the data in the buffers"),
+        *others,
         ("--buffer-bytes", 1 << 24, "N", "size of a buffer that the launch file does not say"),
     ):
         parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
     parser.add_argument(
         "--save", type=Path, metavar="FILE",
-        help="write the PTX with the delays to FILE, and beside it a .json that says how to launch it",
+        help=f"write the PTX with {saved} to FILE, and beside it a .json that says how to launch it",
     )  # fmt: skip
-    parser.add_argument("--no-run", action="store_true", help="choose the delays and save them, without a GPU")
+    parser.add_argument("--no-run", action="store_true", help=unrun)
     add_force(parser)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    add_launching(
+        parser,
+        ("--launches", 5, "N", "launches with the delays, and without"),
+        ("--delay-us", 1000, "US", "the shortest delay"),
+        ("--seed", 0, "N", "seed of the data in the buffers"),
+        saved="the delays",
+        unrun="choose the delays and save them, without a GPU",
+    )
+    parser.add_argument("--finding", type=int, default=0, metavar="N", help="the Nth finding of check (default all)")
+    parser.add_argument("--replay", metavar="TEXT", help="confirm this schedule: the line at the end of a finding")
 
 
 _RANGES = {"launches": (1, 1_000), "deadline_ms": (1, 2_000), "delay_us": (1, 100_000), "finding": (0, 10_000)}

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_launch, require_output, target_of
+from pipesim.cli.arguments import Command, require_output, target_of
 from pipesim.cli.capture_kernel import require_gpu_or
-from pipesim.cli.confirm import require_in_range
+from pipesim.cli.confirm import add_launching, require_in_range
 from pipesim.cli.output import TerminalProgress, progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", help="the kernel's .ptx")
-    add_launch(parser)
-    for name, default, metavar, text in (
+    add_launching(
+        parser,
         ("--launches", 10_000, "N", "launches"),
-        ("--deadline-ms", 250, "MS", "time after which a wait gives up"),
         ("--seed", 0, "N", "seed of the delays, and of the data in the buffers"),
-        ("--buffer-bytes", 1 << 24, "N", "size of a buffer that the launch file does not say"),
-    ):
-        parser.add_argument(name, type=int, default=default, metavar=metavar, help=f"{text} (default {default})")
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE",
-        help="write the PTX with the delays of what was seen to FILE, and beside it a .json that says how to launch it",
-    )  # fmt: skip
-    parser.add_argument("--no-run", action="store_true", help="save the PTX with the first delays, without a GPU")
-    add_force(parser)
+        saved="the delays of what was seen",
+        unrun="save the PTX with the first delays, without a GPU",
+    )
 
 
 def _carry_out(options: argparse.Namespace) -> int:

@@ -23,6 +23,7 @@ from pipesim.report.pages.calibrate import calibration_lines
 from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_meta, read_trace, write_trace
 from pipesim.trace.library import trace_folder
+from pipesim.trace.schema import INTERPRETED
 from pipesim.trace.split import FILE, SplitPart, read_split
 from tests.support.fixture_types import Call
 
@@ -146,6 +147,9 @@ def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path
     whole = read_trace(mine / RING)
     write_trace(replace(whole, meta=replace(whole.meta, source="simulation")), tmp_path / "sim.parquet")
     assert call("calibrate", tmp_path / "sim.parquet").code == 3
+    interpreted = replace(whole.meta, extra={**whole.meta.extra, INTERPRETED: True})
+    write_trace(replace(whole, meta=interpreted), tmp_path / "interpreted.parquet")
+    assert "it is simulated or interpreted" in call("calibrate", tmp_path / "interpreted.parquet").err
     assert call("calibrate").code == 2
     answer = call("calibrate", mine, "--values", "work.isue")
     assert (answer.code, "no value work.isue" in " ".join(answer.error)) == (2, True)

@@ -14,8 +14,7 @@ from tests.support.paths import ROOT
 #: Examples that are parsed only: they need a GPU, a shell, or minutes.
 NOT_RUN = {
     "pipesim verify --all": "minutes",
-    "pipesim capture producer_consumer -o ring.parquet": "a GPU",
-    "pipesim capture --kernel my.cu --protocol my_kernel.py --block 128": "a GPU",
+    **{line: "a GPU" for each in COMMANDS if each.name == "capture" for line, _ in each.examples},
     "pipesim launches -- python train.py": "a GPU",
     "pipesim launches --check --once -- python train.py": "a GPU",
     "pipesim launches --kernels 'gemm*' --out gemm -- pytest test_gemm.py": "a GPU",

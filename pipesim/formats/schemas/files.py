@@ -125,12 +125,12 @@ def launch() -> Schema:
         "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
         "tensor_map": (tensor_map, ()),
     }
-    of_parameters: dict[str, dict[str, Schema]] = {"value": {"equals": {"const": "gridDim.x"}}}  # of no field
+    equals: dict[str, Schema] = {"equals": {"const": "gridDim.x"}}  # of a parameter, not of a field
     made: list[Schema] = []
     for kind, (known, needed) in content.items():
         assert {"kind", *known} == set(launch_file.KINDS[kind])
-        known = known | of_parameters.get(kind, {})
-        made.append({"properties": {"kind": {"const": kind}, **known}, "required": ["kind", *needed]})
+        of_kind = known | (equals if kind == "value" else {})
+        made.append({"properties": {"kind": {"const": kind}, **of_kind}, "required": ["kind", *needed]})
 
     def with_member(name: str, value: Schema, *needed: str) -> Schema:
         each = {"type": "object", "properties": {name: value}, "required": list(needed)}
