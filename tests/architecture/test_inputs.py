@@ -24,6 +24,8 @@ ALLOWED = {
     ("pipesim/doctor/examine.py", "loads"): "what pip wrote of our own package",
     ("pipesim/cli/sweep.py", "read_bytes"): "an output of the size that it writes",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
+    ("pipesim/cli/skill.py", "read_text"): "a text of the package",
+    ("pipesim/cli/agent_tools.py", "loads"): "what a command of this package has printed",
     ("pipesim/formats/html/page.py", "read_text"): "the style and the scripts of the package",
     ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
     ("hwkernels/device/presence.py", "read_text"): "the driver's version in /proc",
