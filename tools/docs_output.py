@@ -166,12 +166,12 @@ def _place(action: argparse.Action) -> str:
 
 def _stated_errors() -> Iterator[str]:
     """A table of what the built-in profiles state of their own error."""
-    yield "| profile | kernel | CTAs | configurations | median | worst |\n|---|---|---|---|---|---|\n"
+    yield "| profile | kernel | figure | CTAs | configurations | median | worst |\n|---|---|---|---|---|---|---|\n"
     for name in profile_names():
         for each in load_profile(name).errors:
             ctas = " to ".join(map(str, dict.fromkeys(each.ctas)))
             figures = f"{percent(each.median_permille)} | {percent(each.worst_permille)}"
-            yield f"| `{name}` | `{each.kernel}` | {ctas} | {each.configurations} | {figures} |\n"
+            yield f"| `{name}` | `{each.kernel}` | {each.figure} | {ctas} | {each.configurations} | {figures} |\n"
 
 
 def _protocols() -> list[str]:
