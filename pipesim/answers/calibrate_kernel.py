@@ -13,7 +13,7 @@ from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.compare import compare
 from pipesim.conform.fit.observation import RunObservation, observe
 from pipesim.conform.fit.segments import measured_works, with_measured
-from pipesim.conform.fit.solve import CalibratedValue, ValueState
+from pipesim.conform.fit.values import CalibratedValue, ValueState
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-import numpy as np
-
 from pipesim.conform.result import Figure
 from pipesim.conform.steady import gaps_from
 from pipesim.model.ending import Ending
@@ -23,6 +21,7 @@ from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
 from pipesim.timed.profile import PERIOD, WHOLE_RUN, Profile, StatedError
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import INTERPRETED, EventKind, Trace
 
 #: Cycles beside a tenth of itself by which a recorded work may differ from the given one: its two records.

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed, holds, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -22,10 +22,7 @@ from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import HANDED_OUT
 from pipesim.targets import Target
-
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
+from pipesim.trace.arrays import np
 
 MOST_TILES = 64  #: of one path through pairs of kinds
 MOST_WALKS = 8
@@ -38,8 +35,6 @@ def kinds_of_tiles(
 
     ``most``: tiles that are looked at. ``place``: of the cluster whose runs these are.
     """
-    import numpy as np
-
     numbers = np.arange(most, dtype=np.int64)
     columns: list[Any] = [np.zeros(most, dtype=bool)]
     for inputs in runs:

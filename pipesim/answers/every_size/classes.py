@@ -18,10 +18,9 @@ from pipesim.model.program import Program
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import HANDED_OUT, FreeRange
 from pipesim.targets import Target
+from pipesim.trace.arrays import np
 
 if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
     from pipesim.ptx.extract import Extraction
 
 _MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes

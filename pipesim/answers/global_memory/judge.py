@@ -72,6 +72,7 @@ from pipesim.ptx.text.instruction import (
     Vector,
     parts_of,
 )
+from pipesim.trace.arrays import np
 
 _MOST_CLUSTERS = 1 << 22  #: 100 bytes each while they are compared
 _MOST_KINDS = 24  #: of clusters that are followed
@@ -185,8 +186,6 @@ class _Judge:
         A tile is handed out once: it is the work of the cluster which does not run. Nothing else decides about the
         access, and every tile is like the one of this run.
         """
-        import numpy as np
-
         inputs, nowhere = self._readings[kind].inputs, Evaluation({})
         words = {word for form in forms for word in words_of(form, nowhere)}
         array = inputs.arrays.get(HANDED_OUT)
@@ -431,8 +430,6 @@ class _Judge:
 
     def _move_together(self, kind: int, terms: Collection[Terms]) -> bool:
         """Whether addresses of these terms are equally far from each other in all clusters of a kind."""
-        import numpy as np
-
         first, *others = (np.asarray(self._kinds.evaluations[kind].sum(Form(0, each))) for each in terms)
         return all(bool(np.all(each - first == (each - first).flat[0])) for each in others)
 
@@ -541,8 +538,6 @@ def _by_agent(accesses: Iterable[Chosen]) -> dict[tuple[int, ...], list[Chosen]]
 
 def _by_one(spans: Spans, owner: int) -> Spans:
     """The ranges as those of one cluster."""
-    import numpy as np
-
     return joined([Spans(spans.start, spans.end, np.full_like(spans.owner, owner))])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -20,10 +19,7 @@ from pipesim.ptx.emulate.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.free.forms import Form, Terms
-
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
+from pipesim.trace.arrays import np
 
 Chosen = tuple[int, GlobalAccess]  #: the number of a kind of clusters, and an access of theirs
 
@@ -37,8 +33,6 @@ class Kinds:
 
     def values(self, kind: int, form: Form, only: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Clusters of a kind with the value of an expression in each: two for all where it is constant."""
-        import numpy as np
-
         clusters, found = self.clusters[kind], self.evaluations[kind].sum(form)
         if only is not None:
             at = int(np.searchsorted(clusters, only))
@@ -88,8 +82,6 @@ class PointedMemory(Memory):
 
 
 def _spread(clusters: np.ndarray, base: np.ndarray, ranges: Sequence[tuple[int, int]]) -> Spans:
-    import numpy as np
-
     each = np.array(ranges, dtype=np.int64)
     base = base.astype(np.int64)
     start, end = ((base[:, None] + each[None, :, n]).ravel() for n in (0, 1))
@@ -106,8 +98,6 @@ class MappedMemory(Memory):
 
     def number(self, kinds: Kinds) -> None:
         """Find numbers for the places of its boxes. TooManyError where they begin anywhere in two dimensions."""
-        import numpy as np
-
         every = [self._corners(kinds, chosen, None)[1] for chosen in self.accesses]
         for n, size in enumerate(self._box):
             found = np.concatenate([corners[n] for corners in every])
@@ -122,8 +112,6 @@ class MappedMemory(Memory):
 
     def spans(self, kinds: Kinds, chosen: Iterable[Chosen], only: int | None = None) -> Spans:
         """The numbers of boxes, without those outside of the tensor. TooManyError."""
-        import numpy as np
-
         parts, count = [], 0
         for each in chosen:
             clusters, corners = self._corners(kinds, each, only)
@@ -151,8 +139,6 @@ class MappedMemory(Memory):
         return f"the box at ({', '.join(map(str, at))}) of {self.name}"
 
     def _corners(self, kinds: Kinds, chosen: Chosen, only: int | None) -> tuple[np.ndarray, list[np.ndarray]]:
-        import numpy as np
-
         kind, access = chosen
         found = [kinds.values(kind, each, only) for each in access.corner]
         clusters = max((each for each, _ in found), key=len)
