@@ -95,6 +95,20 @@ def test_an_access_after_a_copy_of_the_same_lane_is_after_its_issue(access: str)
     assert verdict(own.format("cp.async.wait_all;") + f" @!%p0 {access.format(0)}\n") == "proved"
 
 
+def test_two_copies_of_one_lane_into_the_same_bytes_race_also_in_one_group() -> None:
+    """PTX ISA, "cp.async": nothing orders two of them that the executing thread has not waited for."""
+    copy = " @!%p0 cp.async.ca.shared.global [{}], [%rd1{}], 16;\n"
+    two = START + copy.format("tile", "") + "{0}" + copy.format("{1}", "+64")
+    end = " cp.async.wait_all;\n"
+    assert verdict(two.format("", "tile+16") + end) == "proved"
+    assert verdict(two.format(end, "tile") + end) == "proved"
+    assert verdict(two.format("", "tile") + end) == "refuted RACE"
+    again = " mov.u32 %r9, 0;\nmore:\n" + two.format("", "tile+16")[len(START) :]
+    again += "{0} add.u32 %r9, %r9, 1;\n setp.lt.u32 %p5, %r9, 2;\n @%p5 bra more;\n" + end
+    assert verdict(START + again.format("")) == "refuted RACE"
+    assert verdict(START + again.format(end)) == "proved"
+
+
 def test_each_access_is_that_of_its_own_instruction() -> None:
     """Also where a warp loads and stores before it copies, with nothing in between: each has the line of the PTX."""
     body = f"{START} ld.shared.u32 %r8, [tile+64];\n st.shared.u32 [tile+32], %r8;\n"
