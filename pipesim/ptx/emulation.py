@@ -180,7 +180,7 @@ def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
     for last in counters:
         for n, value in enumerate(reversed(last)):
             left = (n, first, last[-1]) if len(counters) == 1 else None
-            if value != first or (left is not None and n <= MOST_ANY):
+            if value != first or left is not None:
                 found.append(FewerTiles("tile_counter", value, first, n, left))
     return tuple(found)
 

@@ -66,7 +66,8 @@ class Extraction:
     """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept.
 
     ``launch_control``: how many tiles launch control has handed out, where it was asked. ``fewer_tiles``: policies with
-    which other CTAs leave less (:func:`pipesim.ptx.emulation.fewer_tiles`).
+    which other CTAs leave less (:func:`pipesim.ptx.emulation.fewer_tiles`). ``answers``: where those of
+    a counter were asked for.
     """
 
     program: Program
@@ -82,6 +83,7 @@ class Extraction:
     limited: bool = False  #: whether a limit of the emulation was reached, or laps were left out so that it was not
     repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
     launch_control: int | None = None
+    answers: tuple[int, ...] = ()
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
     equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
 
@@ -256,6 +258,6 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited or emulation.left_out > 0
     return Extraction(
-        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given, words,
-        frozenset(cluster.notes.equal_stores),
+        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given,
+        tuple(cluster.tiles.answers), words, frozenset(cluster.notes.equal_stores),
     )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.launches import MOST_WALKS, walks
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
@@ -19,7 +20,14 @@ from pipesim.ptx.launch.values import Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find
-from tests.support.tile_kernels import RIGHT, TAIL, WRONG, kernel_of_tiles, random_kernel_of_tiles
+from tests.support.tile_kernels import (
+    RIGHT,
+    TAIL,
+    WRONG,
+    kernel_of_tiles,
+    random_kernel_of_tiles,
+    sized_kernel_of_tiles,
+)
 from tools.judge_ctas import by_contents
 
 
@@ -109,3 +117,33 @@ def test_a_number_of_tiles_that_the_launch_fixes_stays(tmp_path: Path) -> None:
         assert report.scope.policies == {}
     wrong = checked(tmp_path, FIFTH, LATE, "launch_control=4", "handed_out:0=3", "handed_out:1=4", "handed_out:2=5")
     assert wrong.verdict is Verdict.REFUTED
+
+
+_HALF = " shr.u32 %r45, %r22, 1;\n"
+_NO_TILE = " setp.ne.u32 %p7, %r20, %r20;"
+_THIS_TILE = " setp.eq.u32 %p7, %r20, {tile};\n setp.eq.and.u32 %p7, %r22, 7, %p7;"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counter", [False, True])
+def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> None:
+    """The wrong twins fail for one tile, or at one number of tiles, at one size alone."""
+
+    def found(skip: str, count: str) -> CheckReport:
+        text, launch = sized_kernel_of_tiles(_HALF, skip, count, counter=counter)
+        file = tmp_path / "tiles.ptx"
+        file.write_text(text)
+        file.with_suffix(".json").write_text(launch_json(launch))
+        report = check(find(str(file)), {}, quick=True)
+        assert (report.verdict, report.scope.any_tiles) == (Verdict.PROVED, -1)
+        return check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+
+    right = found(_NO_TILE, RIGHT)
+    assert right.verdict is Verdict.PROVED
+    assert [(each.parameter, each.is_every, each.lap) for each in right.ranges] == [("n", True, 8)]
+    tile = 14 if counter else 5
+    one = found(_THIS_TILE.format(tile=tile), WRONG)
+    assert one.verdict is Verdict.REFUTED
+    assert one.refutations[0].settings["n"] == 7
+    second = " setp.eq.u32 %p7, %r10, 0;\n setp.eq.and.u32 %p7, %r22, 7, %p7;"
+    assert found(second, WRONG).refutations[0].settings["n"] == 7

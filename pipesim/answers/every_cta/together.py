@@ -67,7 +67,7 @@ def programs_together(
     ``known``: gets what is known when all of them are proved.
     """
     code, launch = kernel.kernel.code, kernel.kernel.launch
-    waits = waiting_loops(kernel.kernel.function, code.regions.graph, ())
+    waits = waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers)
     answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
     if not waits and any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
         return  # which tiles a counter hands out is looked at for one CTA
