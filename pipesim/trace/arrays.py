@@ -1,4 +1,4 @@
-"""NumPy, imported where it is first used: what is proved needs none, also where it is not installed."""
+"""NumPy, imported where it is first used; where it is not installed, what the proof needs of it, in Python alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ else:
         """It keeps what it was asked for, so that only the first use of each name costs anything."""
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(import_module(self.__name__), name)
+            try:
+                module = import_module(self.__name__)
+            except ModuleNotFoundError:
+                module = import_module("pipesim.trace.plain_arrays")
+            found = getattr(module, name)
             setattr(self, name, found)
             return found
 

@@ -538,7 +538,7 @@ def _by_agent(accesses: Iterable[Chosen]) -> dict[tuple[int, ...], list[Chosen]]
 
 def _by_one(spans: Spans, owner: int) -> Spans:
     """The ranges as those of one cluster."""
-    return joined([Spans(spans.start, spans.end, np.full_like(spans.owner, owner))])
+    return joined([Spans(spans.start, spans.end, np.full(len(spans.owner), owner))])
 
 
 _WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE, AccessRole.EQUAL)

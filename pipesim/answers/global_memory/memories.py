@@ -82,10 +82,9 @@ class PointedMemory(Memory):
 
 
 def _spread(clusters: np.ndarray, base: np.ndarray, ranges: Sequence[tuple[int, int]]) -> Spans:
-    each = np.array(ranges, dtype=np.int64)
-    base = base.astype(np.int64)
-    start, end = ((base[:, None] + each[None, :, n]).ravel() for n in (0, 1))
-    return Spans(start, end, np.repeat(clusters, len(each)))
+    bases = np.repeat(base.astype(np.int64), len(ranges))
+    start, end = (bases + np.tile(np.array(each, dtype=np.int64), len(base)) for each in zip(*ranges, strict=True))
+    return Spans(start, end, np.repeat(clusters, len(ranges)))
 
 
 class MappedMemory(Memory):
@@ -157,7 +156,7 @@ class _BoxAxis:
 
 def _signed(value: np.ndarray) -> np.ndarray:
     """A coordinate, which has 32 bits with a sign."""
-    found: np.ndarray = ((value.astype("int64") + (1 << 31)) & ((1 << 32) - 1)) - (1 << 31)
+    found: np.ndarray = ((value.astype(np.int64) + (1 << 31)) & ((1 << 32) - 1)) - (1 << 31)
     return found
 
 

@@ -55,7 +55,7 @@ def joined(parts: Sequence[Spans]) -> Spans:
     new = np.ones(len(first), dtype=bool)
     new[1:] = first[1:] > last[:-1]
     heads = np.flatnonzero(new)
-    ends = np.append(heads[1:], len(first)) - 1
+    ends = np.concatenate((heads[1:], [len(first)])) - 1
     back = shift[order][heads]
     return Spans(first[heads] - back, last[ends] - back, names[rank[order][heads]])
 
@@ -131,7 +131,7 @@ def met_by_any(spans: Spans, others: Spans) -> ContestedBytes | None:
     held = spans.take(np.argsort(spans.start, kind="stable"))
     furthest = np.maximum.accumulate(held.end)
     heads = np.flatnonzero(np.concatenate(([True], held.start[1:] >= furthest[:-1])))
-    ends = furthest[np.append(heads[1:], len(held.start)) - 1]
+    ends = furthest[np.concatenate((heads[1:], [len(held.start)])) - 1]
     low, high = np.minimum.reduceat(held.owner, heads), np.maximum.reduceat(held.owner, heads)
     found = met_by_others(Spans(held.start[heads], ends, np.where(low == high, low, -1)), others)
     if found is None or found.one >= 0:
