@@ -61,7 +61,8 @@ class Tries:
 class FindingOnChip:
     """One finding. ``delays``: () if none is needed. ``modelled``: a run of the program with them shows it.
 
-    ``reason``: why it was not tried, or why its launches say nothing. ``files``: what was saved.
+    ``zeros``: the buffers that hold zeros. ``reason``: why it was not tried, or why its launches say nothing.
+    ``files``: what was saved.
     """
 
     number: int
@@ -73,7 +74,7 @@ class FindingOnChip:
     modelled: bool = False
     tried: Tries = Tries()
     control: Tries = Tries()
-    zeros: bool = False
+    zeros: tuple[str, ...] = ()
     reason: str = ""
     files: tuple[str, ...] = ()
 
@@ -129,7 +130,7 @@ class StressReport:
     seen: tuple[StressSeen, ...] = ()
     control: Tries = Tries()
     varies: bool = False
-    zeros: bool = False
+    zeros: tuple[str, ...] = ()
     reason: str = ""
     files: tuple[str, ...] = ()
 

@@ -76,7 +76,7 @@ def confirm_lines(report: ConfirmReport, width: int) -> list[str]:
             lines += with_source(delay_words(delay), delay.place.source, width, "  delay  ", " " * 9)
         if each.delays and not each.modelled:
             lines += wrap("(what the schedule keeps waiting; the program run with it does not end so)", width, "  ")
-        lines += wrap("the buffers hold zeros", width, "  ") if each.zeros else []
+        lines += wrap(f"zeros in {listed(list(each.zeros))}", width, "  ") if each.zeros else []
         lines += wrap(f"written: {listed(list(each.files))}", width, "  ") if each.files else []
         lines += [""] if lines[-1] else []
         ok = None if each.verdict in (ChipVerdict.NOT_SEEN, ChipVerdict.NOT_TRIED) else False
