@@ -69,17 +69,20 @@ class LaunchProcess:
         self.pristine = [self.gpu.allocate(each["nbytes"]) for each in buffers]
         for each, address in zip(buffers, self.pristine, strict=True):
             words = random.integers(0, 1 << 16, each["nbytes"] // 2 if each["filled"] else 0, dtype=np.uint16)
-            self.gpu.upload(address, self.data(each, ((words & _SIGN_AND_LOW) | _HALF).view(np.uint8)))
+            numbers = ((words & _SIGN_AND_LOW) | _HALF).view(np.uint8)
+            numbers = np.fromfile(each["file"], dtype=np.uint8, count=each["nbytes"]) if each["file"] else numbers
+            self.gpu.upload(address, self.data(each, numbers))
 
     def data(self, memory: dict[str, Any], numbers: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Some memory, with what is known of it, addresses and tensor maps."""
         data = numbers if len(numbers) else np.zeros(memory["nbytes"], dtype=np.uint8)
         for offset, text in memory["known"]:
             data[offset : offset + len(text) // 2] = np.frombuffer(bytes.fromhex(text), dtype=np.uint8)
-        for offset, number in memory["pointers"]:
-            data[offset : offset + 8] = np.array([self.addresses[number]], dtype=np.uint64).view(np.uint8)
-        for offset, asked, number in memory["maps"]:
-            data[offset : offset + 128] = self.tensor_map(asked, self.addresses[number])
+        for offset, number, *after in memory["pointers"]:
+            address = self.addresses[number] + sum(after)
+            data[offset : offset + 8] = np.array([address], dtype=np.uint64).view(np.uint8)
+        for offset, asked, number, *after in memory["maps"]:
+            data[offset : offset + 128] = self.tensor_map(asked, self.addresses[number] + sum(after))
         return data
 
     def tensor_map(self, asked: dict[str, Any], address: int) -> npt.NDArray[np.uint8]:

@@ -11,7 +11,7 @@ from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.confirm.choose import Chooser, DelayPlan, Sign
 from pipesim.confirm.delays import Delay
 from pipesim.confirm.launches import Chip, ChipOutcome, LaunchSeen, request_of
-from pipesim.confirm.memory import launch_memory
+from pipesim.confirm.memory import LaunchMemory, launch_memory
 from pipesim.confirm.report import ChipDevice, ChipVerdict, ConfirmReport, FindingOnChip, Tries, WarpsAtWait
 from pipesim.confirm.rewrite import STOP, WAITS, DelayedPtx, delayed_ptx
 from pipesim.errors import EvidenceError, ParameterError, UsageError
@@ -66,18 +66,24 @@ def require_findings(report: CheckReport, options: ConfirmOptions) -> None:
         raise ParameterError(f"--finding {options.finding}: check has {found}", correction="count them from 1")
 
 
-def confirm(target: Target, report: CheckReport, chip: Chip | None, options: ConfirmOptions) -> ConfirmReport:
-    """The findings of a check of the target, on a chip; without one the delays are chosen, and saved if asked for."""
+def confirm(
+    target: Target, report: CheckReport, chip: Chip | None, options: ConfirmOptions, memory: LaunchMemory | None = None
+) -> ConfirmReport:
+    """The findings of a check of the target, on a chip; without one the delays are chosen, and saved if asked for.
+
+    ``memory``: of the launch, where it is known.
+    """
     require_kernel(target)
     require_findings(report, options)
     numbered = [(n, each) for n, each in enumerate(report.refutations, 1) if options.finding in (0, n)]
-    found = tuple(_on_chip(target, n, each, chip, options) for n, each in numbered)
+    found = tuple(_on_chip(target, n, each, chip, options, memory) for n, each in numbered)
     return ConfirmReport(report.heading, report.verdict, chip.device if chip is not None else ChipDevice(), found)
 
 
 def _on_chip(
-    target: Target, number: int, shown: Counterexample, chip: Chip | None, options: ConfirmOptions
-) -> FindingOnChip:
+    target: Target, number: int, shown: Counterexample, chip: Chip | None, options: ConfirmOptions,
+    memory: LaunchMemory | None,
+) -> FindingOnChip:  # fmt: skip
     """What is known of a finding afterwards."""
     none = FindingOnChip(number, shown.finding, ChipVerdict.NOT_TRIED)
     others = {name: value for name, value in shown.settings.items() if name not in ("cta", "together")} | {**shown.at}
@@ -94,7 +100,7 @@ def _on_chip(
         chooser = Chooser(read.kernel, read.program, read.streams, options.delay_us * 1_000)
         plan = chooser.plan(shown.replay, kind)
         limit_ns = options.deadline_ms * 1_000_000 + 2 * _LONGER * sum(each.ns for each in plan.delays + plan.turns)
-        return Trial(target, read, plan, chip, options, min(limit_ns, _MOST_LIMIT_NS)).result(none)
+        return Trial(target, read, plan, chip, options, min(limit_ns, _MOST_LIMIT_NS), memory).result(none)
     except UsageError as error:
         return replace(none, reason=f"{error.fact}{f': {error.cause}' if error.cause else ''}")
 
@@ -106,14 +112,14 @@ class Trial:
 
     def __init__(
         self, target: Target, read: Extraction, plan: DelayPlan, chip: Chip | None, options: ConfirmOptions,
-        limit_ns: int,
+        limit_ns: int, memory: LaunchMemory | None = None,
     ) -> None:  # fmt: skip
         assert target.editable is not None
         self._text, self._kernel, self._chip, self._options = target.editable.text, read.kernel, chip, options
         self._limit_ns = limit_ns
         self._plain = self._rewritten(())
         self._set_plan(plan)
-        body = self._kernel.entry.body
+        body, self._given, self._zeros = self._kernel.entry.body, memory, tuple[str, ...]()
         talks = any(each.opcode in ("atom", "red") and "shared" not in each.spaces for each in body)
         self._fill("" if talks else None)
 
@@ -125,6 +131,9 @@ class Trial:
 
     def _fill(self, zeroed: str | None) -> None:
         """The memory of the launches: of pointers numbers, or zeros in the buffer of this name ("": in all)."""
+        if self._given is not None:
+            self._memory = self._given
+            return
         launch, entry, size = self._kernel.launch, self._kernel.entry, self._options.buffer_bytes
         self._memory, self._zeros = launch_memory(launch, entry, size, lambda name: zeroed in ("", name))
 
@@ -148,7 +157,8 @@ class Trial:
         """The launches without delays, with zeros in a buffer, or in all, where they trap with numbers."""
         times = self._options.launches
         control = self._launches(chip, (self._plain, times), processes=1)
-        names = () if self._zeros or self._plan.sign is Sign.TRAP else (*self._memory.names[:_MOST_ZEROED], "")
+        fixed = self._zeros or self._given or self._plan.sign is Sign.TRAP
+        names = () if fixed else (*self._memory.names[:_MOST_ZEROED], "")
         for name in names:
             if control[-1].outcome is not ChipOutcome.TRAP:
                 break

@@ -19,15 +19,17 @@ _BOXES = (64, 64, 16, 8, 4)  #: along each dimension of a tensor whose sizes are
 
 @dataclass
 class LaunchBytes:
-    """``nbytes``, 0 or, if ``filled``, numbers, with what is ``known`` at offsets (in hexadecimal), ``pointers`` to
-    buffers by their numbers, and ``maps`` of buffers: what the driver is asked for.
+    """``nbytes``, 0 or, if ``filled``, numbers, or those of a ``file``, with what is ``known`` at offsets (in
+    hexadecimal), ``pointers`` to buffers by their numbers, and ``maps`` of buffers: what the driver is asked for.
+    Both lead to the buffer's beginning, or to as many bytes after it as a last number says.
     """
 
     nbytes: int
     filled: bool = False
     known: list[tuple[int, str]] = field(default_factory=list)
-    pointers: list[tuple[int, int]] = field(default_factory=list)
-    maps: list[tuple[int, dict[str, Any], int]] = field(default_factory=list)
+    pointers: list[tuple[int, ...]] = field(default_factory=list)
+    maps: list[tuple[Any, ...]] = field(default_factory=list)
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ ALLOWED = {
     ("pipesim/launches/observe/loaded_images.py", "read_bytes"): "of the observed process, without the rest of pipesim",
     ("pipesim/hang/processes.py", "read_bytes"): "the processes of a program in /proc",
     ("pipesim/launches/observe/cupti.py", "read_text"): "the libraries of this process in /proc",
+    ("pipesim/confirm/chip.py", "fromfile"): "as many bytes as are asked for, of a copy that pipesim has written",
     ("hwkernels/rewriter/assemble.py", "read_bytes"): "of the cubin that ptxas has just written for it",
 }
 

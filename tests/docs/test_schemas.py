@@ -142,7 +142,7 @@ def findings_in(document: Any) -> Iterator[Any]:
 
 
 def test_every_answer_has_a_command_that_is_tried() -> None:
-    by_hand = {"confirm", "stress"}  # tests/confirm: they need a kernel with a finding, or a GPU
+    by_hand = {"confirm", "confirm-program", "stress"}  # tests/confirm: they need a kernel with a finding, or a GPU
     by_hand |= {"instrument", "decode"}  # tests/launches/record/test_by_hand.py: they need an assembler
     by_hand |= {"check-sequence"}  # tests/ptx/dependent_launch/test_sequences.py: it needs kernels
     assert {name for name, _ in COMMANDS} | by_hand == set(ANSWER_MEMBERS)

@@ -22,7 +22,7 @@ from pipesim.answers.views.sequence import SequenceReport, SharedBytes
 from pipesim.answers.views.summary import Failure, ProtocolReport, ProtocolRow, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison, VerifyReport
-from pipesim.confirm.report import ConfirmReport, StressReport
+from pipesim.confirm.report import ConfirmProgramReport, ConfirmReport, StressReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
@@ -218,6 +218,9 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     ),
     "decode": ("pipesim decode RECORDS", {"trace": str, "kernel": str, "events": int, "ending": str}),
     "confirm": ("pipesim confirm KERNEL.ptx", {"findings": _FINDINGS, "report": ConfirmReport}),
+    "confirm-program": (
+        "pipesim confirm -- COMMAND", {"exit_code": _STATUS, "findings": _FINDINGS, "report": ConfirmProgramReport}
+    ),
     "stress": ("pipesim stress KERNEL.ptx", {"findings": _FINDINGS, "report": StressReport}),
     "autopsy": ("pipesim autopsy CORE", {"findings": _FINDINGS, "report": AutopsyReport}),
     "autopsy-brief": ("pipesim autopsy CORE --format brief", {"brief": Brief}),
