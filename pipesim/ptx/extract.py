@@ -149,8 +149,15 @@ class Extraction:
 
     def together(self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0) -> Extraction:
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
-        launch = replace(self.kernel.launch.with_setting("together", ctas), turns=turns, resident=resident, cta=None)
+        launch = self.kernel.launch.with_setting("together", ctas)
+        launch = replace(launch, turns=turns, resident=resident, cta=None, inside=False)
         kernel = replace(self._with_words, launch=launch)
+        return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
+
+    def inside(self, turns: tuple[int, ...] = ()) -> Extraction:
+        """The kernel with the words by which the warps of a cluster talk."""
+        kernel = self.kernel if self.kernel.launch.inside else self._with_words
+        kernel = replace(kernel, launch=replace(self.kernel.launch, inside=True, turns=turns))
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
     def for_all(self, cta: int, most: int = 0) -> Emulation:
@@ -158,25 +165,27 @@ class Extraction:
 
         ``most``: it is any one, of any number of CTAs along x up to this one.
         """
-        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True, any_ctas=most)
+        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True, any_ctas=most, inside=False)
         return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
 
     @property
     def all_together(self) -> Emulation:
         """What all CTAs of the grid do together, in one schedule."""
-        launch = replace(self.kernel.launch, cta=None, together=prod(self.kernel.launch.grid))
+        launch = replace(self.kernel.launch, cta=None, together=prod(self.kernel.launch.grid), inside=False)
         return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
 
     @cached_property
     def _with_words(self) -> Kernel:
         """The kernel with what is followed of words of global memory."""
-        return prepare(self.kernel.module, self.kernel.launch.with_setting("together", 1))
+        return prepare(self.kernel.module, self.kernel.launch.with_setting("inside", 1))
 
     def _of(self, launch: Launch) -> Extraction:
         if launch.together and not self.kernel.launch.together:
             return replace(self, kernel=replace(self.kernel, launch=replace(launch, together=0))).together(
                 launch.together, launch.turns, launch.resident
             )
+        if launch.inside:
+            return replace(self, kernel=replace(self.kernel, launch=launch)).inside(launch.turns)
         kernel = replace(self.kernel, launch=launch)
         return emit(kernel, emulate(kernel))
 

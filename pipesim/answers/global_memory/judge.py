@@ -41,7 +41,6 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
-from pipesim.answers.global_memory.updates import ASKING, Observations, loads_behind
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.coverage import kind_on_global
 from pipesim.ptx.emulate.global_accesses import (
@@ -54,6 +53,7 @@ from pipesim.ptx.emulate.global_accesses import (
 )
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.addresses import ParameterPlaces
+from pipesim.ptx.flow.observations import ASKING, loads_behind
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.free.forms import Form, Terms, bounds
@@ -129,7 +129,7 @@ class _Judge:
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
         self._uses, self._regions = kernel.code.regions.uses, kernel.code.regions
-        observed = Observations(self._body, self._uses)
+        observed = self._regions.observations
         self._looks, self._updates = observed.decide or any(each.unread for each in readings), observed.updates
         self._observed = observed.read
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -166,21 +166,37 @@ _STORING = frozenset({"st", "red", "atom", "cp", "multimem"})
 
 def writers(kernel: Kernel, words: Sequence[Range]) -> frozenset[int] | None:
     """The positions of what writes these bytes in some CTA; None where that is not known."""
+    found = _writes(kernel, words)
+    return None if found is None else frozenset(position for position, _ in found)
+
+
+def written_elsewhere(kernel: Kernel, words: Sequence[Range]) -> bool:
+    """Whether another cluster than that of the launch may write these bytes."""
+    launch = kernel.launch
+    found = _writes(replace(kernel, launch=replace(launch, cta=None, turns=())), words)
+    x, y, z = (at // size for at, size in zip(launch.first_cta, launch.cluster, strict=True))
+    mine = (z * launch.grid[1] // launch.cluster[1] + y) * (launch.grid[0] // launch.cluster[0]) + x
+    return found is None or any(owner != mine for _, owner in found)
+
+
+def _writes(kernel: Kernel, words: Sequence[Range]) -> set[tuple[int, int]] | None:
+    """What writes these bytes: positions, with the numbers of clusters, of which one stands for more that are alike."""
     first = read_global(on_global_memory(kernel))
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_KINDS * (first.instructions + 1_000))
     readings = [first, *every]
     stores = {each.position for each in kernel.function.body if each.opcode in _STORING}
     if not every.complete or any(each.cut or not stores.isdisjoint(each.left_open) for each in readings):
         return None
-    clusters, found = every.clusters_of_kinds(), set[int]()
+    clusters, found = every.clusters_of_kinds(), set[tuple[int, int]]()
     kinds = Kinds(clusters, [Evaluation(completed(first.inputs, every.places(each))) for each in clusters])
     try:
         for n, reading in enumerate(readings):
             for access in reading.accesses if len(clusters[n]) else ():
                 if access.kind.writes and access.ranges:
                     spans = Memory("").spans(kinds, [(n, access)])
-                    if any(((spans.start < end) & (spans.end > start)).any() for start, end in words):
-                        found.add(access.position)
+                    for start, end in words:
+                        owners = spans.take((spans.start < end) & (spans.end > start)).owner
+                        found |= {(access.position, int(owner)) for owner in owners}
     except TooManyError:
         return None
-    return frozenset(found)
+    return found

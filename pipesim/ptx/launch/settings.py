@@ -138,7 +138,7 @@ BOX = "--box "  #: what a setting begins with that gives a box
 _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
-_POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", TURNS)
+_POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", "inside", TURNS)
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not

@@ -260,7 +260,8 @@ class Launch:
     ``turns``: the order in which these execute atomics whose answer they use, as far as it is given, from 0 on.
     ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
     which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
-    are any number up to this one.
+    are any number up to this one. ``inside``: words by which warps of a cluster talk are followed; ``turns`` are
+    those of its warps.
     """
 
     entry: str
@@ -282,12 +283,15 @@ class Launch:
     in_sequence: bool = False
     for_all: bool = False
     any_ctas: int = 0
+    inside: bool = False
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.
 
         :data:`TURNS` are the digits of a number, from 1 on.
         """
+        if name == "inside":
+            return replace(self, inside=bool(value))
         if name in ("cta", "resident"):
             return replace(self, **{name: value})  # type: ignore[arg-type]
         if name == "together":
