@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -57,16 +57,20 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
     A size is read in a CTA of its own; what the claim says of it is a class that was looked at, and laps more.
     """
     asked = rng.choice(("n", "params+0"))  # as the launch file has it, and by its place
+    if target.kernel is not None and target.kernel.launch_control is not None and rng.random() < 0.5:
+        asked = "launch_control"
     every = EverySize(target, [AnyWord(asked)])
     list(every)
     (range_,), grid = every.ranges, prod(target.kernel.kernel.launch.grid) if target.kernel else 1
     if not range_.is_every:
         return "nothing", 0, []
-    wrong, sizes = [], rng.sample(range(1, _LARGEST), _READ)
+    most = min(range_.most + 1, _LARGEST)
+    wrong, sizes = [], rng.sample(range(1, most), min(_READ, most - 1))
     for number, value in enumerate(sizes):
         word, cta = every.words[number % len(every.words)], rng.randrange(grid)
         made, program = every.target({asked: value, "cta": cta, **word.settings}), None
-        tiles = _some_tiles(target, word, grid, rng)
+        settings = word.settings if asked != "launch_control" else {asked: value}
+        tiles = _some_tiles(target, settings, grid, rng)
         if tiles and made.kernel is not None:
             program = made.kernel.with_tiles(tuple(tiles)).program.with_strictness(target.strictness)
         if not _is_claimed(word, value, cta, program or made.build()):
@@ -78,21 +82,26 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
 def random_sized_kernel_of_tiles(seed: int) -> tuple[str, Launch]:
     """One whose steps for each tile that launch control hands out grow with ``n``, and for some with the tile."""
     rng = random.Random(seed)
-    skip = rng.choice((" setp.ne.u32 %p7, %r20, %r20;", " setp.eq.u32 %p7, %r45, 2;", " setp.eq.u32 %p7, %r20, 5;"))
+    each = rng.choice((1, 3, 20, 300))  # the number of the tile decides
+    number = rng.choice((f" setp.eq.u32 %p7, %r10, {each};", " rem.u32 %r47, %r10, 3;\n setp.eq.u32 %p7, %r47, 1;"))
+    skip = rng.choice(
+        (" setp.ne.u32 %p7, %r20, %r20;", " setp.eq.u32 %p7, %r45, 2;", " setp.eq.u32 %p7, %r20, 5;", number)
+    )
     more = rng.choice((0, 0, 1, 3))
     steps = f" add.u32 %r45, %r22, {more};\n shr.u32 %r45, %r45, {rng.randrange(3)};\n"
     steps += rng.choice(("", " min.u32 %r45, %r45, 90;\n", " and.b32 %r46, %r20, 1;\n add.u32 %r45, %r45, %r46;\n"))
-    return sized_kernel_of_tiles(steps, skip, rng.choice(("", RIGHT)), counter=rng.random() < 0.5)
+    text, launch = sized_kernel_of_tiles(steps, skip, rng.choice(("", RIGHT)), counter=rng.random() < 0.5)
+    return text, replace(launch, grid=(rng.choice((8, 500)), 1, 1))
 
 
-def _some_tiles(target: Target, word: WordClaim, grid: int, rng: random.Random) -> list[int]:
-    """Any tiles, as many as a word's claim has: of a counter also one after the last."""
-    if "tile_counter" not in word.settings:
-        return sorted(rng.sample(range(1, grid), word.settings.get("launch_control", 0)))
+def _some_tiles(target: Target, settings: Mapping[str, int], grid: int, rng: random.Random) -> list[int]:
+    """Any tiles, as many as settings say: of a counter also one after the last."""
+    if "tile_counter" not in settings:
+        return sorted(rng.sample(range(1, grid), settings.get("launch_control", 0)))
     assert target.kernel is not None
     last, before = (each.value for each in target.kernel.fewer_tiles[:2])
     step, low = last - before, target.kernel.fewer_tiles[0].used
-    count = (last - word.settings["tile_counter"]) // step
+    count = (last - settings["tile_counter"]) // step
     return [*sorted(rng.sample(range(low, last, step), count)), last + step * rng.randrange(grid)]
 
 

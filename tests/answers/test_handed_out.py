@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
+from pipesim.prove.any_size.family import Stop
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Policies
@@ -147,3 +149,53 @@ def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> 
     assert one.refutations[0].settings["n"] == 7
     second = " setp.eq.u32 %p7, %r10, 0;\n setp.eq.and.u32 %p7, %r22, 7, %p7;"
     assert found(second, WRONG).refutations[0].settings["n"] == 7
+
+
+def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: bool = False) -> CheckReport:
+    """``packed``: the stage and the phase are a third of a number of 16 bits."""
+    text, launch = kernel_of_tiles(skip, count, counter=False, policies=Policies())
+    if packed:
+        text = text.replace(" and.b32 %r11, %r30, 1;", " div.u32 %r48, %r42, 3;\n and.b32 %r11, %r48, 1;")
+        text = text.replace(" shr.u32 %r12, %r30, 1;", " shr.u32 %r12, %r48, 1;").replace(
+            " mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r42, 0;"
+        )
+        more = " add.u32 %r30, %r30, 1;\n"
+        text = text.replace(more, f"{more} add.u32 %r42, %r42, 3;\n and.b32 %r42, %r42, 65535;\n")
+    file = folder / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(replace(launch, grid=(clusters, 1, 1))))
+    return check(find(str(file)), {}, quick=True, any_words=(AnyWord("launch_control"),))
+
+
+_NUMBER = " setp.eq.u32 %p7, %r10, {};"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("skip", "count", "clusters", "packed", "lap", "why"),
+    [
+        (_NO_TILE, RIGHT, 4096, False, 4, None),
+        (_NO_TILE, RIGHT, 6, False, 0, None),  # each number is looked at
+        (_NUMBER.format(5), RIGHT, 4096, False, 4, None),
+        (_NO_TILE, RIGHT, 4096, True, 4, None),
+        (_NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN),  # it overflows after 21,845 tiles
+        (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
+        (" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT),
+    ],
+)
+def test_any_number_of_tiles(
+    tmp_path: Path, skip: str, count: str, clusters: int, packed: bool, lap: int, why: Stop | None
+) -> None:  # fmt: skip
+    report = _any_number(tmp_path, skip, count, clusters, packed=packed)
+    (found,) = report.ranges
+    assert (report.verdict, found.lap, found.why, found.is_every) == (Verdict.PROVED, lap, why, why is None)
+    assert report.undecided == (why is not None)
+    if why is None:
+        said = f"for every launch_control from 0 to {clusters - 1:,}, whichever tiles these are"
+        assert said in check_sentence(report)
+
+
+def test_what_fails_after_five_tiles_alone_is_refuted(tmp_path: Path) -> None:
+    report = _any_number(tmp_path, _NUMBER.format(5), WRONG, 4096)
+    assert report.verdict is Verdict.REFUTED
+    assert report.refutations[0].settings["launch_control"] == 6

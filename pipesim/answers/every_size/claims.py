@@ -13,9 +13,9 @@ from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses
 from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
+from pipesim.ptx.launch.values import LAUNCH_CONTROL
 from pipesim.targets import Target
 
-LAUNCH_CONTROL = "launch_control"  #: the policy
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 #: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
 #: them a class is where the code is to show it.
@@ -44,7 +44,7 @@ class EverySize:
         self.words = [
             WordClaim(SizeClasses.of(made, each), settings)
             for each in words
-            for settings, made in (hand_outs(target) if len(words) == 1 else [({}, target)])
+            for settings, made in (hand_outs(target, each) if len(words) == 1 else [({}, target)])
         ]
         self._tried = 0
 
@@ -97,12 +97,12 @@ class EverySize:
         return ProvedTogether(names, self._tried, {}) if self._tried else None
 
 
-def hand_outs(target: Target) -> list[tuple[dict[str, int], Target]]:
+def hand_outs(target: Target, word: AnyWord) -> list[tuple[dict[str, int], Target]]:
     """The kernel with each number of tiles that launch control or a counter hands out, whichever these are, and with
     which setting; as it is where the launch fixes it, or that is not one counter of which the kernel takes tiles.
     """
     kernel = target.kernel
-    if kernel is None or not kernel.fewer_tiles:
+    if kernel is None or not kernel.fewer_tiles or word.name == LAUNCH_CONTROL:
         return [({}, target)]
     found, last = list(kernel.fewer_tiles), kernel.fewer_tiles[-1]
     if last.policy == found[0].policy == LAUNCH_CONTROL:
