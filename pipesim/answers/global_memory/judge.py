@@ -55,22 +55,12 @@ from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.observations import ASKING, loads_behind
 from pipesim.ptx.flow.opcodes import may_touch_global
-from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.flow.uses import stores_one_value
 from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import HANDED_OUT
 from pipesim.ptx.text.instruction import (
-    Address,
-    Float,
-    Immediate,
-    Instruction,
-    Operand,
-    Register,
-    Sink,
-    Symbol,
     TensorAddress,
-    Vector,
-    parts_of,
 )
 from pipesim.trace.arrays import np
 
@@ -139,7 +129,7 @@ class _Judge:
             if len(self._kinds.clusters[n]):
                 for access in reading.accesses:
                     self._enter(n, access)
-                self._equal |= {at for at in reading.alike if not _is_uniform(at, self._body, self._uses)}
+                self._equal |= {at for at in reading.alike if not stores_one_value(at, self._body, self._uses)}
                 for position, leaf in reading.left_open.items():
                     why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
                     waits = self._body[position].has_any(*ASKING) and self._regions.polls(position)
@@ -275,7 +265,7 @@ class _Judge:
             while (met := self._meeting(memory, memory.accesses, equal)) is not None:
                 one, other, met = self._who(memory, met, equal)
                 at = one[1].position
-                if at != other[1].position or at in equal or not _is_uniform(at, self._body, self._uses):
+                if at != other[1].position or at in equal or not stores_one_value(at, self._body, self._uses):
                     break
                 equal.add(at)
             self._equal |= equal
@@ -360,7 +350,7 @@ class _Judge:
         each = self._body[access.position]
         if access.kind.is_atomic and each.has_any(*_COMMUTING) and each.position not in self._observed:
             return tuple(name for name in each.modifiers if name in _COMMUTING or name == each.modifiers[-1])
-        return (each.position,) if _is_uniform(each.position, self._body, self._uses) else ()
+        return (each.position,) if stores_one_value(each.position, self._body, self._uses) else ()
 
     def _look_inside(self, memory: Memory) -> None:
         """What warps of one cluster access alike in one memory."""
@@ -553,29 +543,3 @@ _WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BU
 
 
 _COMMUTING = ("add", "min", "max", "and", "or", "xor")
-
-
-def _is_uniform(at: int, body: Sequence[Instruction], uses: Uses) -> bool:
-    """Whether a store writes the same whoever executes it: it is made of numbers and parameters alone."""
-    writers: dict[str, list[Instruction]] = defaultdict(list)
-    for each in body:
-        for name in uses.writes[each.position]:
-            writers[name].append(each)
-    operands: list[Operand] = [Sink()]
-    if body[at].opcode == "st":
-        operands = list(parts_of(body[at].operands[1]) or body[at].operands[1:2])
-    seen: set[Operand] = set()
-    while operands:
-        operand = operands.pop()
-        if operand in seen or isinstance(operand, Immediate | Float | Symbol):
-            continue
-        seen.add(operand)
-        made = writers[operand.name] if isinstance(operand, Register) else []
-        plain = len(made) == 1 and made[0].guard is None and (made[0].opcode in _PLAIN or made[0].has("param"))
-        if not plain and not isinstance(operand, Address | Vector):
-            return False
-        operands += made[0].operands[1:] if plain else parts_of(operand)
-    return True
-
-
-_PLAIN = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "and", "or", "xor", "shl", "shr", "prmt", "selp"})

@@ -140,7 +140,7 @@ SPIN_THEN_END = f""" @!%p1 bra rest;
 rest:
 """
 #: The second warp ends; the first one waits for all threads of the CTA.
-ENDS = SET_UP + " setp.eq.u32 %p1, %r1, 1;\n @%p1 ret;\n{waits} st.shared.u32 [tile], %r2;\n"
+ENDS = SET_UP + " setp.eq.u32 %p1, %r1, 1;\n @%p1 ret;\n{waits} st.shared.u32 [tile], %r1;\n"
 #: The second warp waits until the first has ended, which waits for its arrival.
 LATER = ENDS.replace("setp.eq.u32 %p1", "setp.ne.u32 %p1").replace(" @%p1 ret;\n", SPIN_THEN_END)
 

@@ -286,8 +286,13 @@ def _record(
         if where in warp.pending.copies or overlap(warp.pending.read_bounds.get(where), bounds(ranges)):
             flush(cluster, warp)
         write(cluster, warp, where, ranges, starts, None, each.position)
-        if not warp.maybe and all(isinstance(v, int | PerLane) for v in values):
-            warp.pending.values[where].update(_contents(warp, starts, values))
+        known = all(isinstance(v, int | PerLane) for v in values)
+        contents = _contents(warp, starts, values) if known else {}
+        if not warp.maybe and known:
+            warp.pending.values[where].update(contents)
+        together = len(starts) > len({*starts}) or (isinstance(address, int) and warp.mask.bit_count() > 1)
+        if together and (None in (contents or {0: None}).values() if known else not all(map(_is_of_launch, values))):
+            cluster.notes.equal_stores.add(each.position)
 
 
 def exchange(
@@ -308,6 +313,11 @@ def exchange(
     else:
         order = warp.exchanges.read(cta, lanes, size, way)
     cluster.notes.exchange(position, order)
+
+
+def _is_of_launch(value: Value) -> bool:
+    """Whether a value is known, or decided by words of the launch alone, so that it is the same in every lane."""
+    return isinstance(value, int) or (isinstance(value, Unknown) and value.leaf is not None and value.leaf.launch)
 
 
 def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dict[int, object]:
