@@ -54,11 +54,8 @@ class Shape:
     cluster: int = 1
 
 
-def require_gpu(ordinal: int = 0, others: tuple[str, ...] = ()) -> DeviceInfo:
-    """The GPU of this number. Raises HardwareError if there is no driver, no such GPU, or none that runs sm_90a.
-
-    ``others``: further generations that are taken.
-    """
+def require_gpu(ordinal: int = 0) -> DeviceInfo:
+    """The GPU of this number. Raises HardwareError if there is no driver, no such GPU, or none that runs sm_90a."""
     driver = _driver()
     current().allow_reserving()  # the driver reserves more addresses than there is memory
     try:
@@ -75,7 +72,7 @@ def require_gpu(ordinal: int = 0, others: tuple[str, ...] = ()) -> DeviceInfo:
     text = name.split(b"\0")[0].decode(errors="replace")
     major = _attribute(driver, device, "COMPUTE_CAPABILITY_MAJOR")
     minor = _attribute(driver, device, "COMPUTE_CAPABILITY_MINOR")
-    if major != HOPPER and str(major) not in others:
+    if major != HOPPER:
         raise HardwareError(
             f"{text} has compute capability {major}.{minor}",
             cause=f"the kernels are built for sm_90a, which runs on {HOPPER}.0 only (H100, H200)",

@@ -35,14 +35,12 @@ from pipesim.cli import (
     instrument,
     launches,
     list_,
-    mcp,
     names,
     new,
     record,
     run,
     schema,
     show,
-    skill,
     stress,
     sweep,
     table,
@@ -215,8 +213,6 @@ COMMANDS: tuple[Command, ...] = (
     schema.COMMAND,
     doctor.COMMAND,
     completion.COMMAND,
-    mcp.COMMAND,
-    skill.COMMAND,
 )
 
 

@@ -143,6 +143,11 @@ class Access:
     offset: int
     nbytes: int
 
+    def __contains__(self, other: Access) -> bool:
+        """Whether another one is of bytes of this one alone."""
+        ends = self.offset <= other.offset and other.offset + other.nbytes <= self.offset + self.nbytes
+        return ends and (self.space, self.cta) == (other.space, other.cta)
+
 
 @dataclass(frozen=True)
 class Tile:

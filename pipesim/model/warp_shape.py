@@ -16,6 +16,7 @@ have given them back. What a group holds follows from where its warps are in the
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -146,6 +147,7 @@ def assumed_registers(agents: Sequence[_Agent], code: Sequence[Sequence[Operatio
     return RegisterPools(agents, code, 0).launched
 
 
+_READS = -1  #: after the line of a step that is reads in a row, before their accesses
 Step = tuple[int, ...]  #: one execution of an instruction of a warp group, as it is compared
 Steps = Sequence[tuple[int, Step]]  #: each with its place in the code
 
@@ -185,16 +187,39 @@ def _uneven(program: ProgramData, members: Sequence[int], steps: Sequence[Steps]
             return Fault(FaultKind.WARP_SHAPE, agent, pc, found=len(members), expected=WARP_GROUP)
         for other, theirs in zip(members, steps, strict=True):
             at, same = theirs[n] if n < len(theirs) else (-1, None)
-            if same != step and not (at < 0 and other in program.cut):  # what follows was not read
+            if not _is_alike(program, step, same) and not (
+                at < 0 and other in program.cut
+            ):  # what follows was not read
                 return Fault(FaultKind.WARP_SHAPE, agent, pc, cause_agent=other, cause_pc=at)
     return None
+
+
+def _is_alike(program: ProgramData, one: Step, other: Step | None) -> bool:
+    """Whether two warps execute the same: of reads in a row as many, or of parts of what the other one reads.
+
+    Of a kernel an operand is read by an operation for each item that lies in it, which differ where others write
+    meanwhile.
+    """
+    if one == other or other is None:
+        return one == other
+    if one[0] != other[0] or not one[1:2] == other[1:2] == (_READS,):
+        return False
+    mine, theirs = Counter(one[2:]), Counter(other[2:])
+    parts, wholes = mine - theirs, theirs - mine
+
+    def lie_in(some: Counter[int], others: Counter[int]) -> bool:
+        whole = [program.accesses[each] for each in others]
+        every = (program.accesses[each] for each in some)
+        return bool(some) and all(any(each in other for other in whole) for each in every)
+
+    return len(one) == len(other) or lie_in(parts, wholes) or lie_in(wholes, parts)
 
 
 def _steps(program: ProgramData, agent: int) -> tuple[Steps, Steps]:
     """The executions of a warp: of wgmma and its groups, each with its line, and of setmaxnreg.
 
     One product is several operations of a line. They are counted by their ENGINE_WORK if they have one: what of the
-    operands a description gives to each warp may differ.
+    operands a description gives to each warp may differ. Else all in a row are one execution, with what it reads.
     """
     products: list[tuple[int, Step]] = []
     requests: list[tuple[int, Step]] = []
@@ -203,8 +228,10 @@ def _steps(program: ProgramData, agent: int) -> tuple[Steps, Steps]:
     for (line, joined), same in groupby(mine, lambda pc: (lines[pc], code[pc][0] in OF_ONE_PRODUCT)):
         places = list(same)
         if joined:
-            works = [pc for pc in places if code[pc][0] == Op.ENGINE_WORK] or places
+            works = [pc for pc in places if code[pc][0] == Op.ENGINE_WORK]
             products.extend((pc, (line,)) for pc in works)
+            if not works:
+                products.append((places[0], (line, _READS, *(operand(code[pc], "access") for pc in places))))
             continue
         for pc in places:
             if code[pc][0] in TAKES_REGISTERS:

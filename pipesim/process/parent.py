@@ -31,8 +31,7 @@ def end_with(parent: int) -> None:
         import ctypes  # costs milliseconds, and only children need it
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # it ended before the request above, which looks at later ends only
-    if hasattr(os, "getppid") and os.getppid() != parent:
+    if os.getppid() != parent:  # it ended before the request above, which looks at later ends only
         os._exit(1)
 
 

@@ -200,6 +200,44 @@ def beside(stages: int = 3, tiles: int = 7, last: int = 1):
     return p
 """
 #: One product stays under way: what is given back is the stage before.
+#: What is stored of three stages lies over the first slot, so that the next round of copies waits for it.
+ROUNDS = """
+from pipesim import Engine, Fence, Protocol
+def rounds(stages: int = 2, tiles: int = 3, steps: int = 3):
+    p = Protocol("rounds")
+    a, full = p.smem("a", stages, 4096), p.mbarriers("full", stages, 1)
+    empty, stored = p.mbarriers("empty", stages, 2), p.mbarriers("stored", 1, 1)
+
+    @p.role("load")
+    def load(w):
+        with w.elect_one():
+            for i in w.loop(tiles * steps, "steps"):
+                if i and i % steps == 0:
+                    stored[0].wait((i // steps - 1) % 2)
+                empty[i % stages].wait(i // stages % 2 ^ 1)
+                full[i % stages].expect_bytes(4096)
+                w.tma_load(a[i % stages], full[i % stages], i)
+
+    @p.role("math", warps=2)
+    def math(w):
+        for i in w.loop(tiles * steps, "steps"):
+            full[i % stages].wait(i // stages % 2)
+            w.read(a[i % stages].part(w.index * 2048, 2048), i)
+            with w.elect_one():
+                empty[i % stages].arrive()
+            if i % steps == steps - 1:
+                w.bar_sync(1, 64)
+                w.write(a[0].part(w.index * 2048, 2048), 100 + i)
+                w.bar_sync(1, 64)
+                w.read(a[0].part(2048 - w.index * 2048, 2048), 100 + i)
+                w.bar_sync(1, 64)
+                if w.index == 0:
+                    with w.elect_one():
+                        w.fence(Fence.PROXY_ASYNC)
+                        stored[0].arrive()
+
+    return p
+"""
 LATE = """
 from pipesim import Engine, Fence, Protocol
 def late(stages: int = 3, tiles: int = 7):
@@ -290,6 +328,9 @@ MISTAKES = {
     "turns: does not pass the other's tiles": (
         TURNS, "            n += 2\n", "",
         "each of math0 and math1 advances stage and phase of full by 2 more each time, past what others take"),
+    "rounds: copies over what is still to be stored": (
+        ROUNDS, "if i and i % steps == 0", "if i < 0",
+        "load waits for stored, with parity 1 in the first lap, before each round of the copy to full"),
     "late: gives back what it never had": (LATE, "if i > 0", "if i >= 0",
                                            "math omits the arrive on empty the first time"),
     "unpack: a warp more than both counts have": (
@@ -313,7 +354,7 @@ def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     assert {re.sub(r" \([^)]*\)", "", each) for each in first} - {"the same as of the finding below"} == {said}
 
 
-@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, LATE, UNPACK])
+@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, ROUNDS, LATE, UNPACK])
 def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
     file = tmp_path / "described.py"
     file.write_text(text)

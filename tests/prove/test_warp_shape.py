@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from pipesim import Engine, Protocol, ProtocolError, Warp
 from pipesim.findings.catalog import report_fault
 from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Op, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import register_bound, warp_shape_faults
 from pipesim.prove.check import check
@@ -21,6 +22,7 @@ from pipesim.ptx.text.read import read_module
 from tests.support.random_programs.warp_shapes import random_warp_shapes, shape_is_right
 from tests.support.small_ptx import SET_UP, text_of
 
+Pairs = tuple[tuple[int, int], ...]
 Products = Callable[[Warp, int], int]  #: how many wgmmas a warp of math executes for a tile
 
 
@@ -243,3 +245,33 @@ def test_registers_of_a_kernel_are_those_of_its_launch_or_bounded_by_its_directi
     assert check(kernel(body, 12, directives, registers=160)).verdict is Verdict.REFUTED
     too_many = check(kernel("", 12, directives, registers=176))
     assert [each.kind for each in too_many.refutations] == [FaultKind.TOO_MANY_REGISTERS]
+
+
+@pytest.mark.parametrize(
+    ("parts", "right"),
+    [
+        (((0, 512), (512, 512)), True),
+        (((0, 128), (512, 128)), True),
+        (((0, 1024), (0, 1024)), False),
+        (((0, 128), (1024, 128)), False),
+    ],
+)
+def test_an_operand_in_which_several_items_lie_is_read_by_one_product(parts: Pairs, right: bool) -> None:
+    """As kernels are read: no ENGINE_WORK; warp 1 reads the first tile in parts, since others have written into it."""
+    program = ring(4)
+    accesses, codes, lines = list(program.accesses), [], []
+    for agent, (code, said) in enumerate(zip(program.code, program.lines, strict=True)):
+        pairs = [pair for pair in zip(code, said, strict=True) if pair[0][0] != Op.ENGINE_WORK]
+        first = next((n for n, (op, _) in enumerate(pairs) if op[0] == Op.TRANSFER_READ), -1)
+        if agent == 1:
+            op, line = pairs[first]
+            whole = accesses[operand(op, "access")]
+            new = [replace(whole, offset=whole.offset + at, nbytes=nbytes) for at, nbytes in parts]
+            accesses += (each for each in new if each not in accesses)
+            numbers = [accesses.index(each) for each in new]
+            split = [with_operand(with_operand(op, "access", n), "bytes", accesses[n].nbytes) for n in numbers]
+            pairs[first : first + 1] = [(each, line) for each in split]
+        codes.append(tuple(op for op, _ in pairs))
+        lines.append(tuple(line for _, line in pairs))
+    read = replace(program, accesses=tuple(accesses), code=tuple(codes), lines=tuple(lines))
+    assert (not warp_shape_faults(read)) == right

@@ -18,7 +18,6 @@ from pipesim.answers.checking.verdict import (
     at_every_size,
     beyond_the_limit,
     by_laps,
-    by_words_inside,
     in_every_order,
     in_other_launches,
     proof_of,
@@ -63,8 +62,7 @@ class SteppedCheck:
             first = by_laps(known)
             found = None if first is not None else beyond_the_limit(known)
             if found is None:
-                found = by_words_inside(known, first or proof_of(known, known.asked.program))
-                found = in_every_order(known, found)
+                found = in_every_order(known, first or proof_of(known, known.asked.program))
                 if asked.target.kernel is not None and known.cut is None:
                     found = in_other_launches(known, found, self._add_beside)
         whole = known.cut is None and first is None  # it was followed to its end

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pipesim.answers.kernel.lines import LAST_OPERAND, KernelLines, LineChange
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
-from pipesim.model.ops import Engine, Op, operand, operands
+from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
+from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import WARP, counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
@@ -146,24 +147,44 @@ def _with_one_lane(text: str) -> str:
 _ONE_LANE = "{{ .reg .pred %only; .reg .b32 %lane; mov.u32 %lane, %laneid; setp.eq.u32 %only, %lane, 0; @%only {} }}"
 
 
-def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Mapping[int, str]:
-    """The lines with which a role waits for groups of transfers where or as the correction has it; {} of others."""
+def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Iterator[Mapping[int, str]]:
+    """The lines with which a role waits for groups of transfers where or as the correction has it; none of others.
+
+    A wait that all lanes execute does not stand at an instruction of one lane: also after the one before it.
+    """
     engine = Engine(int(repair.group)) if repair.group.isdecimal() else None
     wait = _WAIT_FOR_GROUPS.get(engine) if engine is not None else None
-    if wait is None:
-        return {}
-    if repair.kind is RepairKind.DEPTH:
+    if wait is not None and repair.kind is RepairKind.DEPTH:
         lines = kernel.lines_at(
             program,
             repair.role,
             lambda op, _: op[0] == Op.WAIT_GROUP and operands(op, "engine", "groups") == (engine, repair.was),
         )
-        return {line: _with_last(kernel, line, repair.value) for line in lines}
-    if repair.kind is not RepairKind.GROUP_WAIT:
-        return {}
-    lines = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at)
-    new = f"{wait} {repair.value};"
-    return {line: f"{kernel.text(line)} {new}" if repair.was == 1 else f"{new} {kernel.text(line)}" for line in lines}
+        yield {line: _with_last(kernel, line, repair.value) for line in lines}
+    elif wait is not None and repair.kind is RepairKind.GROUP_WAIT:
+        lines, new = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at), f"{wait} {repair.value};"
+        if repair.was == 1:
+            yield {line: f"{kernel.text(line)} {new}" for line in lines}
+            return
+        yield {line: f"{new} {kernel.text(line)}" for line in lines}
+        yield {line: f"{kernel.text(line)} {new}" for line in kernel.always_before(lines, program, repair.role)}
+
+
+def with_masks(kernel: KernelLines, program: Program, repair: Repair) -> Iterator[Mapping[int, str]]:
+    """The lines of a role's copies that go to the CTAs of another mask; none of others."""
+    if repair.kind is not RepairKind.MASK or repair.value < 0:
+        return
+
+    def copies(op: Operation, site: SourceInstruction) -> bool:
+        mine = site == repair.at if repair.at.op else site.about == repair.group
+        return op[0] == Op.TMA_LOAD and mine and bool(operand(op, "cta_mask")) == (repair.was > 0)
+
+    lines = kernel.lines_at(program, repair.role, copies)
+    if not repair.was:
+        new = {line: kernel.text(line).replace("::bytes ", "::bytes.multicast::cluster ") for line in lines}
+        yield {line: text.replace(";", f", {repair.value};") for line, text in new.items()}
+        return
+    yield {line: _with_last(kernel, line, repair.value) for line in lines}
 
 
 _WAIT_FOR_GROUPS = {

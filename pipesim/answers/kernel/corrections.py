@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
-from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, one_lane, tensor_waits
+from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, one_lane, tensor_waits, with_masks
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
 from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
@@ -95,9 +95,9 @@ class _Trial:
         if self.lines.several_a_line:
             self._program = with_places(self._program, self.lines.statements, kernel.ptx.name)
 
-    def proves(self, change: LineChange | None, first: FirstParities | None = None) -> bool:
-        """Whether the kernel is proved with these lines, or with waits that begin with these parities."""
-        again = self._with(change.lines if change is not None else {}, first)
+    def proves(self, change: LineChange) -> bool:
+        """Whether the kernel is proved with these lines."""
+        again = self._with(change.lines)
         return again is not None and check(again.program, max_states=1).verdict is Verdict.PROVED
 
     def _with(self, lines: Mapping[int, str], first: FirstParities | None = None) -> KernelReading | None:
@@ -231,11 +231,15 @@ class _Trial:
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""
+        first = None
         if repair.kind is RepairKind.PHASES and repair.was < 0:
             first = self.lines.first_parities(self._program, repair)
-            return self.proves(None, first)
-        lines = for_groups(self.lines, self._program, repair)
-        return bool(lines) and self.proves(LineChange(lines, repair, ""))
+        changes = chain(for_groups(self.lines, self._program, repair), with_masks(self.lines, self._program, repair))
+        for lines in filter(None, changes) if first is None else ({},):
+            if (again := self._with(lines, first)) is not None:
+                proved = check(again.program, max_states=1).verdict is Verdict.PROVED
+                return proved and not leaves_more(self._program, again.program)
+        return False
 
 
 def _accessing(reading: KernelReading) -> set[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from pipesim.model.finding import Fault
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
@@ -22,7 +23,7 @@ from pipesim.ptx.flow.graph import ENDS
 from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.source_files import path_of
-from pipesim.ptx.text.instruction import Immediate, Instruction, Register
+from pipesim.ptx.text.instruction import Frame, Immediate, Instruction, Register
 
 LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 
@@ -67,12 +68,31 @@ class KernelLines:
 
     @cached_property
     def _statement(self) -> dict[int, int]:
-        """For each line the first one of its statement."""
+        """For each line the first one of its statement.
+
+        Of an instruction in a function that is called from several places, whose call the file does not say surely,
+        the likely place is taken if all places with calls that are about the same have as many, as the iterations have
+        of a loop that is unrolled.
+        """
+        about: defaultdict[int, set[tuple[int, str]]] = defaultdict(set)
+        for lines, sites in zip(self.where, self.program.instructions, strict=True):
+            for line, site in zip(lines, sites, strict=True):
+                about[line].add((site.op, site.about))
+        calls: defaultdict[object, Counter[tuple[Frame, ...]]] = defaultdict(Counter)
+        for each in self._function.body:
+            if each.source is not None:
+                for what in about[each.line]:
+                    calls[each.source.frames[-1], what][each.source.frames] += 1
         first: dict[object, int] = {}
         of_line: dict[int, int] = {}
         for each in self._function.body:
             source = each.source
-            key = source.frames if source is not None and source.sure and source.line else each.line
+            if source is not None and source.line:
+                numbers = [set(calls[source.frames[-1], what].values()) for what in about[each.line]]
+                known = source.sure or any(len(each) == 1 for each in numbers)
+                key: object = source.frames if known else each.line
+            else:
+                key = each.line
             of_line[each.line] = first.setdefault(key, each.line)
         return of_line
 
@@ -167,6 +187,14 @@ class KernelLines:
                 if wanted(op, program.instructions[agent][pc])
             }
         )
+
+    def always_before(self, lines: Collection[int], program: Program, role: str) -> list[int]:
+        """The lines right after whose operations a role is always at one of these lines."""
+        after: defaultdict[int, set[int]] = defaultdict(set)
+        for agent in members(program, role):
+            for line, following in pairwise((*self.where[agent], 0)):
+                after[line].add(following)
+        return sorted(line for line in after if after[line] <= set(lines))
 
     def first_parities(self, program: Program, repair: Repair) -> FirstParities:
         """The parities with which a role begins to wait for the barriers of a group of this program, which is as its

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.conform.fit.values import CalibratedValue, Proposal, ValueState
+from pipesim.conform.fit.propose import Proposal
+from pipesim.conform.fit.solve import CalibratedValue, ValueState
 
 
 @dataclass(frozen=True)

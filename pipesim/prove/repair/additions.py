@@ -258,6 +258,9 @@ def add_waits(program: Program, agent: int, repair: Repair) -> Listing:
             return insert_operations(
                 before, [Insertion(pc, wait, before.lines[pc]) for pc in places[:1] for wait in waits]
             )
+        if repair.was == Placement.PARTLY.value:
+            every, rest = divmod(len(places), sum(times_signalled(program, barrier) for barrier in order) or 1)
+            places = places[::every] if every > 1 and not rest else []
         for n, place in enumerate(places):
             wait = (int(Op.WAIT), order[n % len(order)], (repair.value + n // len(order)) & 1, *tail)
             found[place] = Insertion(place, wait, before.lines[place])

@@ -55,6 +55,7 @@ _NEAR, _FAR = 3, 5  #: other instructions after one that it may be moved past; w
 _LOOKED_AT = 16  #: operations
 _MOST_COUNTS = 4  #: that are wrong for one reason, such as a warp more
 _OF_ANOTHER, _OF_ONE = 3, 2  #: ranks that are added
+_AFTER_RACED = 5  #: the rank of a signal that comes only after the last use of the bytes of a fault
 
 
 def repairs(
@@ -70,8 +71,9 @@ def repairs(
     ``roles``: those that touch the bytes of a fault; what another one does is less likely to be wrong. ``asked``: the
     program that was asked about, in which roles share code of which this one may have too few iterations.
     """
-    every = []
+    every, raced = [], {site.about for site in sites}
     for n, (least, repair) in enumerate(dict.fromkeys(_alike(program, Siblings(asked or program)))):
+        least = min(least, _AFTER_RACED) if repair.is_after_uses and repair.past.about in raced else least
         rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
         every.append(
             (
@@ -161,8 +163,7 @@ def stronger(program: Program) -> Iterator[Ranked]:
             if key in seen or (order_of(given) != Order.RELAXED and scope_of(given) != Scope.CTA):
                 continue
             seen.add(key)
-            of_word = op[0] in ON_BARRIER and program.is_word(operand(op, "barrier"))
-            word = site.about.partition("[")[0] if of_word else ""
+            word = site.about.partition("[")[0] if program.is_word(operand(op, "barrier")) else ""
             if word and (both := atomics.get((key[0], site.line))) is not None:
                 at = site._replace(op=0, about="")
                 yield 2, Repair(K.STRONGER, key[0], word, 2, both, at=at, past=site)

@@ -192,8 +192,9 @@ class _Trials:
         self.left -= sum(map(len, large.code)) * (_OF_A_RUN if self._talk else small is None)
         if self._talk:
             return large if self._again is not None and self._again(repair) else None
-        proved = self.proves(large) or (self._again is not None and self._again(repair))
-        return large if proved and not leaves_more(self._asked, large) else None
+        if self.proves(large) and not leaves_more(self._asked, large):
+            return large
+        return large if self._again is not None and self._again(repair) else None
 
     def proves(self, program: Program | None) -> bool:
         """Whether it is proved; a check refutes at length."""

@@ -220,12 +220,18 @@ def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator
 
 def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of a race for bytes that transfers read: a meeting before they begin, their agents' wait before these meet the
-    writers, or a meeting after it. Nothing of other races.
+    writers, or a meeting after it; of warps with the same code a meeting of all before an access of threads.
     """
     pairs = (
         (fault.agent, fault.pc, fault.other_agent, fault.other_pc),
         (fault.other_agent, fault.other_pc, fault.agent, fault.pc),
     )
+    alike = families(program).get(role := program.agents[fault.agent].role, role)
+    if fault.other_agent >= 0 and program.agents[fault.other_agent].role in alike.split(","):
+        for agent, pc, *_ in (pair for pair in pairs if program.code[pair[0]][pair[1]][0] in ACCESSES):
+            for numbers, count in _meeting_places(program, alike):
+                meeting = Repair(K.SYNC, alike, ",".join(map(str, numbers)), count, 0, at=site_of(program, agent, pc))
+                yield 3, meeting
     for reader, read, writer, written in pairs:
         op, code = program.code[reader][read], program.code[writer]
         if op[0] != Op.TRANSFER_READ or program.code[writer][written][0] not in ACCESSES:
@@ -372,9 +378,9 @@ def _meeting_places(program: Program, role: str) -> Iterator[tuple[list[int], in
     warps = 32 * len({(program.agents[agent].cta, program.agents[agent].warp) for agent in mine}) // program.ctas
     if warps == threads_of(program, program.agents[mine[0]].cta):
         yield [0], warps
-    elif not own and len(mine) > 1:
+    elif len(mine) > 1 and warps not in {asked[number] for number in own}:
         yield [min(max(asked, default=0) + 1, NAMED_BARRIERS - 1)], warps
-        if (groups := len(warpgroups(program, role))) > 1:
+        if not own and (groups := len(warpgroups(program, role))) > 1:
             yield [max(asked, default=0) + 1 + n for n in range(groups)], 4 * WARP
 
 

@@ -202,6 +202,8 @@ def _of_a_wait(program: Program, role: str, group: str) -> Iterator[Ranked]:
         yield from ((6, Repair(K.ACQUIRE, role, group, start, Placement.FIRST.value, tile)) for tile in tiles)
     for start in reversed(starts):
         yield from ((max(rank, 6), Repair(K.ACQUIRE, role, group, start, at=site)) for site in used)
+        partly = Placement.PARTLY.value
+        yield from ((rank, Repair(K.ACQUIRE, role, group, start, partly, site)) for site in used[::-1])
 
 
 def of_transfers(program: Program) -> Iterator[Ranked]:

@@ -248,7 +248,7 @@ def _acquire(r: Repair) -> str:
     elif r.was == Placement.VISIT.value:
         place = f"all the work that it signals on {r.past.about}"
     elif r.at.op:
-        place = _with_line(r.at)
+        place = "each round of " * (r.was == Placement.PARTLY.value) + _with_line(r.at)
     else:
         place = f"the work that it signals on {r.past.about}" if r.past.about else "it uses a stage"
     return f"{r.role} waits for {r.group}, with parity {r.value} in the first lap, before {place}"
