@@ -27,7 +27,8 @@ def run() -> int:
     try:
         import signal
 
-        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last two are each of some systems
+        ending = [signal.Signals[name] for name in names if hasattr(signal, name)]
         for number in ending:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # not as under nohup
                 signal.signal(number, _end)
@@ -46,8 +47,10 @@ def run() -> int:
 
 def _end(number: int = 2, *_: object) -> None:
     """Outside a command there is nothing to clean up; and of what is raised, an import may make another exception."""
-    said = {1: b"ended by SIGHUP", 2: b"interrupted", 15: b"ended by SIGTERM"}[number]
-    os.write(2, b"pipesim: " + said + b"\n")
+    import signal
+
+    said = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+    os.write(2, f"pipesim: {said}\n".encode())
     os._exit(128 + number)  # as a shell reports it
 
 

@@ -252,7 +252,8 @@ def _require_ordinary(found: os.stat_result) -> int:
 
 def _open(path: Path) -> BinaryIO:
     """A file for reading. What became a FIFO meanwhile is not waited for."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+    flags = [getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")]  # not of each system
+    return os.fdopen(os.open(path, os.O_RDONLY | sum(flags)), "rb")
 
 
 def _out_of_bounds(data: bytes, most_bytes: int) -> str:

@@ -1,8 +1,9 @@
 """A protocol's file in a process of its own: what it does to that process is not done to the one that answers.
 
 The file is code, so it may print, call ``os._exit(0)`` or change modules of pipesim. The process that gives the verdict
-runs none of it: it gets the flat program as data. The other one is forked, which costs milliseconds, and is asked for a
-program of other parameters as often as needed; its standard output is standard error. It ends with this process.
+runs none of it: it gets the flat program as data. The other one is forked, which costs milliseconds (where a system has
+no fork, another Python is started), and is asked for a program of other parameters as often as needed; its standard
+output is standard error. It ends with this process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import marshal
 import os
 import signal
 import struct
+import subprocess
 import sys
 import traceback
 import warnings
@@ -32,6 +34,7 @@ from pipesim.model.ops import Space
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Agent, Barrier, SourceInstruction, Tile, Work
 from pipesim.process.parent import end_forks, end_with
+from pipesim.process.system import HAS_FORK, KILL, set_held
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
 from pipesim.protocol_files import makers_of, require_python_allowed
 from pipesim.protocols.catalog import BUILT_IN
@@ -94,6 +97,7 @@ class _Process:
     def __init__(self, text: str) -> None:
         self._text = text
         self._child = 0
+        self._started: subprocess.Popen[bytes] | None = None  #: where there is no fork
         self._description: Message = ()
 
     def target(self) -> Target:
@@ -150,10 +154,10 @@ class _Process:
         child, self._child = self._child, 0
         current().leave(child)
         _running.discard(self)
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
+        with suppress(OSError):  # it has ended
+            os.kill(child, KILL)
         with suppress(ChildProcessError):
-            os.waitpid(child, 0)
+            self._end_of(child)
         os.close(self._requests)
         os.close(self._answers)
 
@@ -164,9 +168,13 @@ class _Process:
         self._answers, outbox = os.pipe()
         parent = os.getpid() if in_main_thread() else 0
         with signals_held() as mask:
-            self._child = _fork()
-            if not self._child:
-                _be_the_child(self._text, inbox, outbox, parent, mask)
+            if HAS_FORK:
+                self._child = _fork()
+                if not self._child:
+                    _be_the_child(self._text, inbox, outbox, parent, mask)
+            else:
+                self._started = _another_python(self._text, inbox, outbox)
+                self._child = self._started.pid
             _running.add(self)
         os.close(inbox)
         os.close(outbox)
@@ -200,11 +208,16 @@ class _Process:
 
     def _ended_error(self) -> ProtocolError:
         """It ended instead of an answer."""
-        _, status = os.waitpid(self._child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        if code == -signal.SIGKILL and current().is_over_memory:
+        code = self._end_of(self._child)
+        if code == -KILL and current().is_over_memory:
             current().out_of_memory()
         return self._lost(f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}")
+
+    def _end_of(self, child: int) -> int:
+        """Wait until it has ended; its exit code, or the number of the signal that ended it, negative."""
+        if self._started is not None:
+            return self._started.wait()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     def _lost(self, how: str) -> ProtocolError:
         self.close()
@@ -222,13 +235,27 @@ def _fork() -> int:
         return os.fork()
 
 
+def _another_python(text: str, inbox: int, outbox: int) -> subprocess.Popen[bytes]:
+    """Of a system without fork: a process that has the two pipes as its standard streams, and the modules of this."""
+    script = f"from {__name__} import serve_from; serve_from({text!r})"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONSAFEPATH": "1"}
+    return subprocess.Popen([sys.executable, "-c", script], stdin=inbox, stdout=outbox, env=environment)  # noqa: S603
+
+
 # in the child
+
+
+def serve_from(text: str) -> NoReturn:
+    """In a Python that was started for a file: its standard streams are the pipes, until it has taken them."""
+    inbox, outbox = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    _be_the_child(text, inbox, outbox, 0, set())
 
 
 def _be_the_child(text: str, inbox: int, outbox: int, parent: int, mask: set[int]) -> NoReturn:
     try:
         forget_in_child()
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        set_held(mask)
         _detach(inbox, outbox)
         if parent:
             end_with(parent)

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
 
-#: Suffixes of what a kernel is written in, and of its machine code.
-_COMPILED = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".mojo", ".cubin", ".fatbin", ".o", ".so")
+#: Suffixes of what a kernel is written in, and of what has its machine code.
+_SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".mojo")
+_COMPILED = (".cubin", ".fatbin", ".o", ".so", ".a", ".out")
 _PROGRAM_FILE = replace(PROGRAM, name="program", error=UnknownProtocolError)
 
 
@@ -288,7 +289,7 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
         file = text.removesuffix(":")
         name, found = only_maker(file)
         return _spelled(f"{file}:{name}", found)
-    if Path(text).suffix in _COMPILED:
+    if Path(text).suffix in (*_SOURCES, *_COMPILED) or Path(text).exists():
         raise _not_compiled(text)
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     if Path(f"{text}.py").is_file():
@@ -304,6 +305,12 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
 def _not_compiled(text: str) -> UnknownProtocolError:
     """A kernel's source in place of what its compiler wrote."""
     ptx = Path(text).with_suffix(".ptx").name
+    if Path(text).suffix not in _SOURCES:
+        return UnknownProtocolError(
+            f"{text} is not PTX",
+            cause="pipesim reads PTX and no machine code; what nvcc compiles often has both",
+            correction=f"`pipesim new --ptx {shlex.quote(text)}` writes the PTX that it has, and a launch file",
+        )
     made = f"nvcc -arch=sm_90a -lineinfo -ptx {shlex.quote(text)}, then `pipesim new --ptx {shlex.quote(ptx)}`"
     return UnknownProtocolError(
         f"{text} is not PTX",

@@ -6,6 +6,9 @@ recorded launches: how many kinds of wait of a run have a median and a 95th perc
 how many runs one rule names the same bottleneck in both. ``--rows`` prints every configuration, ``--sealed`` reads the
 sealed ones as well, which is done once, when a model is finished; ``--draw N`` takes only those of one draw, from 2
 on drawn when others had been read. A minute of one core.
+
+``--state`` compares what is held out and sealed as ``verify`` does, writes to the built-in profiles the error of what
+lies between the least and the greatest fitted value of every parameter, and prints it beside what lies outside.
 """
 
 from __future__ import annotations
@@ -13,14 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from pipesim.conform.compare import as_launched
+from pipesim.conform.compare import as_launched, times_of
 from pipesim.conform.quantities import QuantityKind, measured_quantities, simulated_quantities
 from pipesim.conform.steady import bottleneck
 from pipesim.conform.timing import like
@@ -28,7 +32,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, load_profile, profile_for
+from pipesim.timed.profile import FOLDER, Profile, StatedError, load_profile, profile_for, profile_names
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import StoredTrace, device_slug, stored_traces, trace_folder
 from pipesim.trace.schema import Trace, TraceMeta
@@ -37,6 +41,7 @@ from pipesim.trace.split import FILE, Split, SplitPart, read_split
 
 WITHIN_PERMILLE, WITHIN_CYCLES = 100, 20  #: of a wait: either is near enough
 SHORTEST = 1000  #: cycles of a run whose relative error says something: one of no tiles takes about 500
+ENOUGH = 8  #: recordings from which an error is stated: the worst of fewer says little about the next one
 PARTS = {SplitPart.FIT: "fit", SplitPart.HELD_OUT: "held out", SplitPart.SEALED: "sealed"}
 
 
@@ -122,6 +127,70 @@ def _comparable(meta: TraceMeta) -> bool:
     return meta.source == "hardware" and meta.status is Ending.FINISHED and not (meta.fault or meta.window)
 
 
+@dataclass(frozen=True)
+class LaunchClass:
+    """Recordings that have one stated error: ``figure`` of ``kernel`` on a device, launches of ``ctas``; ``inside``:
+    whether every parameter lies between its least and greatest fitted value, ``params``.
+    """
+
+    device: str
+    kernel: str
+    figure: str
+    ctas: tuple[int, int]
+    inside: bool
+    params: tuple[tuple[str, tuple[int, int]], ...]
+
+    def stated(self, off: Sequence[int]) -> StatedError:
+        """What these deviations state, in thousandths."""
+        sizes = sorted(map(abs, off))
+        middle = sizes[len(sizes) // 2]
+        return StatedError(self.kernel, self.figure, self.ctas, dict(self.params), len(sizes), middle, sizes[-1])
+
+
+def deviations(folder: Path, split: Split, device: str) -> dict[LaunchClass, list[int]]:
+    """How far each recording of ``device`` that no profile was fitted to is off, by class."""
+    found = list(chosen(folder, split, sealed=True, draw=0, device=device))
+    table: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for stored, part in found:
+        for name, value in stored.meta.params.items() if part is SplitPart.FIT else ():
+            table[stored.meta.protocol][name].add(value)
+    classes: defaultdict[LaunchClass, list[int]] = defaultdict(list)
+    for stored, part in found:
+        meta = stored.meta
+        if part is SplitPart.FIT or not table[meta.protocol]:
+            continue
+        compared = times_of(find(meta.protocol).build(meta.params, grid=meta.grid), read_trace(stored.path))
+        if compared.off_permille is not None:
+            ranges = {name: (min(values), max(values)) for name, values in sorted(table[meta.protocol].items())}
+            sms = profile_for(meta.device.name).sms
+            ctas = (1, sms // 2) if meta.grid <= sms // 2 else (sms // 2 + 1, sms)
+            inside = all(low <= meta.params[name] <= high for name, (low, high) in ranges.items())
+            key = LaunchClass(device, meta.protocol, compared.figure, ctas, inside, tuple(ranges.items()))
+            classes[key].append(compared.off_permille)
+    return dict(classes)
+
+
+def state(folder: Path, split: Split) -> Iterator[str]:
+    """Write what the recordings show to the built-in profiles; a line for each class."""
+    for name in profile_names():
+        classes = deviations(folder, split, name)
+        for each in sorted(classes, key=lambda one: (one.kernel, one.figure, not one.inside, one.ctas)):
+            error = each.stated(classes[each])
+            where = f"{error.ctas[0]:>3} to {error.ctas[1]:<3} CTAs {'inside' if each.inside else 'outside':<7}"
+            numbers = f"median {error.median_permille / 10:>5.1f} % worst {error.worst_permille / 10:>5.1f} %"
+            yield f"{name}  {each.kernel:<22} {each.figure:<17} {where} {error.configurations:>4} {numbers}"
+        path = FOLDER / f"{name}.json"
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["errors"] = [asdict(each) for each in stated_errors(classes)]
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def stated_errors(classes: Mapping[LaunchClass, Sequence[int]]) -> list[StatedError]:
+    """What a profile states: of the classes inside the table of fitted values that have recordings enough."""
+    found = [each.stated(off) for each, off in classes.items() if each.inside and len(off) >= ENOUGH]
+    return sorted(found, key=lambda each: (each.kernel, each.figure, each.ctas))
+
+
 def errors(pairs: Iterable[tuple[float, float] | None]) -> list[float]:
     """Relative errors of the pairs that there are, smallest first, without sign."""
     return sorted(abs(made - found) / found for found, made in filter(None, pairs))
@@ -180,7 +249,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--draw", type=int, default=0, metavar="N", help="only the configurations of this draw")
     parser.add_argument("--rows", action="store_true", help="print every recording")
     parser.add_argument("--json", type=Path, default=None, help="write the rows to this file")
+    parser.add_argument("--state", action="store_true", help="write the stated errors of the built-in profiles")
     options = parser.parse_args(arguments)
+    if options.state:
+        for line in state(options.traces or trace_folder(), read_split(trace_folder() / FILE)):
+            print(line, flush=True)
+        return 0
     profile = load_profile(options.profile) if options.profile else None
     split = read_split(trace_folder() / FILE)
     rows = [

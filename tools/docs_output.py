@@ -4,7 +4,9 @@
 follows a marker: ``<!-- output of: pipesim ... -->`` (standard output at 80 columns; ``output of, exit 1:`` wants that
 exit code, without it any is accepted; also ``pytest ...``), ``<!-- file: path -->``, ``<!-- excerpt: path | start | end
 -->`` (from the one line that has the first text to before the next that has the second), ``<!-- diff: before after
--->``. Tables are not fenced: ``<!-- operations -->``, ``<!-- options -->``, ``<!-- profile fields -->`` and others.
+-->``, ``<!-- plain: NAME right -->`` (what ``pipesim check NAME.ptx`` prints of a kernel of tests/plain_cuda, or of its
+``wrong`` twin, then from the fault on). Tables are not fenced: ``<!-- operations -->``, ``<!-- options -->``,
+``<!-- profile fields -->`` and others.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,20 +32,24 @@ from pipesim.cli.main import main as pipesim
 from pipesim.model.ops import OPERANDS
 from pipesim.report.text.words import percent
 from pipesim.timed.profile import FIELDS, load_profile, profile_names
+from tests.support.plain_cuda import PLAIN, PlainKernel
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
 _FENCED = re.compile(
-    r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff): (.+?) -->\n```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
+    r"(<!-- (output of(?:, exit \d)?|file|excerpt|diff|plain): (.+?) -->\n```\w*\n)(.*?)(^```$)",
+    re.DOTALL | re.MULTILINE,
 )
 _AT_A_LIMIT = re.compile(r"(time limit after) [\d,]+")  # how far a step came depends on the machine
 # Of the environment, what changes what pytest prints: options, and CI, under which its last lines are not cut short.
 _PYTEST_READS = {"CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "PYTEST_THEME", "PYTHONPATH"}
 _SECONDS = re.compile(r"in \d+\.\d+s\b")
-_TABLE = re.compile(r"(<!-- (operations|options|profile fields|protocols|stated errors) -->\n)((?:\|.*\n)*)")
+_TABLE = re.compile(
+    r"(<!-- (operations|options|profile fields|protocols|stated errors|plain kernels) -->\n)((?:\|.*\n)*)"
+)
 
 
-def output_of(command: str, exit_code: int | None = None) -> str:
+def output_of(command: str, exit_code: int | None = None, folder: Path = ROOT) -> str:
     """What a ``pipesim`` command prints on standard output, 80 columns wide, run from the repository's root.
 
     ValueError if it ends with another exit code than the page says.
@@ -55,7 +62,7 @@ def output_of(command: str, exit_code: int | None = None) -> str:
     stream = io.StringIO()
     with (
         mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}),
-        contextlib.chdir(ROOT),
+        contextlib.chdir(folder),
         contextlib.redirect_stdout(stream),
     ):
         ended = _exit_code(arguments)
@@ -99,6 +106,11 @@ def _fenced(found: re.Match[str]) -> str:
             body = output_of(what)
         case _ if kind.startswith("output of, exit "):
             body = output_of(what, int(kind[-1]))
+        case "plain":
+            name, twin = what.split()
+            (kernel,) = (each for each in PLAIN if each.name == name)
+            body = _plain_output(kernel, f"pipesim check {name}.ptx", wrong=twin == "wrong")
+            body = body[max(body.rfind("✗ 1 fault"), 0) :]
         case "diff":
             body = difference(*what.split())
         case "excerpt":
@@ -134,6 +146,8 @@ def _table(found: re.Match[str]) -> str:
             + "\n".join(["| protocol | what it is | roles of a CTA | CTAs |", "|---|---|---|---|", *_protocols()])
             + "\n"
         )
+    if kind == "plain kernels":
+        return head + "".join(_plain_kernels())
     if kind == "stated errors":
         return head + "".join(_stated_errors())
     if kind == "options":
@@ -164,14 +178,37 @@ def _place(action: argparse.Action) -> str:
     return str(action.metavar or action.dest).upper()
 
 
+def _plain_output(kernel: PlainKernel, command: str, *, wrong: bool) -> str:
+    """What a command prints of a kernel in the current folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        kernel.write(Path(folder), wrong=wrong)
+        return output_of(command, folder=Path(folder))
+
+
+def _plain_kernels() -> Iterator[str]:
+    """A table of the kernels without mbarriers: the mistake of each, and what is said of it."""
+    yield "| kernel | its mistake | right | with the mistake | at | likely correction |\n|---|---|---|---|---|---|\n"
+    for each in PLAIN:
+        command = f"pipesim check {each.name}.ptx --format brief"
+        right, wrong = (
+            json.loads(_plain_output(each, f"{command}{' --quick' * (not wrong)}", wrong=wrong))["protocols"][
+                f"{each.name}.ptx"
+            ]["brief"]
+            for wrong in (False, True)
+        )
+        link = f"[`{each.name}`](../tests/plain_cuda/{each.name}.cu)"
+        cells = [link, each.mistake, right["verdict"], f"{wrong['verdict']}: `{wrong['kind']}`"]
+        yield f"| {' | '.join([*cells, ', '.join(wrong['places']), wrong['correction'] or 'none'])} |\n"
+
+
 def _stated_errors() -> Iterator[str]:
     """A table of what the built-in profiles state of their own error."""
-    yield "| profile | kernel | CTAs | configurations | median | worst |\n|---|---|---|---|---|---|\n"
+    yield "| profile | kernel | figure | CTAs | configurations | median | worst |\n|---|---|---|---|---|---|---|\n"
     for name in profile_names():
         for each in load_profile(name).errors:
             ctas = " to ".join(map(str, dict.fromkeys(each.ctas)))
             figures = f"{percent(each.median_permille)} | {percent(each.worst_permille)}"
-            yield f"| `{name}` | `{each.kernel}` | {ctas} | {each.configurations} | {figures} |\n"
+            yield f"| `{name}` | `{each.kernel}` | {each.figure} | {ctas} | {each.configurations} | {figures} |\n"
 
 
 def _protocols() -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -39,12 +39,12 @@ from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulation import Kernel, emulate, emulate_without_laps, prepare
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import TYPES, Array, Launch, Number, Parameter, Policies
+from pipesim.ptx.launch.values import TYPES, Array, Launch, Number, Parameter
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
 from tests.support.nested_loops import random_nested_kernel, with_all_laps
 from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel
-from tests.support.tile_kernels import RIGHT, kernel_of_tiles, random_kernel_of_tiles
+from tests.support.tile_kernels import RIGHT, random_kernel_of_tiles, sized_kernel_of_tiles
 
 Judge = Callable[[Target, random.Random], tuple[str, int, list[str]]]
 _LARGEST, _READ = 400, 60  #: of the values that are read, and how many
@@ -57,35 +57,52 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
     A size is read in a CTA of its own; what the claim says of it is a class that was looked at, and laps more.
     """
     asked = rng.choice(("n", "params+0"))  # as the launch file has it, and by its place
+    if target.kernel is not None and target.kernel.launch_control is not None and rng.random() < 0.5:
+        asked = "launch_control"
     every = EverySize(target, [AnyWord(asked)])
     list(every)
     (range_,), grid = every.ranges, prod(target.kernel.kernel.launch.grid) if target.kernel else 1
     if not range_.is_every:
         return "nothing", 0, []
-    wrong, sizes = [], rng.sample(range(1, _LARGEST), _READ)
+    most = min(range_.most + 1, _LARGEST)
+    wrong, sizes = [], rng.sample(range(1, most), min(_READ, most - 1))
     for number, value in enumerate(sizes):
         word, cta = every.words[number % len(every.words)], rng.randrange(grid)
         made, program = every.target({asked: value, "cta": cta, **word.settings}), None
-        tiles = sorted(rng.sample(range(1, grid), word.settings.get("launch_control", 0)))
+        settings = word.settings if asked != "launch_control" else {asked: value}
+        tiles = _some_tiles(target, settings, grid, rng)
         if tiles and made.kernel is not None:
             program = made.kernel.with_tiles(tuple(tiles)).program.with_strictness(target.strictness)
         if not _is_claimed(word, value, cta, program or made.build()):
             wrong.append(f"n={value} cta={cta} tiles={tiles}")
-    numbers = f" with 0 to {len(every.words) - 1} tiles" if every.words[1:] else ""
+    numbers = f" with {len(every.words)} numbers of tiles" if every.words[1:] else ""
     return ("every size, by code" if range_.lap else "all") + numbers, len(sizes), wrong
 
 
 def random_sized_kernel_of_tiles(seed: int) -> tuple[str, Launch]:
     """One whose steps for each tile that launch control hands out grow with ``n``, and for some with the tile."""
     rng = random.Random(seed)
-    skip = rng.choice((" setp.ne.u32 %p7, %r20, %r20;", " setp.eq.u32 %p7, %r45, 2;", " setp.eq.u32 %p7, %r20, 5;"))
-    text, launch = kernel_of_tiles(skip, rng.choice(("", RIGHT)), counter=False, policies=Policies())
+    each = rng.choice((1, 3, 20, 300))  # the number of the tile decides
+    number = rng.choice((f" setp.eq.u32 %p7, %r10, {each};", " rem.u32 %r47, %r10, 3;\n setp.eq.u32 %p7, %r47, 1;"))
+    skip = rng.choice(
+        (" setp.ne.u32 %p7, %r20, %r20;", " setp.eq.u32 %p7, %r45, 2;", " setp.eq.u32 %p7, %r20, 5;", number)
+    )
     more = rng.choice((0, 0, 1, 3))
-    begin = f" add.u32 %r45, %r22, {more};\n shr.u32 %r45, %r45, {rng.randrange(3)};\n"
-    begin += rng.choice(("", " min.u32 %r45, %r45, 90;\n", " and.b32 %r46, %r20, 1;\n add.u32 %r45, %r45, %r46;\n"))
-    begin += "inner:\n setp.eq.u32 %p9, %r45, 0;\n @%p9 bra over;\n sub.u32 %r45, %r45, 1;\n"
-    text = text.replace("next:\n", f"next:\n{begin}", 1)
-    return text.replace(" add.u32 %r30, %r30, 1;\n", " add.u32 %r30, %r30, 1;\n bra inner;\nover:\n", 1), launch
+    steps = f" add.u32 %r45, %r22, {more};\n shr.u32 %r45, %r45, {rng.randrange(3)};\n"
+    steps += rng.choice(("", " min.u32 %r45, %r45, 90;\n", " and.b32 %r46, %r20, 1;\n add.u32 %r45, %r45, %r46;\n"))
+    text, launch = sized_kernel_of_tiles(steps, skip, rng.choice(("", RIGHT)), counter=rng.random() < 0.5)
+    return text, replace(launch, grid=(rng.choice((8, 500)), 1, 1))
+
+
+def _some_tiles(target: Target, settings: Mapping[str, int], grid: int, rng: random.Random) -> list[int]:
+    """Any tiles, as many as settings say: of a counter also one after the last."""
+    if "tile_counter" not in settings:
+        return sorted(rng.sample(range(1, grid), settings.get("launch_control", 0)))
+    assert target.kernel is not None
+    last, before = (each.value for each in target.kernel.fewer_tiles[:2])
+    step, low = last - before, target.kernel.fewer_tiles[0].used
+    count = (last - settings["tile_counter"]) // step
+    return [*sorted(rng.sample(range(low, last, step), count)), last + step * rng.randrange(grid)]
 
 
 def _is_claimed(word: WordClaim, value: int, cta: int, program: Program) -> bool:

@@ -54,8 +54,11 @@ class Shape:
     cluster: int = 1
 
 
-def require_gpu(ordinal: int = 0) -> DeviceInfo:
-    """The GPU of this number. Raises HardwareError if there is no driver, no such GPU, or none that runs sm_90a."""
+def require_gpu(ordinal: int = 0, others: tuple[str, ...] = ()) -> DeviceInfo:
+    """The GPU of this number. Raises HardwareError if there is no driver, no such GPU, or none that runs sm_90a.
+
+    ``others``: further generations that are taken.
+    """
     driver = _driver()
     current().allow_reserving()  # the driver reserves more addresses than there is memory
     try:
@@ -72,7 +75,7 @@ def require_gpu(ordinal: int = 0) -> DeviceInfo:
     text = name.split(b"\0")[0].decode(errors="replace")
     major = _attribute(driver, device, "COMPUTE_CAPABILITY_MAJOR")
     minor = _attribute(driver, device, "COMPUTE_CAPABILITY_MINOR")
-    if major != HOPPER:
+    if major != HOPPER and str(major) not in others:
         raise HardwareError(
             f"{text} has compute capability {major}.{minor}",
             cause=f"the kernels are built for sm_90a, which runs on {HOPPER}.0 only (H100, H200)",

@@ -12,8 +12,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from pipesim.answers.calibrate_inputs import Inputs, RecordedFile, Tell, observations_of
 from pipesim.answers.evidence import capture_trace
 from pipesim.answers.spread import begin_process, children_started, processors, spread
@@ -22,7 +20,8 @@ from pipesim.conform.fit.least_squares import require_scipy
 from pipesim.conform.fit.observation import RunObservation, Vector
 from pipesim.conform.fit.problem import FitProblem
 from pipesim.conform.fit.propose import CandidateQuestion, information_of, one_by_one, propose
-from pipesim.conform.fit.solve import CalibratedValue, ProfileFit, SoFar, ValueState, fit_profile, fit_so_far
+from pipesim.conform.fit.solve import ProfileFit, SoFar, fit_profile, fit_so_far
+from pipesim.conform.fit.values import CalibratedValue, ValueState
 from pipesim.conform.quantities import QuantityKind
 from pipesim.errors import ConfigurationError, ParameterError, UsageError
 from pipesim.model.program import Program
@@ -30,6 +29,7 @@ from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
 from pipesim.targets import find
 from pipesim.timed.profile import Profile
+from pipesim.trace.arrays import np
 from pipesim.trace.files import write_trace
 
 _WORTH_PROCESSES = 200  #: simulations asked for together that take longer than starting processes

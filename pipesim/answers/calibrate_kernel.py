@@ -13,16 +13,15 @@ from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.compare import compare
 from pipesim.conform.fit.observation import RunObservation, observe
 from pipesim.conform.fit.segments import measured_works, with_measured
-from pipesim.conform.fit.solve import CalibratedValue, ValueState
+from pipesim.conform.fit.values import CalibratedValue, ValueState
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import TraceVerdict
-from pipesim.conform.times import WHOLE_RUN
 from pipesim.conform.timing import TRACED_PERIOD
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import WHOLE_RUN, Profile
 from pipesim.timed.work import OVERHEAD, SCALE
 from pipesim.trace.schema import Trace
 

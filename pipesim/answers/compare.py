@@ -13,14 +13,14 @@ from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
 from pipesim.conform.replay.word_values import RecordedWords
 from pipesim.conform.result import Conformance, Timing
-from pipesim.conform.times import PERIOD, NoTime, TimeComparison, no_time
+from pipesim.conform.times import NoTime, TimeComparison, no_time
 from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
-from pipesim.timed.profile import Profile, profile_for
+from pipesim.timed.profile import PERIOD, Profile, profile_for
 from pipesim.trace.schema import LOCK_FAILURES, TURNS, WORDS, Trace
 from pipesim.trace.word_records import word_records
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.run import NoBound, NoPeriod, RunReport, SimulationLine
 from pipesim.conform.steady import Reading, beats, bottleneck, one_cta, read
@@ -24,6 +22,7 @@ from pipesim.model.waits import common_trips, last_waiting, steady_window, waits
 from pipesim.timed.bounds.critical import MOST_OPERATIONS, least_period
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import OF_WORK, EventKind, SiteKey, Trace
 from pipesim.trace.sites import NO_SITES, barrier_groups, optional_sites
 

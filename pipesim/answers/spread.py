@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
-from multiprocessing.resource_tracker import ensure_running
 from typing import TypeVar
 
 from pipesim.process.parent import end_with
-from pipesim.process.watch import ENDING, HELD, Watch, current, signals_held
+from pipesim.process.system import ENDING, HAS_FORK, HELD, hold_signals, set_held
+from pipesim.process.watch import Watch, current, signals_held
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -104,8 +104,11 @@ def children_started() -> Iterator[None]:
     os.environ[_SAFE_PATH] = "1"
     try:
         with signals_held():
-            ensure_running()
-            signal.pthread_sigmask(signal.SIG_BLOCK, HELD)  # starting that process has unblocked two
+            if HAS_FORK:
+                from multiprocessing.resource_tracker import ensure_running
+
+                ensure_running()
+                hold_signals(HELD)  # starting that process has unblocked two
             yield
     finally:
         if before is None:
@@ -119,5 +122,5 @@ def begin_process(parent: int, most_bytes: int | None) -> None:
     end_with(parent)
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # a signal that waits is dropped
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+    set_held(hold_signals(()) - {*HELD})
     Watch(most_bytes, signals=()).__enter__()  # as long as the process lives

@@ -30,8 +30,8 @@ from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.ptx.source_files import lines_read_from
-from pipesim.report.findings.brief import brief_of, brief_of_findings, in_short
-from pipesim.report.pages.against import against_lines, against_sentence, change_sentence
+from pipesim.report.findings.brief import brief_of, in_short
+from pipesim.report.pages.against import against_brief, against_lines, against_sentence, change_sentence
 from pipesim.report.pages.check import check_lines
 from pipesim.report.text.source import text_of, whole_text_of
 from pipesim.trace.schema import Rows
@@ -67,9 +67,7 @@ class AgainstResult(VerdictResult):
     @property
     def brief(self) -> Brief:
         """What is new, in at most 2 kB: of the first finding what is wrong, how sure it is, where, and what to do."""
-        new = self.report.new_findings
-        findings = [each.finding for each in new]
-        return brief_of_findings(self.conclusion.value, self._in_short(), findings, next(iter(new), None))
+        return against_brief(self.report)
 
     def _in_short(self) -> str:
         return f"{self.report.new.heading.protocol}: {against_sentence(self.report)}"

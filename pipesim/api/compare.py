@@ -9,8 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipesim.answers.compare import compare_kernel, compare_trace
 from pipesim.answers.recorded_program import named_program, recorded_program
 from pipesim.answers.views.trace import CompareReport, TraceComparison
@@ -43,6 +41,7 @@ from pipesim.report.text.words import printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import trace_scene
 from pipesim.timed.profile import Profile
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import Trace
 
 _NEAR = 20  #: around a divergence one twentieth of the run is drawn on either side

@@ -55,6 +55,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anonymous", action="store_true", help="without the names of kernels and files, addresses and other memory"
     )
+    parser.add_argument(
+        "--format", choices=("text", "json", "brief"), help="a report, JSON, or the first hang as JSON of at most 2 kB"
+    )
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write it as a page, with pictures of the hangs")
     add_source_roots(parser)
     add_force(parser)
@@ -65,12 +68,13 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
     from pipesim.answers.autopsy.predicted import with_prediction
     from pipesim.coredump.gdb_text import open_dump_or_text
-    from pipesim.formats.documents import document_of
+    from pipesim.formats.documents import document, document_of, exit_code
     from pipesim.hang.dumps import dump_by_debugger
     from pipesim.ptx.source_files import current_sources, lines_read_from
-    from pipesim.report.pages.autopsy import autopsy_lines
+    from pipesim.report.pages.autopsy import autopsy_brief, autopsy_lines
     from pipesim.trace.whole import write_whole
 
+    options.json = options.json or options.format in ("json", "brief")
     if options.anonymous and (options.check or options.ptx is not None or options.save_launch is not None):
         raise ParameterError("what check says names the kernel", correction="leave --anonymous, or --check, out")
     if (options.core is None) == (options.pid is None):
@@ -93,7 +97,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         report = replace(report, launches=launches)
     if options.html is not None:
         write_whole(options.html, _page(report), force=options.force)
-    return show_answer(options, document_of(report), lambda width: autopsy_lines(report, width))
+    made = document_of(report)
+    if options.format == "brief":
+        made = document("autopsy-brief", exit_code(report), brief=autopsy_brief(report))
+    return show_answer(options, made, lambda width: autopsy_lines(report, width))
 
 
 def _core_in(path: Path) -> Path:

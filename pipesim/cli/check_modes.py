@@ -12,7 +12,7 @@ from pipesim.cli.output import show_answer
 from pipesim.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pipesim.answers.views.check import CheckReport
+    from pipesim.answers.views.check import Brief, CheckReport
     from pipesim.model.program import Program
     from pipesim.ptx.source_files import SourceFiles
 
@@ -36,20 +36,33 @@ def carry_out_against(options: argparse.Namespace, names: list[str], check: Call
     for name, given in others:
         if given:
             raise ParameterError(f"--against and {name}", correction="give one of them")
-    if options.format not in (None, "text", "json"):
-        raise ParameterError(f"--against and --format {options.format}", correction="use --format text or json")
+    _require_plain_format(options, "--against")
 
     old, old_program, _ = check(options.against)
     new, new_program, sources = check(names[0])
 
     from pipesim.answers.check import against
-    from pipesim.formats.documents import document_of
+    from pipesim.formats.documents import document_of, exit_code
     from pipesim.ptx.source_files import lines_read_from
-    from pipesim.report.pages.against import against_lines
+    from pipesim.report.pages.against import against_brief, against_lines
 
     report = against(old, new, old_program, new_program)
     with lines_read_from(sources):
-        return show_answer(options, document_of(report), lambda width: against_lines(report, width))
+        made = _brief(options, names[0], against_brief(report), exit_code(report)) or document_of(report)
+        return show_answer(options, made, lambda width: against_lines(report, width))
+
+
+def _require_plain_format(options: argparse.Namespace, asked: str) -> None:
+    if options.format not in (None, "text", "json", "brief"):
+        correction = "use --format text, json or brief"
+        raise ParameterError(f"{asked} and --format {options.format}", correction=correction)
+
+
+def _brief(options: argparse.Namespace, name: str, brief: Brief, code: int) -> dict[str, object] | None:
+    """The document of a brief alone, if that is asked for."""
+    from pipesim.formats.documents import document
+
+    return document("check-brief", code, protocols={name: {"brief": brief}}) if options.format == "brief" else None
 
 
 def carry_out_sequence(options: argparse.Namespace) -> int:
@@ -86,8 +99,7 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str], launch_of
     for name, given in others:
         if given:
             raise ParameterError(f"--redundant and {name}", correction="give one of them")
-    if options.format not in (None, "text", "json"):
-        raise ParameterError(f"--redundant and --format {options.format}", correction="use --format text or json")
+    _require_plain_format(options, "--redundant")
 
     start(options)
     target, program = build_target(options, names[0], launch_of(names[0]))
@@ -96,12 +108,13 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str], launch_of
     from pipesim.answers.redundant import redundant
     from pipesim.cli.output import TerminalProgress
     from pipesim.formats.documents import document, exit_code
-    from pipesim.report.pages.redundant import redundant_lines
+    from pipesim.report.pages.redundant import redundant_brief, redundant_lines
 
     report = redundant(
         target, params_of(options), program=program, ctas=options.ctas,
         max_states=states_of(options.max_states, program),
         budget=Budget(options.time_limit), progress=TerminalProgress(),
     )  # fmt: skip
-    made = document("check-redundant", exit_code(report), redundant=report)
+    made = _brief(options, names[0], redundant_brief(report), exit_code(report))
+    made = made or document("check-redundant", exit_code(report), redundant=report)
     return show_answer(options, made, lambda width: redundant_lines(report, width))

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_force, add_launch, require_output, schedule_text, target_of
+from pipesim.cli.arguments import (
+    Command,
+    add_caught,
+    add_force,
+    add_launch,
+    require_output,
+    schedule_text,
+    target_of,
+)
 from pipesim.cli.capture_kernel import require_gpu_or
 from pipesim.cli.output import TerminalProgress, progress, show_answer
 from pipesim.errors import ParameterError
+from pipesim.process.watch import SignalError, current
 
+_OUT = Path("confirm")
+_MOST_BYTES = "1G"  #: that are copied of what the launches of a process lead to
+_MOST_RECORDS, _MOST_LAUNCHES = 1 << 26, 64  #: of a process
+_INPUTS = (".ptx", ".py", ".json")
 Number = tuple[str, int, str, str]  #: an option with its default, its metavar and its help
 
 
 def add_launching(parser: argparse.ArgumentParser, launches: Number, *others: Number, saved: str, unrun: str) -> None:
     """The options of a command that launches a kernel with delays; ``launches``: how many launches it makes."""
-    parser.add_argument("kernel", help="the kernel's .ptx")
     add_launch(parser)
     for name, default, metavar, text in (
         launches,
@@ -35,6 +48,9 @@ def add_launching(parser: argparse.ArgumentParser, launches: Number, *others: Nu
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="KERNEL", help="the kernel's .ptx, or -- and a program to run")
+    add_caught(parser, _OUT, _MOST_BYTES)
+    parser.add_argument("--inject", action="store_true", help="also observe programs that are not Python")
     add_launching(
         parser,
         ("--launches", 5, "N", "launches with the delays, and without"),
@@ -59,8 +75,45 @@ def require_in_range(options: argparse.Namespace, other: Mapping[str, tuple[int,
             raise ParameterError(fact, correction=f"use {low:,} to {high:,}")
 
 
+def _is_program(words: list[str]) -> bool:
+    return len(words) > 1 or (Path(words[0]).suffix not in _INPUTS and os.access(words[0], os.X_OK))
+
+
+def _program_on_chip(options: argparse.Namespace) -> int:
+    """The launches that a program makes, on copies of their buffers."""
+    from pipesim.answers.budget import Budget
+    from pipesim.confirm.confirm import ConfirmOptions
+    from pipesim.confirm.launches import GpuChip
+    from pipesim.formats.documents import document_of
+    from pipesim.launches.confirmed import LaunchConfirming
+    from pipesim.launches.files.gather import require_folder
+    from pipesim.launches.inject import limits_of, observed_environment, spool_folder
+    from pipesim.process.program import run_program
+    from pipesim.report.pages.confirm import confirm_program_lines
+
+    require_folder(options.out, force=options.force)
+    require_gpu_or("run it on a machine with an H100 or H200")
+    limits = replace(limits_of(options.kernels, _MOST_LAUNCHES, _MOST_RECORDS, once=False), copies=options.max_bytes)
+    asked = ConfirmOptions(options.launches, options.deadline_ms, options.delay_us, force=options.force)
+    current().start(None)  # the program has no limits, and what it has cost is not lost for one
+    with spool_folder() as spool:
+        environment = observed_environment(spool, limits, inject=options.inject)
+        ran = run_program(options.words, environment, to_stderr=options.json)
+        way = LaunchConfirming(options.out, GpuChip(), asked, Budget(options.time_limit), TerminalProgress())
+        report = way.report(spool, options.words, ran.status, options.kernels)
+    made = document_of(report)
+    made["exit_code"] = ran.status or made["exit_code"]
+    code = show_answer(options, made, lambda width: confirm_program_lines(report, width))
+    if ran.ending is not None and not ran.status:
+        raise SignalError(ran.ending)
+    return code
+
+
 def _carry_out(options: argparse.Namespace) -> int:
     require_in_range(options, {})
+    if _is_program(options.words):
+        return _program_on_chip(options)
+    options.kernel = options.words[0]
     if options.save is not None:
         require_output(options.save, force=options.force)
 
@@ -96,11 +149,13 @@ COMMAND = Command(
     "confirm",
     "have a GPU follow the schedule of a kernel's finding",
     "Put delays into a kernel's PTX that make a GPU follow the schedule of each finding of check, launch it with and "
-    "without them, and compare. Waits are bounded, and the launches are in processes of their own.",
+    "without them, and compare. Waits are bounded, and the launches are in processes of their own. Of a program, its "
+    "launches: on copies of their buffers, once it has ended.",
     _arguments,
     _carry_out,
     (
         ("pipesim confirm kernel.ptx --launch kernel.json", "every finding of the kernel (needs a GPU)"),
         ("pipesim confirm kernel.ptx --no-run --save late.ptx", "the delays alone, on any machine"),
+        ("pipesim confirm -- python train.py", "every kernel that a program launches, with the program's data"),
     ),
 )

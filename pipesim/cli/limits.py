@@ -13,6 +13,7 @@ from pipesim.cli.arguments import WHOLE_TIME
 from pipesim.cli.output import refuse, remark
 from pipesim.inputs import source_roots
 from pipesim.process.limits import Limit, LimitReachedError, limit_error, usual_bytes
+from pipesim.process.system import NO_MEMORY_LIMIT, resident_bytes
 from pipesim.process.watch import Reason, SignalError, Watch, current, signal_of
 
 
@@ -25,6 +26,8 @@ def carry_out(options: argparse.Namespace) -> int:
         from pipesim.cli.untrusted import confine_command
 
         confine_command(options)
+    if options.max_memory and not resident_bytes():
+        remark(NO_MEMORY_LIMIT)
     watch = Watch(options.max_memory or usual_bytes(), last_words=lambda reason: say(options, reason))
     with watch:
         try:

@@ -35,12 +35,14 @@ from pipesim.cli import (
     instrument,
     launches,
     list_,
+    mcp,
     names,
     new,
     record,
     run,
     schema,
     show,
+    skill,
     stress,
     sweep,
     table,
@@ -213,6 +215,8 @@ COMMANDS: tuple[Command, ...] = (
     schema.COMMAND,
     doctor.COMMAND,
     completion.COMMAND,
+    mcp.COMMAND,
+    skill.COMMAND,
 )
 
 

@@ -28,8 +28,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file to write; a protocol's function is named after it, a launch file is beside the PTX by default",
     )
-    parser.add_argument("--ptx", type=Path, metavar="KERNEL.ptx", help="write a launch file for this kernel")
-    parser.add_argument("--entry", default="", metavar="NAME", help="the kernel, where the PTX has several")
+    parser.add_argument(
+        "--ptx",
+        type=Path,
+        metavar="KERNEL.ptx",
+        help="write a launch file for this kernel; of a program, library, object, fat binary or a compiler's cache "
+        "that has PTX of it, the PTX as well, into the current folder",
+    )
+    parser.add_argument("--entry", default="", metavar="NAME", help="the kernel, where there are several")
     add_force(parser)
 
 
@@ -59,19 +65,30 @@ def _launch_file(options: argparse.Namespace) -> int:
     """Write what a launch of a kernel has to say."""
     from pipesim.cli.output import emit, write_text
     from pipesim.formats.documents import document
+    from pipesim.launches.files.embedded_ptx import chosen_kernel
+    from pipesim.launches.files.gather import FileNames
     from pipesim.ptx.kernel import launch_template
     from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole
 
-    ptx: Path = options.ptx
+    ptx, entry = options.ptx, options.entry
+    found = None
+    if ptx.suffix != ".ptx":
+        found = chosen_kernel(ptx, entry)
+        stem, entry = FileNames().name_of(found.name, found.text), found.name
+        ptx = options.file.with_suffix(".ptx") if options.file else Path(f"{stem}.ptx")
+        require_output(ptx, force=options.force)
     file: Path = options.file or ptx.with_suffix(".json")
     require_output(file, force=options.force)
-    made = launch_template(ptx, options.entry)
+    if found is not None:
+        write_whole(ptx, found.text.encode(), force=options.force)
+    made = launch_template(ptx, entry)
     write_whole(file, made.text.encode(), force=options.force)
     given = "" if file == ptx.with_suffix(".json") else f" --launch {shlex.quote(str(file))}"
     sets = "".join(f" --set {place}=VALUE" for place in made.open_words)
     command = f"pipesim check {shlex.quote(str(ptx))}{given}"
-    lines = [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
+    lines = [f"wrote {ptx}: from {found.origin}"] if found else []
+    lines += [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
     if made.block:
         lines.append("  block: it is null in the file, and PTX does not say how many threads a CTA has")
     others = "grid, cluster" if made.block else "grid, block, cluster"
@@ -145,5 +162,6 @@ COMMAND = Command(
         ("pipesim new my_kernel.py", "write the file; it says what to change first"),
         ("pipesim check my_kernel.py", "then check it: every schedule, for any number of tiles"),
         ("pipesim new --ptx kernel.ptx", "write kernel.json: what has to be known of a launch of this kernel"),
+        ("pipesim new --ptx libgemm.so --entry gemm", "the same of a kernel in a library, with its PTX"),
     ),
 )

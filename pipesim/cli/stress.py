@@ -11,6 +11,7 @@ from pipesim.cli.output import TerminalProgress, progress, show_answer
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel", help="the kernel's .ptx")
     add_launching(
         parser,
         ("--launches", 10_000, "N", "launches"),

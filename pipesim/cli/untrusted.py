@@ -27,8 +27,13 @@ def confine_command(options: argparse.Namespace) -> None:
     for name, does in _REFUSED.items():
         if getattr(options, name, None):
             raise UsageError(f"--untrusted: {does}", correction="leave one of them out")
+    if getattr(options, "core", None) is not None and (options.check or options.ptx) and options.save_launch is None:
+        raise UsageError(
+            "--untrusted: --check writes the launch to a folder", correction="add --save-launch FOLDER, one that exists"
+        )
     inputs = (Path.cwd(), *_inputs(options))
-    writes = [given.absolute().parent for name in _OUTPUTS if (given := getattr(options, name, None)) is not None]
+    outputs = [given.absolute() for name in _OUTPUTS if (given := getattr(options, name, None)) is not None]
+    writes = [given if given.is_dir() else given.parent for given in outputs]
     for link in (each for place in writes for each in (place, *place.parents) if each.is_symlink()):
         if any(link.parent.resolve().is_relative_to(folder.resolve()) for folder in inputs):
             fact = f"--untrusted: {link} is a link beside the inputs, which may lead an output anywhere"

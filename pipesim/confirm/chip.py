@@ -28,6 +28,7 @@ from pipesim.process.parent import end_with_parent
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
 _POLL_S = 0.0005
+_LOOK_S, _SOON_S = 0.25, 0.6  #: between looks whether a wait has given up, after which the kernel should end
 REQUESTS = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
 _ELEMENTS = {
     "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
@@ -68,17 +69,20 @@ class LaunchProcess:
         self.pristine = [self.gpu.allocate(each["nbytes"]) for each in buffers]
         for each, address in zip(buffers, self.pristine, strict=True):
             words = random.integers(0, 1 << 16, each["nbytes"] // 2 if each["filled"] else 0, dtype=np.uint16)
-            self.gpu.upload(address, self.data(each, ((words & _SIGN_AND_LOW) | _HALF).view(np.uint8)))
+            numbers = ((words & _SIGN_AND_LOW) | _HALF).view(np.uint8)
+            numbers = np.fromfile(each["file"], dtype=np.uint8, count=each["nbytes"]) if each["file"] else numbers
+            self.gpu.upload(address, self.data(each, numbers))
 
     def data(self, memory: dict[str, Any], numbers: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Some memory, with what is known of it, addresses and tensor maps."""
         data = numbers if len(numbers) else np.zeros(memory["nbytes"], dtype=np.uint8)
         for offset, text in memory["known"]:
             data[offset : offset + len(text) // 2] = np.frombuffer(bytes.fromhex(text), dtype=np.uint8)
-        for offset, number in memory["pointers"]:
-            data[offset : offset + 8] = np.array([self.addresses[number]], dtype=np.uint64).view(np.uint8)
-        for offset, asked, number in memory["maps"]:
-            data[offset : offset + 128] = self.tensor_map(asked, self.addresses[number])
+        for offset, number, *after in memory["pointers"]:
+            address = self.addresses[number] + sum(after)
+            data[offset : offset + 8] = np.array([address], dtype=np.uint64).view(np.uint8)
+        for offset, asked, number, *after in memory["maps"]:
+            data[offset : offset + 128] = self.tensor_map(asked, self.addresses[number] + sum(after))
         return data
 
     def tensor_map(self, asked: dict[str, Any], address: int) -> npt.NDArray[np.uint8]:
@@ -106,10 +110,10 @@ class LaunchProcess:
         module, function = self.load(kernel)
         if (table := self.folder / f"{kernel}.table").exists():
             self.gpu.upload(self.variable(module, TABLE)[0], np.frombuffer(REQUESTS.read_bytes(table), dtype=np.uint32))
-        stream = self.call("cuStreamCreate", 1)
+        stream, beside = self.call("cuStreamCreate", 1), self.call("cuStreamCreate", 1)
         start(self, function, stream)()
-        if not self.ends(stream):
-            return {"outcome": "stuck"}
+        if not self.ends(stream, lambda: bool(self._words(module, STOP, beside)[0])):
+            return {"outcome": "stuck", "waits": self._waits(self._words(module, WAITS, beside))}
         found = self._left(module)
         self.driver.cuModuleUnload(module)
         return found
@@ -126,27 +130,23 @@ class LaunchProcess:
             self.driver.cuFuncSetAttribute(function, attribute, value)
         return module, function
 
-    def ends(self, stream: Any) -> bool:
-        """Whether what is in a stream ends within the limit. KernelTrapError if it traps."""
-        until = time.monotonic() + self.request["limit_s"]
+    def ends(self, stream: Any, gives_up: Callable[[], bool] = lambda: False) -> bool:
+        """Whether what is in a stream ends within the limit, and soon once it gives up. KernelTrapError if it traps."""
+        now = time.monotonic()
+        until, look = now + self.request["limit_s"], now + _LOOK_S
         while (result := self.driver.cuStreamQuery(stream))[0] == self.driver.CUresult.CUDA_ERROR_NOT_READY:
-            if time.monotonic() >= until:
+            if (now := time.monotonic()) >= until:
                 return False
+            if now >= look:
+                until, look = min(until, now + _SOON_S) if gives_up() else until, now + _LOOK_S
             time.sleep(_POLL_S)
         driver_values(result, "the launch")
         return True
 
     def _left(self, module: Any) -> dict[str, object]:
         """What a launch left that ended."""
-        words = {}
-        for name in (STOP, WAITS):
-            address, nbytes = self.variable(module, name)
-            words[name] = np.zeros(nbytes // 4, dtype=np.uint32)
-            self.gpu.download(address, words[name])
-        if words[STOP][0]:
-            threads, sites = int(np.prod(self.request["block"])), words[WAITS]
-            waits = {(int(at) // threads, int(at) % threads // 32, int(sites[at])) for at in np.flatnonzero(sites)}
-            return {"outcome": "hang", "waits": sorted(waits)}
+        if self._words(module, STOP)[0]:
+            return {"outcome": "hang", "waits": self._waits(self._words(module, WAITS))}
         left = [np.zeros(each["nbytes"], dtype=np.uint8) for each in self.request["memory"]["buffers"]]
         for address, data in zip(self.addresses, left, strict=True):
             self.gpu.download(address, data)
@@ -154,6 +154,19 @@ class LaunchProcess:
         differ = [np.flatnonzero(a != b) for a, b in zip(left, self.reference, strict=True)]
         first = next(((n, int(each[0])) for n, each in enumerate(differ) if len(each)), (-1, -1))
         return {"outcome": "differs" if first[0] >= 0 else "same", "differ": sum(map(len, differ)), "first": first}
+
+    def _words(self, module: Any, name: str, stream: Any = 0) -> npt.NDArray[np.uint32]:
+        """A variable of a module, also while a kernel of another stream runs; 0 if that takes too long."""
+        address, nbytes = self.variable(module, name)
+        words = np.zeros(nbytes // 4, dtype=np.uint32)
+        self.call("cuMemcpyDtoHAsync", words.ctypes.data, address, nbytes, stream)
+        self.ends(stream)
+        return words
+
+    def _waits(self, sites: npt.NDArray[np.uint32]) -> list[tuple[int, int, int]]:
+        """CTA, warp and site of each thread that waits."""
+        threads = int(np.prod(self.request["block"]))
+        return sorted({(int(at) // threads, int(at) % threads // 32, int(sites[at])) for at in np.flatnonzero(sites)})
 
 
 def start(process: LaunchProcess, function: Any, stream: Any) -> Callable[[], None]:

@@ -50,7 +50,8 @@ class WaitingWarp:
 class DelayPlan:
     """What is tried for a finding. ``delays``: () if it shows in every run. ``waiting``: of a hang, who waits where.
     ``modelled``: whether the program run with these delays shows it; else they are the most that its schedule gives.
-    ``turns``: where delays do not suffice, who waits until whom; the program run with these shows it.
+    ``turns``: where delays do not suffice, who waits until whom; the program run with these shows it. After a race the
+    program ``hangs``, with these warps waiting in one run or another: what a launch may show instead of other data.
     """
 
     sign: Sign
@@ -58,6 +59,7 @@ class DelayPlan:
     waiting: tuple[WaitingWarp, ...] = ()
     modelled: bool = False
     turns: tuple[Delay, ...] = ()
+    hangs: tuple[tuple[WaitingWarp, ...], ...] = ()
 
 
 class Chooser:
@@ -81,7 +83,7 @@ class Chooser:
         held = self._held(play, fault)
         for few in ({}, *({at: self._unit} for at in held)):
             if self._shows(few, {}, play):
-                return replace(plan, delays=self._delays(few), modelled=True)
+                return self._with_what_comes(replace(plan, delays=self._delays(few), modelled=True), few, {})
         gates = {at: (n + 1) * self._unit for n, at in enumerate(sorted(held, key=held.__getitem__))}
         if not self._shows(gates, {}, play):
             delays = self._delays(dict.fromkeys(list(held)[:1], self._unit))
@@ -92,7 +94,16 @@ class Chooser:
                 gates = fewer
         run = self._run(gates, {}, play, 0)
         sleeps = {at: -(-slept // self._unit) * self._unit for at, slept in run.slept.items() if slept}
-        return replace(plan, delays=self._delays(sleeps), modelled=self._shows({}, sleeps, play))
+        plan = replace(plan, delays=self._delays(sleeps), modelled=self._shows({}, sleeps, play))
+        return self._with_what_comes(plan, {}, sleeps)
+
+    def _with_what_comes(self, plan: DelayPlan, gates: Mapping[At, int], sleeps: Mapping[At, int]) -> DelayPlan:
+        """With the ends of runs that continue after their race."""
+        if plan.sign is not Sign.DATA:
+            return plan
+        runs = ((seed, pieces) for seed in _SEEDS for pieces in (False, True))
+        plays = [run_with_delays(self._program, gates, sleeps, seed, pieces=pieces).play for seed, pieces in runs]
+        return replace(plan, hangs=tuple(dict.fromkeys(self.waiting(each) for each in plays if each.deadlock)))
 
     def waiting(self, play: Play) -> tuple[WaitingWarp, ...]:
         """Who waits where at the end of a play."""

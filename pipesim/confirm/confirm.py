@@ -11,7 +11,7 @@ from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.confirm.choose import Chooser, DelayPlan, Sign
 from pipesim.confirm.delays import Delay
 from pipesim.confirm.launches import Chip, ChipOutcome, LaunchSeen, request_of
-from pipesim.confirm.memory import launch_memory
+from pipesim.confirm.memory import LaunchMemory, launch_memory
 from pipesim.confirm.report import ChipDevice, ChipVerdict, ConfirmReport, FindingOnChip, Tries, WarpsAtWait
 from pipesim.confirm.rewrite import STOP, WAITS, DelayedPtx, delayed_ptx
 from pipesim.errors import EvidenceError, ParameterError, UsageError
@@ -25,6 +25,7 @@ from pipesim.trace.whole import write_whole
 _LONGER = 10  #: times as long delays, where the usual ones show nothing
 _MOST_LIMIT_NS = 4_000_000_000  #: of the 32 bits of %globaltimer_lo
 _HOST_S = 8.0  #: more than its own limit a launch may take
+_MOST_ZEROED = 8  #: buffers that are filled with zeros, one at a time
 
 
 @dataclass(frozen=True)
@@ -65,18 +66,24 @@ def require_findings(report: CheckReport, options: ConfirmOptions) -> None:
         raise ParameterError(f"--finding {options.finding}: check has {found}", correction="count them from 1")
 
 
-def confirm(target: Target, report: CheckReport, chip: Chip | None, options: ConfirmOptions) -> ConfirmReport:
-    """The findings of a check of the target, on a chip; without one the delays are chosen, and saved if asked for."""
+def confirm(
+    target: Target, report: CheckReport, chip: Chip | None, options: ConfirmOptions, memory: LaunchMemory | None = None
+) -> ConfirmReport:
+    """The findings of a check of the target, on a chip; without one the delays are chosen, and saved if asked for.
+
+    ``memory``: of the launch, where it is known.
+    """
     require_kernel(target)
     require_findings(report, options)
     numbered = [(n, each) for n, each in enumerate(report.refutations, 1) if options.finding in (0, n)]
-    found = tuple(_on_chip(target, n, each, chip, options) for n, each in numbered)
+    found = tuple(_on_chip(target, n, each, chip, options, memory) for n, each in numbered)
     return ConfirmReport(report.heading, report.verdict, chip.device if chip is not None else ChipDevice(), found)
 
 
 def _on_chip(
-    target: Target, number: int, shown: Counterexample, chip: Chip | None, options: ConfirmOptions
-) -> FindingOnChip:
+    target: Target, number: int, shown: Counterexample, chip: Chip | None, options: ConfirmOptions,
+    memory: LaunchMemory | None,
+) -> FindingOnChip:  # fmt: skip
     """What is known of a finding afterwards."""
     none = FindingOnChip(number, shown.finding, ChipVerdict.NOT_TRIED)
     others = {name: value for name, value in shown.settings.items() if name not in ("cta", "together")} | {**shown.at}
@@ -93,34 +100,42 @@ def _on_chip(
         chooser = Chooser(read.kernel, read.program, read.streams, options.delay_us * 1_000)
         plan = chooser.plan(shown.replay, kind)
         limit_ns = options.deadline_ms * 1_000_000 + 2 * _LONGER * sum(each.ns for each in plan.delays + plan.turns)
-        return Trial(target, read, plan, chip, options, min(limit_ns, _MOST_LIMIT_NS)).result(none)
+        return Trial(target, read, plan, chip, options, min(limit_ns, _MOST_LIMIT_NS), memory).result(none)
     except UsageError as error:
         return replace(none, reason=f"{error.fact}{f': {error.cause}' if error.cause else ''}")
 
 
 class Trial:
-    """The launches for one finding. ``_zeros``: its buffers hold zeros, since the kernel talks by words of global
-    memory, or its control traps with numbers.
+    """The launches for one finding. ``_zeros``: the buffers that hold zeros, since the kernel talks by words of global
+    memory, or its control traps with numbers in them.
     """
 
     def __init__(
         self, target: Target, read: Extraction, plan: DelayPlan, chip: Chip | None, options: ConfirmOptions,
-        limit_ns: int,
+        limit_ns: int, memory: LaunchMemory | None = None,
     ) -> None:  # fmt: skip
         assert target.editable is not None
-        self._text, self._kernel, self._plan, self._chip, self._options = (
-            target.editable.text, read.kernel, plan, chip, options
-        )  # fmt: skip
+        self._text, self._kernel, self._chip, self._options = target.editable.text, read.kernel, chip, options
         self._limit_ns = limit_ns
         self._plain = self._rewritten(())
-        self._asked = {(each.cta, each.warp, each.position) for each in plan.waiting}
-        body = self._kernel.entry.body
-        self._zeros = any(each.opcode in ("atom", "red") and "shared" not in each.spaces for each in body)
-        self._remember_memory()
+        self._set_plan(plan)
+        body, self._given, self._zeros = self._kernel.entry.body, memory, tuple[str, ...]()
+        talks = any(each.opcode in ("atom", "red") and "shared" not in each.spaces for each in body)
+        self._fill("" if talks else None)
 
-    def _remember_memory(self) -> None:
+    def _set_plan(self, plan: DelayPlan) -> None:
+        """``_asked``: who waits where, in one way or another, in a launch that shows what is predicted."""
+        self._plan = plan
+        ends = (plan.waiting,) if plan.sign is Sign.HANG else plan.hangs
+        self._asked = [{(each.cta, each.warp, each.position) for each in end} for end in ends]
+
+    def _fill(self, zeroed: str | None) -> None:
+        """The memory of the launches: of pointers numbers, or zeros in the buffer of this name ("": in all)."""
+        if self._given is not None:
+            self._memory = self._given
+            return
         launch, entry, size = self._kernel.launch, self._kernel.entry, self._options.buffer_bytes
-        self._memory = launch_memory(launch, entry, size, filled=not self._zeros)
+        self._memory, self._zeros = launch_memory(launch, entry, size, lambda name: zeroed in ("", name))
 
     def result(self, none: FindingOnChip) -> FindingOnChip:
         """What they show."""
@@ -139,13 +154,17 @@ class Trial:
         )  # fmt: skip
 
     def _control(self, chip: Chip) -> list[LaunchSeen]:
-        """The launches without delays, with zeros where they trap with numbers."""
-        control = self._launches(chip, (self._plain, self._options.launches))
-        if control[0].outcome is ChipOutcome.TRAP and not self._zeros and self._plan.sign is not Sign.TRAP:
-            self._zeros = True
-            self._remember_memory()
-            control = self._launches(chip, (self._plain, self._options.launches))
-        return control
+        """The launches without delays, with zeros in a buffer, or in all, where they trap with numbers."""
+        times = self._options.launches
+        control = self._launches(chip, (self._plain, times), processes=1)
+        fixed = self._zeros or self._given or self._plan.sign is Sign.TRAP
+        names = () if fixed else (*self._memory.names[:_MOST_ZEROED], "")
+        for name in names:
+            if control[-1].outcome is not ChipOutcome.TRAP:
+                break
+            self._fill(name)
+            control = self._launches(chip, (self._plain, times), processes=1) if self._zeros else control
+        return control + self._launches(chip, (self._plain, times - len(control)))
 
     def _reduced(self, chip: Chip) -> tuple[tuple[Delay, ...], Tries]:
         """The delays, longer ones if those show nothing, or the smallest part that still shows it, and the launches."""
@@ -172,15 +191,16 @@ class Trial:
     def _saved(self, delays: Sequence[Delay]) -> DelayedPtx:
         return self._rewritten(delays)
 
-    def _launches(self, chip: Chip, *kernels: tuple[DelayedPtx, int]) -> list[LaunchSeen]:
+    def _launches(self, chip: Chip, *kernels: tuple[DelayedPtx, int], processes: int = 1_000) -> list[LaunchSeen]:
         """The launches of the last kernel. After one that leaves no context, the others are made in another process."""
         (last, times), limit_s = kernels[-1], _HOST_S + 2e-9 * self._limit_ns
         found: list[LaunchSeen] = []
-        while len(found) < times:
+        while len(found) < times and processes:
+            processes -= 1
             these = (*kernels[:-1], (last, times - len(found)))
             more = chip.launch(these, self._kernel.launch, self._memory, limit_s)[-1]
             found += more
-            if not more or more[-1].outcome is ChipOutcome.STUCK:
+            if not more or (more[-1].outcome is ChipOutcome.STUCK and not more[-1].waits):
                 break
         return found
 
@@ -215,18 +235,18 @@ class Trial:
             name = self._memory.names[first.first[0]] if first.first[0] >= 0 else ""
             made = replace(
                 made, waits=self._waits(first), error=first.error, differ=first.differ, first=(name, first.first[1]),
-                stuck=first.outcome is ChipOutcome.STUCK,
+                stuck=first.outcome is ChipOutcome.STUCK and not first.waits,
             )  # fmt: skip
         return made
 
     def _is_predicted(self, seen: LaunchSeen) -> bool:
         match self._plan.sign:
-            case Sign.HANG:
-                return any(self._asked <= found for found in self._by_cluster(seen).values())
             case Sign.TRAP:
                 return seen.outcome is ChipOutcome.TRAP
-            case Sign.DATA | Sign.NONE:
-                return seen.outcome is ChipOutcome.DIFFERS
+            case Sign.HANG | Sign.DATA | Sign.NONE:
+                differs = self._plan.sign is not Sign.HANG and seen.outcome is ChipOutcome.DIFFERS
+                ends = self._by_cluster(seen).values()
+                return differs or any(asked <= found for found in ends for asked in self._asked)
 
     def _by_cluster(self, seen: LaunchSeen) -> dict[int, set[tuple[int, int, int]]]:
         """By the first CTA of a cluster, the warps that gave up: rank, number, position of the wait."""
@@ -238,8 +258,10 @@ class Trial:
 
     def _waits(self, seen: LaunchSeen) -> tuple[WarpsAtWait, ...]:
         """Those of one cluster: of the one that is as predicted, if there is one."""
-        clusters, asked = self._by_cluster(seen), self._asked
-        chosen = max(clusters, key=lambda each: (asked <= clusters[each], len(asked & clusters[each])), default=-1)
+        clusters = self._by_cluster(seen)
+        pairs = [(first, asked) for first in clusters for asked in self._asked or [set[tuple[int, int, int]]()]]
+        ordered = sorted(pairs, key=lambda each: (each[1] <= clusters[each[0]], len(each[1] & clusters[each[0]])))
+        chosen, asked = ordered[-1] if ordered else (-1, set())
         at: dict[tuple[int, int], list[int]] = {}
         for rank, warp, position in sorted(clusters.get(chosen, ())):
             at.setdefault((rank, position), []).append(warp)
@@ -262,7 +284,7 @@ def _rank(launch: Launch, cta: int) -> tuple[int, int]:
 
 
 def _verdict(sign: Sign, tries: Tries, *, delayed: bool) -> tuple[ChipVerdict, str]:
-    if tries.seen and sign in (Sign.DATA, Sign.NONE) and not delayed:
+    if tries.seen and sign in (Sign.DATA, Sign.NONE) and not delayed and not tries.waits:
         return ChipVerdict.NOT_SEEN, "its results vary without delays, which may have other causes"
     if tries.seen:
         return ChipVerdict.CONFIRMED, ""

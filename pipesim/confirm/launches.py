@@ -26,6 +26,7 @@ from pipesim.ptx.launch.values import Launch
 
 _NEWER = re.compile(r"Unsupported \.version .*current version is '([\d.]+)'")
 _VERSION = re.compile(r"^\.version\s+[\d.]+", re.MULTILINE)
+_OLDER = re.compile(r"^\.target\s+sm_[5-8]\d\b", re.MULTILINE)
 _START_S = 120  #: what starting CUDA, memory and modules may take
 _LEFT = InputKind("results of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
 
@@ -154,9 +155,14 @@ def request_of(launch: Launch, memory: LaunchMemory) -> dict[str, Any]:
 
 
 def machine_code(kernel: DelayedPtx) -> bytes:
-    """A cubin, of a text newer than the assembler as the latest version; without one the text, for the driver."""
+    """A cubin, of a text newer than the assembler as the latest version; without one the text, for the driver.
+
+    The driver also gets a text for GPUs older than Hopper, whose cubin others do not take.
+    """
     from hwkernels.rewriter import assemble
 
+    if _OLDER.search(kernel.text):
+        return kernel.text.encode() + b"\0"
     try:
         return assemble(kernel.text, kernel.entry).cubin
     except PtxError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -18,15 +19,17 @@ _BOXES = (64, 64, 16, 8, 4)  #: along each dimension of a tensor whose sizes are
 
 @dataclass
 class LaunchBytes:
-    """``nbytes``, 0 or, if ``filled``, numbers, with what is ``known`` at offsets (in hexadecimal), ``pointers`` to
-    buffers by their numbers, and ``maps`` of buffers: what the driver is asked for.
+    """``nbytes``, 0 or, if ``filled``, numbers, or those of a ``file``, with what is ``known`` at offsets (in
+    hexadecimal), ``pointers`` to buffers by their numbers, and ``maps`` of buffers: what the driver is asked for.
+    Both lead to the buffer's beginning, or to as many bytes after it as a last number says.
     """
 
     nbytes: int
     filled: bool = False
     known: list[tuple[int, str]] = field(default_factory=list)
-    pointers: list[tuple[int, int]] = field(default_factory=list)
-    maps: list[tuple[int, dict[str, Any], int]] = field(default_factory=list)
+    pointers: list[tuple[int, ...]] = field(default_factory=list)
+    maps: list[tuple[Any, ...]] = field(default_factory=list)
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,15 @@ class LaunchMemory:
     names: list[str]
 
 
-def launch_memory(launch: Launch, entry: Function, buffer_bytes: int, *, filled: bool) -> LaunchMemory:
+def launch_memory(
+    launch: Launch, entry: Function, buffer_bytes: int, with_zeros: Callable[[str], bool]
+) -> tuple[LaunchMemory, tuple[str, ...]]:
     """What a launch file says, with buffers of ``buffer_bytes`` where it does not say how large they are.
 
-    ``filled``: what a pointer leads to are numbers, not zeros; tensors always are. LaunchFileError for a value or a box
-    that the file leaves open.
+    ``with_zeros``: whether what the pointer of a name leads to are zeros, not numbers; also the names of these
+    buffers. Tensors are numbers. LaunchFileError for a value or a box that the file leaves open.
     """
+    zeros: list[str] = []
     made = LaunchMemory([], [], [])
 
     def buffer(nbytes: int, name: str, *, numbers: bool) -> int:
@@ -64,7 +70,8 @@ def launch_memory(launch: Launch, entry: Function, buffer_bytes: int, *, filled:
                     put(into, at + each.offset, each.content, f"{name}+{each.offset}")
             case Pointer(contents=contents):
                 end = max((each.offset + size_of(each.content) for each in contents), default=0)
-                number = buffer(max(end, buffer_bytes), name, numbers=filled and not contents)
+                zeros.extend([name] * (not contents and with_zeros(name)))
+                number = buffer(max(end, buffer_bytes), name, numbers=not contents and not with_zeros(name))
                 into.pointers.append((at, number))
                 for each in contents:
                     put(made.buffers[number], each.offset, each.content, f"{name}:{each.offset}")
@@ -81,7 +88,7 @@ def launch_memory(launch: Launch, entry: Function, buffer_bytes: int, *, filled:
         put(made.parameters[-1], 0, parameter.content, parameter.name or declared.name or f"parameter {n}")
     if (total := sum(each.nbytes for each in made.buffers)) > _MOST_BYTES:
         raise LaunchFileError(f"the buffers of the launch have {total:,} bytes", cause=f"at most {_MOST_BYTES:,}")
-    return made
+    return made, tuple(zeros)
 
 
 def _tensor(given: TensorMap, name: str) -> TensorMap:

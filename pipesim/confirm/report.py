@@ -61,7 +61,8 @@ class Tries:
 class FindingOnChip:
     """One finding. ``delays``: () if none is needed. ``modelled``: a run of the program with them shows it.
 
-    ``reason``: why it was not tried, or why its launches say nothing. ``files``: what was saved.
+    ``zeros``: the buffers that hold zeros. ``reason``: why it was not tried, or why its launches say nothing.
+    ``files``: what was saved.
     """
 
     number: int
@@ -73,7 +74,7 @@ class FindingOnChip:
     modelled: bool = False
     tried: Tries = Tries()
     control: Tries = Tries()
-    zeros: bool = False
+    zeros: tuple[str, ...] = ()
     reason: str = ""
     files: tuple[str, ...] = ()
 
@@ -97,6 +98,45 @@ class ConfirmReport:
     def conclusion(self) -> Conclusion:
         """Wrong if the GPU has shown a finding; else nothing is known."""
         return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN
+
+
+@dataclass(frozen=True)
+class LaunchOnChip:
+    """A launch of a program: its kernel, the names of its PTX and its launch file ("" if there is none).
+
+    ``verdict``: of check, and ``said`` a line of it, or why the launch was not checked, or not launched again.
+    """
+
+    kernel: str
+    ptx: str
+    launch: str
+    verdict: Verdict
+    said: str
+    on_chip: ConfirmReport | None = None
+
+
+@dataclass(frozen=True)
+class ConfirmProgramReport:
+    """The launches of a program on a chip; ``status``: of the program. ``notes``: what was not observed."""
+
+    folder: str
+    command: tuple[str, ...]
+    status: int | None
+    launches: tuple[LaunchOnChip, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those that the GPU has shown."""
+        return tuple(found for each in self.launches if each.on_chip is not None for found in each.on_chip.findings)
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Wrong if the GPU has shown a finding; it agrees if all are proved, and there is one."""
+        if self.findings:
+            return Conclusion.WRONG
+        proved = self.launches and all(each.verdict is Verdict.PROVED for each in self.launches)
+        return Conclusion.AGREES if proved else Conclusion.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -129,7 +169,7 @@ class StressReport:
     seen: tuple[StressSeen, ...] = ()
     control: Tries = Tries()
     varies: bool = False
-    zeros: bool = False
+    zeros: tuple[str, ...] = ()
     reason: str = ""
     files: tuple[str, ...] = ()
 

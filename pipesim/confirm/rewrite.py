@@ -4,7 +4,8 @@ A delay is a few ``nanosleep`` under a predicate: no branch and no label, so tha
 Which execution of a statement it is, a register counts, which is never 0 in threads of other warps. A turn is a loop
 that ends when another warp has set a word of ``pipesim_turns``. A try that still
 fails after the limit branches to the kernel's end, where the thread notes its wait in ``pipesim_waits`` and exits, and
-so does a thread that passes a barrier of its CTA as late as that: threads that have exited do not hold it shut.
+so does a thread that passes a barrier of its CTA as late as that: threads that have exited do not hold it shut. They
+do hold one shut that counts threads: before it a thread notes its wait, and after it that it has passed.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class Rewriting:
         shut = {each.begin for each in kernel.entry.body if blocks(each) and each.opcode in ("bar", "barrier")}
         bounded = [each for each in kernel.entry.body if limit_ns and each.begin in spins | shut]
         self._number = {each.begin: n for n, each in enumerate(bounded, 1)}
+        self._noted = {each.begin for each in bounded if each.opcode in ("bar", "barrier") and _is_of_some(each)}
         self.sites = tuple(positions[each.begin] for each in bounded)
         self.words = min(MOST_CTAS, prod(kernel.launch.grid)) * prod(kernel.launch.block)
 
@@ -152,6 +154,20 @@ class Rewriting:
                 f"setp.ne.u32 {P}p, {P}a, 0;",
                 f"@{P}p exit;",
             ]
+        if self._noted:
+            threads = prod(self._kernel.launch.block)
+            lines += [
+                f".reg .b64 {P}mine;",
+                f".reg .b32 {P}noted;",
+                *_number_of("tid", "ntid", "a"),
+                *_number_of("ctaid", "nctaid", "b"),
+                f"mad.lo.u32 {P}a, {P}b, {threads}, {P}a;",
+                f"setp.lt.u32 {P}p, {P}a, {self.words};",
+                f"selp.b32 {P}noted, 1, 0, {P}p;",
+                f"mul.wide.u32 {P}word, {P}a, 4;",
+                f"mov.u64 {P}mine, {WAITS};",
+                f"add.u64 {P}mine, {P}mine, {P}word;",
+            ]
         if late := self._late_opening():
             lines += [*_number_of("tid", "ntid", "a"), f"shr.u32 {P}a, {P}a, 5;", *self._number_cta(), *late]
         return "\n".join(f"\t{line}" for line in lines)
@@ -208,9 +224,17 @@ class Rewriting:
         guard = guard_of(text)
         answer = statement_of(text, each).answer if is_try(each) and each.begin in self._spins else ""
         lines = [*self._late_before(each, guard), text, *self._late_after(each, answer or guard)]
+        if each.begin in self._noted:
+            at = lines.index(text)
+            lines[at : at + 1] = [*self._note(self._number[each.begin], guard), text, *self._note(0, guard)]
         if each.begin in self._number and (answer or not is_try(each)):
             lines += self._bound(self._number[each.begin], answer, guard)
         return "\n\t".join(lines)
+
+    def _note(self, number: int, guard: str) -> list[str]:
+        """Where the thread is about to wait, for the host, 0: nowhere. It may wait for ever."""
+        word = f"@{P}p st.relaxed.gpu.global.u32 [{P}mine], {number};"
+        return [f"setp.ne.u32 {P}p, {P}noted, 0;", *only_with(guard, "p"), word]
 
     def _bound(self, number: int, answer: str, guard: str) -> list[str]:
         """From a try that fails after the limit; from a barrier, which another's end may have opened, a bit earlier.
@@ -249,6 +273,11 @@ class Rewriting:
 
 
 _LABEL = "pipesim_gives_up"
+
+
+def _is_of_some(each: Instruction) -> bool:
+    """Whether a barrier says how many threads it waits for: those that exit do not count there."""
+    return "sync" in each.modifiers and len(each.operands) > 1
 
 
 def only_with(guard: str, predicate: str) -> list[str]:

@@ -20,6 +20,7 @@ from pipesim.prove.counterexample.play import Play
 At = tuple[int, int]  #: an agent and the position of its operation
 _STEP, _LANDS = (1, 3), (24, 48)  #: of an operation, and of a transfer: drawn between these
 _AFTER_TURN = 10 * _LANDS[1]  #: that an agent sleeps once its turn has come
+_PIECE = 64  #: bytes that land together
 MOST_MOVES = 200_000
 
 
@@ -38,11 +39,14 @@ def run_with_delays(
     seed: int,
     passes: Callable[[Fault], bool] = lambda _: True,
     turns: Mapping[At, At] | None = None,
+    *,
+    pieces: bool = False,
 ) -> HeldRun:
     """Run to the end. ``gates``: until when an agent is held before an operation; ``sleeps``: for how long; ``turns``:
     until which other operation is done.
 
-    ``passes``: the faults after which it continues; at another one it ends, as at one that traps.
+    ``pieces``: transfers land in pieces of any size. ``passes``: the faults after which it continues; at another one
+    it ends, as at one that traps.
     """
     random, play = Random(seed), Play(program, passes=passes)  # noqa: S311
     slept: dict[At, int] = {}
@@ -59,7 +63,9 @@ def run_with_delays(
         moved = False
         if able and (not ready or due <= ready[0][0]):
             now = max(now, due)
-            moved = play.land_one(landing_flights(program, play.state)[which][1])
+            flight = landing_flights(program, play.state)[which][1]
+            most = random.randrange(16, flight.remaining, 16) if pieces and flight.remaining > _PIECE else None
+            moved = play.land_one(flight, most)
         elif ready:
             now, agent = heapq.heappop(ready)
             at = agent, play.state.pcs[agent]

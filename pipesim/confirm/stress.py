@@ -69,7 +69,7 @@ class _StressTrial(Trial):
         fails = [each for each in control if each.outcome not in (ChipOutcome.SAME, ChipOutcome.DIFFERS)]
         none = replace(none, device=chip.device, zeros=self._zeros)
         if fails:
-            self._plan = DelayPlan(_sign_of(fails[0].outcome))
+            self._set_plan(DelayPlan(_sign_of(fails[0].outcome)))
             return replace(none, control=self._tries(control), reason="it fails without delays")
         done, varies, ways, seen = 0, False, Counter[LateWay](), list[StressSeen]()
         rows = max(1, min(_CHUNK, _CHUNK_BYTES // self._table.nbytes))
@@ -115,7 +115,7 @@ class _StressTrial(Trial):
 
     def _again(self, chip: Chip, number: int, plan: LatePlan, sign: Sign) -> StressSeen:
         """What launches with the delays of one show, or with one of these alone that shows it, beside some without."""
-        self._plan = DelayPlan(sign)
+        self._set_plan(DelayPlan(sign))
         delays, times, plain = plan.delays, self._options.launches, self._plain
         if len(delays) > 1 and sign is not Sign.TRAP:
             alone = [(self._rewritten([each]), 2) for each in delays]

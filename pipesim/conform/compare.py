@@ -8,8 +8,6 @@ from pipesim.conform.replay.conformance import conform
 from pipesim.conform.result import Conformance, Figure, Timing
 from pipesim.conform.steady import beats, read
 from pipesim.conform.times import (
-    PERIOD,
-    WHOLE_RUN,
     NoTime,
     TimeComparison,
     compare_times,
@@ -23,7 +21,7 @@ from pipesim.model.program import Program
 from pipesim.model.waits import waits_per_trip
 from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import Profile, profile_for
+from pipesim.timed.profile import PERIOD, WHOLE_RUN, Profile, profile_for
 from pipesim.trace.schema import Trace, TraceMeta
 from pipesim.trace.sites import optional_of
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
 from pipesim.conform.compare import period_pair
 from pipesim.conform.steady import gaps_of, one_cta
 from pipesim.conform.timing import like, median_period, noise_millicycles
@@ -22,6 +20,7 @@ from pipesim.model.program import Program
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.activity import WAITS_FROM
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import optional_of
 

@@ -14,8 +14,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from pipesim.conform.timing import without_work
 from pipesim.errors import EvidenceError
 from pipesim.model.edits import Listing, delete_operations, listing, with_listings
@@ -23,6 +21,7 @@ from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import (
     READ_FROM,
     AgentInfo,

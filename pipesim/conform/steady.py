@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pipesim.conform.result import Bottleneck, LimitKind, Spread
 from pipesim.model.ending import Ending
 from pipesim.model.waits import steady_window
 from pipesim.trace.activity import WAITS_FROM, waited_for
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Trace
 
 

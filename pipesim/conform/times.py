@@ -1,8 +1,9 @@
 """Whether simulated and measured times agree: an answer of its own, whatever the order of events says.
 
 A time is compared by the steady period of launches without recording where both sides have one, else by the whole run
-with recording. The profile states how far off it may be for the kernels that it was measured with. For any other the
-difference is given as it is, with what the simulation assumes: constants that are estimates, work of a given length.
+with recording. The profile states how far off it may be for kernels that it was measured with, between the sizes that
+were measured. For any other launch the difference is given as it is, with what lies outside and what the simulation
+assumes: constants that are estimates, work of a given length.
 Only what an iteration does counts there: what happens once at the beginning or the end is a small part of a run.
 """
 
@@ -12,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-import numpy as np
-
 from pipesim.conform.result import Figure
 from pipesim.conform.steady import gaps_from
 from pipesim.model.ending import Ending
@@ -21,7 +20,8 @@ from pipesim.model.groups import ENGINE_ACCESSES, LOOP_MARKS, MEETING_WAITS, MEE
 from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices
-from pipesim.timed.profile import Profile, StatedError
+from pipesim.timed.profile import PERIOD, WHOLE_RUN, Profile, StatedError
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import INTERPRETED, EventKind, Trace
 
 #: Cycles beside a tenth of itself by which a recorded work may differ from the given one: its two records.
@@ -175,15 +175,12 @@ def _works(
             yield TimeAssumption(AssumedKind.WORK, role, longest, took)
 
 
-PERIOD, WHOLE_RUN = "period", "whole run, traced"  #: the figures by which times are compared, the better one first
-
-
 class TimeVerdict(Enum):
     """How simulated times compare with those of one recorded run."""
 
     WITHIN_STATED_ERROR = "within the profile's stated error"
-    OFF = "off"  #: by ``off_permille``
-    NOT_MODELLED = "not modelled"  #: they rest on what is ``assumed``; a difference is given as well
+    OFF = "off"  #: by ``off_permille``, more than the profile states
+    OUTSIDE = "outside what was measured"  #: no error is stated of such launches; a difference is given as well
     NOT_COMPARED = "not compared"  #: ``why`` says why
 
 
@@ -207,7 +204,8 @@ class TimeComparison:
 
     ``figure`` is that by which they were compared ("" if none): PERIOD or WHOLE_RUN; ``simulated`` and ``measured`` are
     in 1/1000 cycle, ``off_permille`` is their signed difference in thousandths of the measured one. ``stated`` is what
-    the profile ``profile`` states of such launches, None if nothing.
+    the profile ``profile`` states of such launches, None if nothing; then ``beyond`` has what of this launch lies
+    outside the nearest launches that it states an error of: a parameter's name, or "CTAs", with the least and the most.
     """
 
     verdict: TimeVerdict
@@ -217,6 +215,7 @@ class TimeComparison:
     measured: int | None = None
     off_permille: int | None = None
     stated: StatedError | None = None
+    beyond: dict[str, tuple[int, int]] = field(default_factory=dict)
     assumed: tuple[TimeAssumption, ...] = ()
     why: NoTime | None = None
 
@@ -249,22 +248,28 @@ def compare_times(program: Program, profile: Profile, measured: Trace, figure: F
     assumed = assumed_of(program, profile, measured)
     if figure is None:
         if assumed:
-            return TimeComparison(TimeVerdict.NOT_MODELLED, profile.name, assumed=assumed)
+            return TimeComparison(TimeVerdict.OUTSIDE, profile.name, assumed=assumed)
         return no_time(profile, NoTime.NOT_RECORDED)
-    stated = None
-    if figure.name == PERIOD and profile.device == measured.meta.device.name:
-        stated = profile.stated_error(program.name, measured.meta.grid)
-    verdict = _verdict(figure, stated, assumed)
+    stated, beyond = None, dict[str, tuple[int, int]]()
+    if profile.device == measured.meta.device.name:
+        stated, beyond = _nearest(profile.stated_errors(program.name, figure.name), measured)
+    verdict = _verdict(figure, stated)
     return TimeComparison(
-        verdict, profile.name, figure.name, figure.simulated, figure.measured, figure.error_permille, stated,
+        verdict, profile.name, figure.name, figure.simulated, figure.measured, figure.error_permille, stated, beyond,
         () if stated is not None else assumed,
     )  # fmt: skip
 
 
-def _verdict(figure: Figure, stated: StatedError | None, assumed: tuple[TimeAssumption, ...]) -> TimeVerdict:
-    """A kernel whose error the profile states was measured with all that it uses."""
+def _nearest(errors: Sequence[StatedError], measured: Trace) -> tuple[StatedError | None, dict[str, tuple[int, int]]]:
+    """The stated error of this launch; or None, and what of it lies outside the launches of the nearest one."""
+    found = [(each, each.beyond(measured.meta.grid, measured.meta.params)) for each in errors]
+    stated, beyond = min(found, key=lambda pair: len(pair[1]), default=(None, {}))
+    return (None, beyond) if beyond else (stated, {})
+
+
+def _verdict(figure: Figure, stated: StatedError | None) -> TimeVerdict:
     off = figure.error_permille
     assert off is not None
-    if stated is not None:
-        return TimeVerdict.WITHIN_STATED_ERROR if abs(off) <= stated.worst_permille else TimeVerdict.OFF
-    return TimeVerdict.NOT_MODELLED if assumed else TimeVerdict.OFF
+    if stated is None:
+        return TimeVerdict.OUTSIDE
+    return TimeVerdict.WITHIN_STATED_ERROR if abs(off) <= stated.worst_permille else TimeVerdict.OFF

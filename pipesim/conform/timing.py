@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from pipesim.conform.result import Figure, Share, SiteTiming, Spread, Timing
 from pipesim.conform.steady import Reading, one_cta, read
-from pipesim.conform.times import PERIOD, WHOLE_RUN
 from pipesim.model.groups import ACCESSES, MEETINGS
 from pipesim.model.ops import Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.waits import waits_per_trip
 from pipesim.timed.costs import Prices
-from pipesim.timed.profile import Profile
+from pipesim.timed.profile import PERIOD, WHOLE_RUN, Profile
 from pipesim.timed.work import QUARTERS
 from pipesim.trace.activity import WAITS_FROM, waited_for
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import ESTIMATED_WORK, OF_WORK, OPTIONAL, Column, EventKind, Events, Run, Site, Trace
 from pipesim.trace.sites import SiteTable, optional_of, site_table
 

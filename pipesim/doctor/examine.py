@@ -24,6 +24,7 @@ import pipesim
 from hwkernels.device.presence import DriverPresent, driver_present
 from pipesim.answers.views.doctor import DoctorReport, MachinePart, Possible, Purpose
 from pipesim.errors import EvidenceError, MissingExtraError
+from pipesim.process.system import less_than_linux
 
 GPU_EXTRA = "pip install 'pipesim[gpu]'"
 OF_DRIVER = (Purpose.CAPTURE, Purpose.LAUNCHES, Purpose.HANG)
@@ -49,6 +50,11 @@ def python_part(
     )
 
 
+def system_parts() -> tuple[MachinePart, ...]:
+    """What the system does less than Linux does."""
+    return tuple(MachinePart("system", "", each) for each in less_than_linux())
+
+
 def traces_part() -> MachinePart:
     """The recorded traces that came with pipesim."""
     from pipesim.trace.library import stored_traces, trace_folder
@@ -56,10 +62,9 @@ def traces_part() -> MachinePart:
     try:
         folder = trace_folder()
         return MachinePart("traces", f"{len(stored_traces(folder))} recorded · {folder}", needed=(Purpose.CHECK,))
-    except EvidenceError as error:
-        return MachinePart(
-            "traces", "", error.fact, "pip install --force-reinstall --no-deps pipesim", (Purpose.CHECK,)
-        )
+    except (EvidenceError, ImportError) as error:
+        problem = str(getattr(error, "fact", error))
+        return MachinePart("traces", "", problem, "pip install --force-reinstall --no-deps pipesim", (Purpose.CHECK,))
 
 
 def nvrtc_part() -> MachinePart:
@@ -264,7 +269,13 @@ _EXTRAS = {
 def examine(asked: Sequence[Purpose] = (Purpose.CHECK,)) -> DoctorReport:
     """Look at this machine. It never fails: what cannot be asked is a part that is missing."""
     driver = driver_present()
-    parts = (python_part(), *package_parts(own_requirements(), installed_version), traces_part(), *cuda_parts(driver))
+    parts = (
+        python_part(),
+        *system_parts(),
+        *package_parts(own_requirements(), installed_version),
+        traces_part(),
+        *cuda_parts(driver),
+    )
     every = (*parts, triton_part(installed_version), *tool_parts())
     folder = own_checkout()
     return report_of([replace(each, correction=as_installed(each.correction, folder)) for each in every], asked)

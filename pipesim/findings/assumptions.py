@@ -140,8 +140,8 @@ ASSUMPTIONS = MappingProxyType(
             _NOT_MEASURED,
         ),
         Assumption.EQUAL_STORES: AssumptionText(
-            "warps that store to the same bytes store equal values",
-            "Several warps write the same bytes of shared memory, which is a race unless the values are equal.",
+            "warps or lanes that store to the same bytes store equal values",
+            "Several warps, or lanes in one instruction, write the same bytes: a race unless the values are equal.",
             "Compilers that let every warp of a group store what each has computed.",
             _NOT_MEASURED,
         ),

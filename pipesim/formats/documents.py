@@ -122,6 +122,7 @@ _SCHEMAS = {
     "AdviseReport": "advise",
     "AutopsyReport": "autopsy",
     "ConfirmReport": "confirm",
+    "ConfirmProgramReport": "confirm-program",
     "StressReport": "stress",
 }
 _WITHOUT_FINDINGS = ("sweep", "advise")

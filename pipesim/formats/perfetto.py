@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pipesim.errors import UsageError
 from pipesim.scene.parts import OPEN, Counter, RunScene, Scene, SceneSlice
 from pipesim.trace.activity import SliceKind
+from pipesim.trace.arrays import np
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace

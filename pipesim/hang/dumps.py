@@ -8,6 +8,7 @@ recompiled, and a launch costs no more.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -51,7 +52,7 @@ def dump_environment(
 
 def place_of(value: str, process: int) -> Path:
     """The path that the driver makes of a variable: ``%h`` is the host, ``%p`` the process. ``%t``, a time, stays."""
-    return Path(value.replace("%h", os.uname().nodename).replace("%p", str(process)))
+    return Path(value.replace("%h", platform.node()).replace("%p", str(process)))
 
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pipesim.errors import UsageError
+from pipesim.process.system import file_limit
 
 _DEBUGGER = "libcudadebugger.so.1"  #: seen with driver 580: "unspecified launch failure" without it
 LEAST_BYTES = 1 << 30  #: that a disk must have free: with the machine code of NCCL a dump has 120 MB
@@ -45,8 +45,8 @@ def require_dump_folder(folder: Path) -> None:
 
 def missing_of_system() -> Iterator[tuple[str, str]]:
     """What this system or container lacks, and what corrects it."""
-    most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    if most != resource.RLIM_INFINITY and most < LEAST_BYTES:
+    most = file_limit()
+    if most is not None and most < LEAST_BYTES:
         fact = f"a file may have {most:,} bytes at most here (ulimit -f), too few for a core dump"
         yield fact, "ulimit -f unlimited; of a container: docker run --ulimit fsize=-1"
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -95,7 +96,7 @@ def injection_library(environment: Mapping[str, str] = os.environ) -> Path:
     sources = {
         path.name: _SOURCE.read_bytes(path) for path in sorted(_SOURCES.iterdir()) if path.suffix in (".c", ".h")
     }
-    key = hashlib.sha256(repr((sources, _OPTIONS, compiler, os.uname().machine)).encode()).hexdigest()[:32]
+    key = hashlib.sha256(repr((sources, _OPTIONS, compiler, platform.machine())).encode()).hexdigest()[:32]
     path = _cache_directory(environment) / f"{key}.so"
     if not path.is_file():
         write_whole(path, _compile(compiler), force=True)

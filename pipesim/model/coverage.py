@@ -37,7 +37,7 @@ class Assumption(Enum):
     RESIDENCY = "residency"  #: that many CTAs are on the device at the same time
     TRAPS = "traps"  #: a trap is not reached
     POLICIES = "policies"  #: what cluster launch control, a counter or a lock answers
-    EQUAL_STORES = "equal-stores"  #: warps that store to the same bytes store equal values
+    EQUAL_STORES = "equal-stores"  #: warps or lanes that store to the same bytes store equal values
     EXITED_THREADS = "exited-threads"  #: threads that have ended count at a barrier of all threads
     GENERIC_ADDRESSES = "generic-addresses"  #: of a generic address given to .shared the low 32 bits count
     TENSOR_LANES = "tensor-lanes"  #: of an address of tensor memory in lanes 0 to 31 a warp means its own 32 lanes

@@ -82,7 +82,7 @@ class WordWait:
 class GlobalWord:
     """A word by which CTAs talk. ``writes``: in the order of the run; ``first``: its value before them.
 
-    ``chained``: the program has them in this order.
+    ``chained``: the program has them in this order. ``unset``: it may hold anything before the first write.
     """
 
     name: str
@@ -91,6 +91,7 @@ class GlobalWord:
     chained: bool
     writes: list[WordWrite] = field(default_factory=list)
     waits: list[WordWait] = field(default_factory=list)
+    unset: bool = False
 
     @property
     def acts(self) -> list[WordWrite | WordWait]:
@@ -115,7 +116,9 @@ class WordsOfRun:
     the order of the writes is that of the program; ``zeros``: names of words taken to
     be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
     ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
-    good as another. ``narrow``: an access to a word that several CTAs access, whose scope is one of them.
+    good as another. ``narrow``: an access to a word that several CTAs access, whose scope is one of them. ``places``:
+    of the words. ``followed``: positions at which nothing else is accessed. ``met``: how many
+    words were known.
     """
 
     words: tuple[GlobalWord, ...] = ()
@@ -132,6 +135,9 @@ class WordsOfRun:
     alike: bool = False
     set_within: tuple[Range, ...] = ()
     narrow: str = ""
+    places: tuple[Range, ...] = ()
+    followed: frozenset[int] = frozenset()
+    met: int = 0
 
     @property
     def order(self) -> tuple[tuple[int, tuple[int, ...]], ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 
 from pipesim.errors import Interruption, LimitError
+from pipesim.process.system import machine_bytes
 
 USUAL_BYTES = 8 << 30  #: of memory, unless a person sets another limit or the machine has less
 _CGROUP = Path("/sys/fs/cgroup/memory.max")  #: of the container that this process is in (cgroup v2)
@@ -59,26 +59,7 @@ def in_bytes(number: float) -> str:
 
 def usual_bytes() -> int:
     """The usual memory limit of a process: 8 GiB, or three quarters of what the machine or the container has."""
-    have = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    have = [*machine_bytes()]
     with suppress(OSError, ValueError):  # not in a container, or one without a limit ("max")
         have.append(int(_CGROUP.read_text(encoding="ascii")))
-    return min(USUAL_BYTES, *(each * 3 // 4 for each in have))
-
-
-def resident_bytes(process: int | str = "self") -> int:
-    """The memory that a process has now; 0 where it has ended, or the system does not say."""
-    return _statm_bytes(process, 1)
-
-
-def data_bytes() -> int:
-    """What the kernel counts against RLIMIT_DATA for this process, touched or not; 0 where the system does not say."""
-    return _statm_bytes("self", 5)
-
-
-def _statm_bytes(process: int | str, field: int) -> int:
-    """One field of /proc/PID/statm (proc(5)), in bytes."""
-    try:
-        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[field]
-    except (OSError, IndexError):
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return min((USUAL_BYTES, *(each * 3 // 4 for each in have)))

@@ -80,7 +80,7 @@ def run_program(
     started: list[subprocess.Popen[bytes]] = []
 
     def got(number: int) -> None:
-        if number == signal.SIGQUIT and ask is not None:
+        if ask is not None and number == signal.SIGQUIT:
             ask()
             return
         signals.append(number)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
-import select
 import signal
 import sys
 import threading
@@ -23,11 +21,24 @@ from types import FrameType
 from typing import Any
 
 from pipesim.errors import LimitError
-from pipesim.process.limits import Limit, LimitReachedError, data_bytes, resident_bytes
+from pipesim.process.limits import Limit, LimitReachedError
+from pipesim.process.system import (
+    ALARM,
+    ENDING,
+    HAS_THREADS,
+    HELD,
+    KILL,
+    Arrivals,
+    data_bytes,
+    hold_signals,
+    interrupt_main,
+    lower_data_limit,
+    resident_bytes,
+    set_data_limit,
+    set_held,
+    set_timer,
+)
 from pipesim.process.temporary import remove_all
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-HELD = (*ENDING, signal.SIGALRM)  #: those that wait in :func:`signals_held`
 
 _POLL_S = 0.05
 _LONGEST_S = 1e8  #: of a timer
@@ -69,6 +80,7 @@ class Watch:
         self._signals = tuple(signals)
         self._last_words = last_words
         self._seconds = 0.0
+        self._due = 0.0  #: when the thread reports that a limit of time is reached; 0: never
         self._working = False
         self._over_memory = False
         self._ceiling = 0  #: bytes at which the process is ended: it takes more and more after the limit
@@ -86,38 +98,35 @@ class Watch:
         self._inert = True
 
     def __enter__(self) -> Watch:
-        if _watching or not in_main_thread():
+        if _watching or not in_main_thread() or not HAS_THREADS:
             return self
         self._inert = False
         _watching.append(self)
-        self._wake, wakes = os.pipe()
-        os.set_blocking(wakes, False)
-        self._wakes = wakes
         self._hook_before, sys.unraisablehook = sys.unraisablehook, self._unraisable
         for number in self._signals:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 self._before[number] = signal.signal(number, self._handle)
-        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._handle)
-        self._wakeup_before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        self._before[ALARM] = signal.signal(ALARM, self._handle)
+        self._arrivals = Arrivals()
         self._thread = threading.Thread(target=self._look, name="pipesim watch", daemon=True)
         with signals_held():  # a thread inherits what it leaves to the others
             self._thread.start()
         # Only now: a thread that gets no memory as it starts ends without a word, and start() waits for it
         # indefinitely.
-        self._limit_before = _lower_data_limit(self.most_bytes)
+        # Above what the process has by now, or else nothing at all could be done in it, not even say so.
+        if self.most_bytes is not None:
+            self._limit_before = lower_data_limit(max(self.most_bytes, data_bytes()) + _HEADROOM)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._inert:
             return
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.set_wakeup_fd(self._wakeup_before)
+        self._set_timer(0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        os.write(self._wakes, bytes([_STOP]))
+        self._arrivals.stop(_STOP)
         self._thread.join()
-        os.close(self._wake)
-        os.close(self._wakes)
+        self._arrivals.close()
         sys.unraisablehook = self._hook_before
         self.allow_reserving()
         remove_all()
@@ -130,14 +139,18 @@ class Watch:
         """Work begins that may take so long; None: as long as it likes."""
         if not self._inert:
             self._seconds, self._working = seconds or 0.0, True
-            timer = 0.0 if seconds is None else min(max(seconds, 1e-6), _LONGEST_S)  # 0 would never end
-            signal.setitimer(signal.ITIMER_REAL, timer)
+            self._set_timer(0.0 if seconds is None else min(max(seconds, 1e-6), _LONGEST_S))  # 0 would never end
 
     def stop(self) -> None:
         """The work is over: no limit is raised after this."""
         if not self._inert:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._set_timer(0)
             self._working = False
+
+    def _set_timer(self, seconds: float) -> None:
+        """A limit of time; the thread looks at the clock where the system has no timer."""
+        if not set_timer(seconds):
+            self._due = monotonic() + seconds if seconds else 0.0
 
     def resume(self) -> None:
         """What was raised has been dealt with: the next may be raised. After a limit the work is over."""
@@ -176,7 +189,7 @@ class Watch:
     def allow_reserving(self) -> None:
         """Take back the kernel's limit: what follows reserves addresses that it may never touch."""
         if not self._inert and self._limit_before is not None:
-            resource.setrlimit(resource.RLIMIT_DATA, self._limit_before)
+            set_data_limit(self._limit_before)
             self._limit_before = None
 
     def follow(self, process: int) -> None:
@@ -191,15 +204,15 @@ class Watch:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self._seen = monotonic()
-        if self._given_to is not None and number != signal.SIGALRM:
+        if self._given_to is not None and number != ALARM:
             self._given_to(number)
             return
         if self.raised is not None:
-            self._more += number != signal.SIGALRM
+            self._more += number != ALARM
             if self._more > _MOST_AGAIN:
                 self._end(self.raised)
             return
-        if number != signal.SIGALRM:
+        if number != ALARM:
             self._raise(SignalError(number))
         elif self._working:  # it may come as the work ends
             self._raise(self._limit())
@@ -240,19 +253,21 @@ class Watch:
     def _look(self) -> None:
         number, due = 0, 0.0  #: a signal that arrived, and when the main thread has had its time to react
         while True:
-            if select.select([self._wake], [], [], _POLL_S)[0]:
-                arrived = os.read(self._wake, 4096)
-                if _STOP in arrived:
-                    return
-                if not due:
-                    number, due = arrived[0], monotonic() + _GRACE_S
+            arrived = self._arrivals.wait(_POLL_S)
+            if _STOP in arrived:
+                return
+            if arrived and not due:
+                number, due = arrived[0], monotonic() + _GRACE_S
             if self._seen >= due - _GRACE_S - 1:  # a byte may be read later than its signal was handled
                 due = 0.0
             if due and monotonic() > due:
-                self._end(self._limit() if number == signal.SIGALRM else SignalError(number))
+                self._end(self._limit() if number == ALARM else SignalError(number))
+            if 0 < self._due < monotonic():
+                self._due = 0.0
+                interrupt_main(ALARM)
             if self._again:
                 again, self._again = self._again, 0
-                self._interrupt(again)
+                interrupt_main(again)
             if self.most_bytes is not None and self._working:
                 self._look_at_memory(self.most_bytes)
 
@@ -261,20 +276,14 @@ class Watch:
             if resident_bytes(child) > most:
                 self._over_memory, self._ceiling = True, 2 * most + _MUCH_MORE
                 with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-                self._interrupt(signal.SIGALRM)
+                    os.kill(child, KILL)
+                interrupt_main(ALARM)
         mine = resident_bytes()
         if mine > most and not self._over_memory:
             self._over_memory, self._ceiling = True, 2 * mine + _MUCH_MORE
-            self._interrupt(signal.SIGALRM)
+            interrupt_main(ALARM)
         elif self._over_memory and mine > self._ceiling:
             self._end(LimitReachedError(Limit.MEMORY, most))
-
-    def _interrupt(self, number: int) -> None:
-        """Let the main thread handle a signal now, also where it waits in a call of the system."""
-        ident = threading.main_thread().ident
-        if ident is not None:
-            signal.pthread_kill(ident, number)
 
     def _end(self, reason: Reason) -> None:
         """End the process, wherever the main thread is. What it says may wait for that thread: it has little time.
@@ -305,12 +314,12 @@ def current() -> Watch:
 def signals_held() -> Iterator[set[int]]:
     """What the block does is done whole: signals wait until its end. It gets the mask of signals from before."""
     watch = current()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    before = hold_signals(HELD)
     watch.hold()
     try:
-        yield set(before)
+        yield before
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        set_held(before)
         watch.let_go()
 
 
@@ -322,7 +331,7 @@ def exit_code_of(reason: BaseException) -> int:
 def signal_of(reason: BaseException | None) -> int:
     """The signal that a reason is raised for: SIGALRM for a limit, SIGINT where Python itself raised it."""
     if isinstance(reason, LimitReachedError):
-        return signal.SIGALRM
+        return ALARM
     return reason.number if isinstance(reason, SignalError) else signal.SIGINT
 
 
@@ -338,21 +347,6 @@ def forget_in_child() -> None:
     for number in HELD:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _lower_data_limit(most: int | None) -> tuple[int, int] | None:
-    """Have the kernel refuse memory well above ``most`` (setrlimit(2), RLIMIT_DATA); the limit before, if changed.
-
-    Also above what the process has by now, or else nothing at all could be done in it, not even say so.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if most is None:
-        return None
-    wanted = max(most, data_bytes()) + _HEADROOM
-    if any(limit != resource.RLIM_INFINITY and limit <= wanted for limit in (soft, hard)):
-        return None
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    return soft, hard
 
 
 def _give_back() -> None:

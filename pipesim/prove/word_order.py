@@ -78,6 +78,9 @@ class _Order:
     def faithful(self) -> Faithful:
         word = self.word
         made = [write for write in word.writes if (write.agent, write.last) in self.before]
+        others = [self.before.get((each.agent, each.pc)) for each in word.acts[1:]]
+        if word.unset and not all(clock is None or self._wrote_before(0, clock) for clock in others):
+            return Faithful(sound=False, exact=False)
         if len(made) < len(word.writes):  # it hangs: nothing is proved of it
             return Faithful(sound=True, exact=False)
         if word.chained:
@@ -230,7 +233,7 @@ def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instruction
     open_: deque[tuple[int, ...]] = deque([()])
     asked: set[tuple[int, ...]] = {()}
     seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
-    runs = spent = 0
+    runs = spent = met = 0
     while open_:
         if runs == most or spent > most_instructions:
             yield None
@@ -243,6 +246,10 @@ def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instruction
         runs, spent = runs + 1, spent + made.instructions
         found = made.words
         assert found is not None
+        if runs > 1 and found.met != met:  # turns that are asked are those of fewer words
+            yield None
+            return
+        met = found.met
         if found.off_turn:
             continue  # nothing comes in this order
         if found.order in seen:

@@ -19,6 +19,7 @@ from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
 from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
 from pipesim.ptx.flow.slice import Need
+from pipesim.ptx.flow.uses import stores_one_value
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
@@ -180,7 +181,11 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         (Assumption.GLOBAL_WORDS, map("{} in constant memory holds its initial values".format, tables)),
         (
             Assumption.EQUAL_STORES,
-            (f"warps that store to the same bytes at {at(p)} store the same" for p in sorted(notes.equal_stores)),
+            (
+                f"warps or lanes that store to the same bytes at {at(p)} store the same"
+                for p in sorted(notes.equal_stores)
+                if not stores_one_value(p, kernel.function.body, kernel.code.regions.uses)
+            ),
         ),
         (
             Assumption.EXITED_THREADS,

@@ -90,7 +90,7 @@ def prepare(module: Module, launch: Launch, graph: Graph | None = None, uses: Us
     products = [p for p, _ in early if function.body[p].opcode == "wgmma"]
     code.read_early = frozenset(p for p in products if read_on_every_way(function, graph, uses, p))
     made = Kernel(module, launch, entry, function, code, early)
-    return on_global_memory(made) if launch.together else made
+    return on_global_memory(made) if launch.together or launch.inside else made
 
 
 def _code(function: Function, graph: Graph, uses: Uses, part: Slice) -> Code:
@@ -103,7 +103,7 @@ def _code(function: Function, graph: Graph, uses: Uses, part: Slice) -> Code:
 def on_global_memory(kernel: Kernel) -> Kernel:
     """The kernel with the addresses of what accesses global memory followed as well; where it stops may differ."""
     graph, uses = kernel.code.regions.graph, uses_of(kernel.function, global_memory=True)
-    words = bool(kernel.launch.together)
+    words = kernel.launch.inside or bool(kernel.launch.together)
     part = slice_of(kernel.function, graph, uses, global_memory=True, words=words)
     code = _code(kernel.function, graph, uses, part)
     code.loaded_at_once, code.read_early = kernel.code.loaded_at_once, kernel.code.read_early
@@ -180,7 +180,7 @@ def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
     for last in counters:
         for n, value in enumerate(reversed(last)):
             left = (n, first, last[-1]) if len(counters) == 1 else None
-            if value != first or (left is not None and n <= MOST_ANY):
+            if value != first or left is not None:
                 found.append(FewerTiles("tile_counter", value, first, n, left))
     return tuple(found)
 
@@ -291,6 +291,8 @@ class _FollowedCluster:
         made.misaligned, made.past_hangs, made.first_parities = self._misaligned, self._past_hang, self.first
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), self._void
         made.fences_apart, made.begin = frozenset(self._fences_apart), self._begin
+        if made.words is not None:
+            made.words.places = self._kernel.code.words_met
         watch_laps(made)
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
@@ -300,8 +302,14 @@ class _FollowedCluster:
         return made
 
     def _once_initialised(self) -> Cluster:
-        """In the schedule in which mbarriers are initialised in time."""
+        """In the schedule in which mbarriers are initialised in time; with all words that others change."""
         cluster = self._run()
+        code = self._kernel.code
+        for _ in range(_MOST_PARTINGS):
+            if cluster.words is None or cluster.words.met <= code.words_met:
+                break
+            code.words_met |= cluster.words.met
+            cluster = self._run()
         if unset := cluster.too_early & cluster.initialised.keys():
             self._begin = cluster.recorder.initialising(unset)
             cluster = self._run()

@@ -66,7 +66,8 @@ class Extraction:
     """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept.
 
     ``launch_control``: how many tiles launch control has handed out, where it was asked. ``fewer_tiles``: policies with
-    which other CTAs leave less (:func:`pipesim.ptx.emulation.fewer_tiles`).
+    which other CTAs leave less (:func:`pipesim.ptx.emulation.fewer_tiles`). ``answers``: where those of
+    a counter were asked for.
     """
 
     program: Program
@@ -82,6 +83,7 @@ class Extraction:
     limited: bool = False  #: whether a limit of the emulation was reached, or laps were left out so that it was not
     repeats: bool = False  #: whether it was shown that a lap which a word of the launch adds is always the same
     launch_control: int | None = None
+    answers: tuple[int, ...] = ()
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
     equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
 
@@ -147,8 +149,15 @@ class Extraction:
 
     def together(self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0) -> Extraction:
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
-        launch = replace(self.kernel.launch.with_setting("together", ctas), turns=turns, resident=resident, cta=None)
+        launch = self.kernel.launch.with_setting("together", ctas)
+        launch = replace(launch, turns=turns, resident=resident, cta=None, inside=False)
         kernel = replace(self._with_words, launch=launch)
+        return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
+
+    def inside(self, turns: tuple[int, ...] = ()) -> Extraction:
+        """The kernel with the words by which the warps of a cluster talk."""
+        kernel = self.kernel if self.kernel.launch.inside else self._with_words
+        kernel = replace(kernel, launch=replace(self.kernel.launch, inside=True, turns=turns))
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
     def for_all(self, cta: int, most: int = 0) -> Emulation:
@@ -156,25 +165,27 @@ class Extraction:
 
         ``most``: it is any one, of any number of CTAs along x up to this one.
         """
-        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True, any_ctas=most)
+        launch = replace(self.kernel.launch, cta=cta, together=1, for_all=True, any_ctas=most, inside=False)
         return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
 
     @property
     def all_together(self) -> Emulation:
         """What all CTAs of the grid do together, in one schedule."""
-        launch = replace(self.kernel.launch, cta=None, together=prod(self.kernel.launch.grid))
+        launch = replace(self.kernel.launch, cta=None, together=prod(self.kernel.launch.grid), inside=False)
         return emulate(replace(self._with_words, launch=launch), EmulationLimits(instructions=MOST_TOGETHER))
 
     @cached_property
     def _with_words(self) -> Kernel:
         """The kernel with what is followed of words of global memory."""
-        return prepare(self.kernel.module, self.kernel.launch.with_setting("together", 1))
+        return prepare(self.kernel.module, self.kernel.launch.with_setting("inside", 1))
 
     def _of(self, launch: Launch) -> Extraction:
         if launch.together and not self.kernel.launch.together:
             return replace(self, kernel=replace(self.kernel, launch=replace(launch, together=0))).together(
                 launch.together, launch.turns, launch.resident
             )
+        if launch.inside:
+            return replace(self, kernel=replace(self.kernel, launch=launch)).inside(launch.turns)
         kernel = replace(self.kernel, launch=launch)
         return emit(kernel, emulate(kernel))
 
@@ -256,6 +267,6 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited or emulation.left_out > 0
     return Extraction(
-        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given, words,
-        frozenset(cluster.notes.equal_stores),
+        program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given,
+        tuple(cluster.tiles.answers), words, frozenset(cluster.notes.equal_stores),
     )  # fmt: skip

@@ -8,8 +8,6 @@ from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
-import numpy as np
-
 from pipesim.conform.replay.conformance import replay_logs
 from pipesim.conform.result import DivergenceKind
 from pipesim.model.ending import HUNG, Ending
@@ -18,6 +16,7 @@ from pipesim.scene.parts import OPEN, RunScene, SceneSlice, SceneTrack
 from pipesim.scene.phases import Landings, PhasePictures
 from pipesim.timed.profile import Profile
 from pipesim.trace.activity import WAITS_FROM, kinds_by_site, waited_for
+from pipesim.trace.arrays import np
 from pipesim.trace.recorder import cycles_to_ps
 from pipesim.trace.schema import Column, EventKind, Site, SiteKey, Trace, numbers
 from pipesim.trace.sites import NO_SITES

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from reprlib import repr as brief  # of a value that may be as long as its file
+from typing import TypeGuard
 
 from pipesim.bounds import MAX_CYCLES, MAX_GRID, MAX_KHZ, MAX_SMALL_BYTES
 from pipesim.errors import ProfileError
@@ -20,7 +21,8 @@ from pipesim.inputs import InputKind, quoted_name, readable, wrong_name
 from pipesim.version import version
 
 _NUMBERS = ("configurations", "median_permille", "worst_permille")
-_MEMBERS = ("kernel", "ctas", *_NUMBERS)
+_MEMBERS = ("kernel", "figure", "ctas", "params", *_NUMBERS)
+PERIOD, WHOLE_RUN = "period", "whole run, traced"  #: the figures by which times are compared, the better one first
 MOST_PERMILLE = 10**6
 ASSUMED = "assumed"
 WAYS = ("measured", "fitted", ASSUMED)  #: how a value of a profile was obtained
@@ -28,21 +30,27 @@ WAYS = ("measured", "fitted", ASSUMED)  #: how a value of a profile was obtained
 
 @dataclass(frozen=True)
 class StatedError:
-    """How far the simulated period of a kernel was off the measured one, without recording, in the steady state.
+    """How far the simulated ``figure`` of a kernel was off the measured one: PERIOD, of launches without recording in
+    the steady state, or WHOLE_RUN, from the first record to the last.
 
-    Over ``configurations`` recordings of ``kernel`` (a protocol's name) in launches of ``ctas`` (least, most) CTAs: the
-    median and the largest absolute difference in thousandths of the measured period.
+    Over ``configurations`` recordings of ``kernel`` (a protocol's name) to which nothing was fitted, in launches of
+    ``ctas`` (least, most) CTAs with each of ``params`` between its two values: the median and the largest absolute
+    difference in thousandths of what was measured.
     """
 
     kernel: str
+    figure: str
     ctas: tuple[int, int]
+    params: dict[str, tuple[int, int]]
     configurations: int
     median_permille: int
     worst_permille: int
 
-    def speaks_of(self, kernel: str, ctas: int) -> bool:
-        """Whether a launch of ``ctas`` CTAs of ``kernel`` is one of those that it was measured with."""
-        return self.kernel == kernel and self.ctas[0] <= ctas <= self.ctas[1]
+    def beyond(self, ctas: int, params: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """What of a launch lies outside: the names of parameters, or "CTAs", each with the least and most measured."""
+        sizes = {"CTAs": ctas, **params}
+        ranges = {"CTAs": self.ctas, **self.params}
+        return {name: both for name, both in ranges.items() if not both[0] <= sizes.get(name, both[0]) <= both[1]}
 
 
 def parse_errors(data: object, place: str) -> tuple[StatedError, ...]:
@@ -76,19 +84,28 @@ def parse_how(data: object, values: Collection[str], place: str) -> dict[str, st
 def _parse(data: object, place: str) -> StatedError:
     if not isinstance(data, dict) or set(data) != set(_MEMBERS):
         raise ProfileError(f'each of "errors" is an object with {", ".join(_MEMBERS)}', place=place)
-    kernel, ctas = data["kernel"], data["ctas"]
+    kernel, figure, ctas, params = (data[name] for name in _MEMBERS[:4])
     numbers = [data[name] for name in _NUMBERS]
     if not isinstance(kernel, str) or wrong_name(kernel):
         raise ProfileError('the "kernel" of a stated error is the name of a protocol', place=place)
-    if not isinstance(ctas, list) or len(ctas) != 2 or not _whole(*ctas) or not 1 <= ctas[0] <= ctas[1] <= MAX_GRID:
+    if figure not in (PERIOD, WHOLE_RUN):
+        raise ProfileError(f'the "figure" of a stated error is "{PERIOD}" or "{WHOLE_RUN}"', place=place)
+    if not _range(ctas) or not 1 <= ctas[0] <= ctas[1] <= MAX_GRID:
         raise ProfileError('the "ctas" of a stated error are the least and the most CTAs of a launch', place=place)
+    if not isinstance(params, dict) or not all(map(_range, params.values())):
+        raise ProfileError('the "params" of a stated error are the least and the most of parameters', place=place)
     if not _whole(*numbers) or not numbers[0] >= 1 or not 0 <= numbers[1] <= numbers[2] <= MOST_PERMILLE:
         raise ProfileError(
             f"a stated error has whole numbers {', '.join(_NUMBERS)}",
             place=place,
             cause="there is 1 configuration or more, and the worst error is not below the median",
         )
-    return StatedError(kernel, (ctas[0], ctas[1]), *numbers)
+    ranges = {name: (least, most) for name, (least, most) in params.items()}
+    return StatedError(kernel, figure, (ctas[0], ctas[1]), ranges, *numbers)
+
+
+def _range(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and len(value) == 2 and _whole(*value) and value[0] <= value[1]
 
 
 def _whole(*values: object) -> bool:
@@ -235,9 +252,9 @@ class Profile:
         """Whether it has constants for the work of this name."""
         return f"{work}.cycles" in self.values
 
-    def stated_error(self, kernel: str, ctas: int) -> StatedError | None:
-        """What it states of launches of ``ctas`` CTAs of ``kernel``, None if nothing."""
-        return next((each for each in self.errors if each.speaks_of(kernel, ctas)), None)
+    def stated_errors(self, kernel: str, figure: str) -> tuple[StatedError, ...]:
+        """What it states of launches of ``kernel``."""
+        return tuple(each for each in self.errors if (each.kernel, each.figure) == (kernel, figure))
 
 
 def load_profile(name: str) -> Profile:

@@ -16,13 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-import numpy as np
-import numpy.typing as npt
-
 from pipesim.errors import ParameterError
 from pipesim.model.ending import HUNG, Ending
 from pipesim.model.tables import meeting_name
 from pipesim.model.waits import WaitPurpose
+from pipesim.trace.arrays import np, npt
 from pipesim.trace.schema import CtaInfo, EventKind, Events, Site, Trace, TraceMeta
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)

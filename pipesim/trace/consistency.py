@@ -13,13 +13,11 @@ from functools import cache
 from reprlib import repr as brief
 from typing import Any, get_args
 
-import numpy as np
-import numpy.typing as npt
-
 from pipesim import bounds
 from pipesim.inputs import quoted_name, wrong_identifier, wrong_name, wrong_text
 from pipesim.model.ending import Ending
 from pipesim.model.tables import NAMED_BARRIERS
+from pipesim.trace.arrays import np, npt
 from pipesim.trace.metadata import hints, refuse
 from pipesim.trace.schema import (
     COLUMNS,

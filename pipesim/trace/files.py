@@ -12,11 +12,10 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-import numpy as np
-
 from pipesim import bounds
 from pipesim.errors import ForeignFileError, TraceFormatError, UsageError
 from pipesim.inputs import InputKind
+from pipesim.trace.arrays import np
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata, refuse
 from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
@@ -32,7 +31,7 @@ _TAIL = 8  # the length of the footer, and the last mark
 _SMALLEST = len(_MAGIC) + _TAIL
 _MOST_FOOTER = bounds.MAX_JSON_BYTES + (1 << 20)  # the document is in it
 _DAMAGES = (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)  # of a reader of damaged bytes
-_NARROW = (np.int8, np.int16, np.int32, np.int64)
+_NARROW = ("int8", "int16", "int32", "int64")
 #: Columns that climb: stored as differences, which takes a fraction of the space. The others repeat a few values.
 _CLIMBING = ("iteration", "cycle", "time_ps", "globaltimer_ns")
 _LAYOUT: dict[str, Any] = {

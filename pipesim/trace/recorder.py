@@ -6,10 +6,9 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from pipesim.bounds import MAX_KHZ, MAX_TRACE_TIME
 from pipesim.errors import ParameterError
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import Column, Events
 
 _WIDTH = 8  #: integers of an event in an EventBuffer

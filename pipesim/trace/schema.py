@@ -22,15 +22,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pipesim.errors import UsageError
 from pipesim.model.ending import Ending
 from pipesim.model.waits import WaitPurpose
-
-if TYPE_CHECKING:  # whoever has a trace has numpy; who only may have one should not wait for it
-    import numpy as np
-    import numpy.typing as npt
+from pipesim.trace.arrays import np, npt
 
 #: 3 added ``awaited`` to each site; 4 the kinds in OPTIONAL; 5 those in ON_WORDS. An older file is read with defaults.
 SCHEMA_VERSION, OLDEST_VERSION = 5, 2
@@ -277,8 +274,6 @@ class Events:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Events):
             return NotImplemented
-        import numpy as np
-
         return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     __hash__ = None  # type: ignore[assignment]  # columns are mutable arrays

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -10,16 +11,25 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.launches import MOST_WALKS, walks
+from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.views.check import CheckReport
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
+from pipesim.prove.any_size.family import Stop
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find
-from tests.support.tile_kernels import RIGHT, TAIL, WRONG, kernel_of_tiles, random_kernel_of_tiles
+from tests.support.tile_kernels import (
+    RIGHT,
+    TAIL,
+    WRONG,
+    kernel_of_tiles,
+    random_kernel_of_tiles,
+    sized_kernel_of_tiles,
+)
 from tools.judge_ctas import by_contents
 
 
@@ -109,3 +119,83 @@ def test_a_number_of_tiles_that_the_launch_fixes_stays(tmp_path: Path) -> None:
         assert report.scope.policies == {}
     wrong = checked(tmp_path, FIFTH, LATE, "launch_control=4", "handed_out:0=3", "handed_out:1=4", "handed_out:2=5")
     assert wrong.verdict is Verdict.REFUTED
+
+
+_HALF = " shr.u32 %r45, %r22, 1;\n"
+_NO_TILE = " setp.ne.u32 %p7, %r20, %r20;"
+_THIS_TILE = " setp.eq.u32 %p7, %r20, {tile};\n setp.eq.and.u32 %p7, %r22, 7, %p7;"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counter", [False, True])
+def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> None:
+    """The wrong twins fail for one tile, or at one number of tiles, at one size alone."""
+
+    def found(skip: str, count: str) -> CheckReport:
+        text, launch = sized_kernel_of_tiles(_HALF, skip, count, counter=counter)
+        file = tmp_path / "tiles.ptx"
+        file.write_text(text)
+        file.with_suffix(".json").write_text(launch_json(launch))
+        report = check(find(str(file)), {}, quick=True)
+        assert (report.verdict, report.scope.any_tiles) == (Verdict.PROVED, -1)
+        return check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+
+    right = found(_NO_TILE, RIGHT)
+    assert right.verdict is Verdict.PROVED
+    assert [(each.parameter, each.is_every, each.lap) for each in right.ranges] == [("n", True, 8)]
+    tile = 14 if counter else 5
+    one = found(_THIS_TILE.format(tile=tile), WRONG)
+    assert one.verdict is Verdict.REFUTED
+    assert one.refutations[0].settings["n"] == 7
+    second = " setp.eq.u32 %p7, %r10, 0;\n setp.eq.and.u32 %p7, %r22, 7, %p7;"
+    assert found(second, WRONG).refutations[0].settings["n"] == 7
+
+
+def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: bool = False) -> CheckReport:
+    """``packed``: the stage and the phase are a third of a number of 16 bits."""
+    text, launch = kernel_of_tiles(skip, count, counter=False, policies=Policies())
+    if packed:
+        text = text.replace(" and.b32 %r11, %r30, 1;", " div.u32 %r48, %r42, 3;\n and.b32 %r11, %r48, 1;")
+        text = text.replace(" shr.u32 %r12, %r30, 1;", " shr.u32 %r12, %r48, 1;").replace(
+            " mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r42, 0;"
+        )
+        more = " add.u32 %r30, %r30, 1;\n"
+        text = text.replace(more, f"{more} add.u32 %r42, %r42, 3;\n and.b32 %r42, %r42, 65535;\n")
+    file = folder / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(replace(launch, grid=(clusters, 1, 1))))
+    return check(find(str(file)), {}, quick=True, any_words=(AnyWord("launch_control"),))
+
+
+_NUMBER = " setp.eq.u32 %p7, %r10, {};"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("skip", "count", "clusters", "packed", "lap", "why"),
+    [
+        (_NO_TILE, RIGHT, 4096, False, 4, None),
+        (_NO_TILE, RIGHT, 6, False, 0, None),  # each number is looked at
+        (_NUMBER.format(5), RIGHT, 4096, False, 4, None),
+        (_NO_TILE, RIGHT, 4096, True, 4, None),
+        (_NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN),  # it overflows after 21,845 tiles
+        (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
+        (" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT),
+    ],
+)
+def test_any_number_of_tiles(
+    tmp_path: Path, skip: str, count: str, clusters: int, packed: bool, lap: int, why: Stop | None
+) -> None:  # fmt: skip
+    report = _any_number(tmp_path, skip, count, clusters, packed=packed)
+    (found,) = report.ranges
+    assert (report.verdict, found.lap, found.why, found.is_every) == (Verdict.PROVED, lap, why, why is None)
+    assert report.undecided == (why is not None)
+    if why is None:
+        said = f"for every launch_control from 0 to {clusters - 1:,}, whichever tiles these are"
+        assert said in check_sentence(report)
+
+
+def test_what_fails_after_five_tiles_alone_is_refuted(tmp_path: Path) -> None:
+    report = _any_number(tmp_path, _NUMBER.format(5), WRONG, 4096)
+    assert report.verdict is Verdict.REFUTED
+    assert report.refutations[0].settings["launch_control"] == 6

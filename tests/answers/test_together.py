@@ -299,7 +299,12 @@ MEET = "bar.warp.sync -1;"
         (UPDATE, 3, True, "stores what it made of them, which is not atomic"),
         ("red.global.add.u32 [%rd2], 1;", 3, False, "nothing"),
         (UPDATE.replace("[%rd2]", "[%rd3]"), 3, False, "nothing"),
-        (ARRIVAL + POLL + UPDATE, 3, False, "data that CTAs share, where it is not known what they access"),
+        (
+            ARRIVAL + POLL + UPDATE.replace("%r8", "%r10"),
+            3,
+            False,
+            "data that CTAs share, where it is not known what they access",
+        ),
         (TURN.replace("UPDATE", UPDATE), 9, False, "an update that is not atomic"),
         (ARRIVAL + POLL + "red.relaxed.cta.global.add.u32 [%rd2], 1;", 3, True, "writes x (flags.ptx:8)"),
         (ARRIVAL + POLL + "red.relaxed.gpu.global.add.u32 [%rd2], 1;", 3, False, "2 atomics on global memory"),

@@ -24,12 +24,16 @@ ALLOWED = {
     ("pipesim/doctor/examine.py", "loads"): "what pip wrote of our own package",
     ("pipesim/cli/sweep.py", "read_bytes"): "an output of the size that it writes",
     ("pipesim/cli/new.py", "read_text"): "a template of the package",
+    ("pipesim/cli/skill.py", "read_text"): "a text of the package",
+    ("pipesim/cli/agent_tools.py", "loads"): "what a command of this package has printed",
     ("pipesim/formats/html/page.py", "read_text"): "the style and the scripts of the package",
-    ("pipesim/process/limits.py", "read_text"): "the kernel's numbers in /proc and /sys",
+    ("pipesim/process/limits.py", "read_text"): "the limit of a container, in /sys",
+    ("pipesim/process/system.py", "read_text"): "the kernel's numbers in /proc",
     ("hwkernels/device/presence.py", "read_text"): "the driver's version in /proc",
     ("pipesim/launches/observe/loaded_images.py", "read_bytes"): "of the observed process, without the rest of pipesim",
     ("pipesim/hang/processes.py", "read_bytes"): "the processes of a program in /proc",
     ("pipesim/launches/observe/cupti.py", "read_text"): "the libraries of this process in /proc",
+    ("pipesim/confirm/chip.py", "fromfile"): "as many bytes as are asked for, of a copy that pipesim has written",
     ("hwkernels/rewriter/assemble.py", "read_bytes"): "of the cubin that ptxas has just written for it",
 }
 

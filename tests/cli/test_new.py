@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
 import pytest
 
 from pipesim.cli.new import TEMPLATE
+from tests.support.fat_binaries import PLAIN, container, entry
 from tests.support.fixture_types import Call
 from tests.support.lanes import slow_after
 
@@ -71,3 +73,36 @@ class TestTemplate:
         answer = call("run", "k.py:my_kernel", "-p", "work=0", "-p", "out_stages=1")
         assert answer.code == 1
         assert finding in " ".join(answer.out.split())
+
+
+TWO_KERNELS = b"""\
+.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry _Z4gemmPf(.param .u64 out) { ret; }
+.visible .entry other(.param .u64 out) { ret; }
+"""
+
+
+def test_new_writes_the_ptx_and_a_launch_file(call: Call) -> None:
+    Path("libgemm.so").write_bytes(bytes(64) + container(entry(1, 90, TWO_KERNELS)))
+    assert "--entry NAME" in call("new", "--ptx", "libgemm.so").err
+    answer = call("new", "--ptx", "libgemm.so", "--entry", "_Z4gemmPf")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(
+        "wrote gemm.ptx: from libgemm.so, compute_90\nwrote gemm.json: a launch of _Z4gemmPf\n"
+    )
+    assert Path("gemm.ptx").read_bytes() == TWO_KERNELS
+    launch = json.loads(Path("gemm.json").read_text(encoding="utf-8"))
+    launch["block"] = [32, 1, 1]
+    Path("gemm.json").write_text(json.dumps(launch), encoding="utf-8")
+    assert call("check", "gemm.ptx").code == 0
+    assert "gemm.ptx exists already" in call("new", "--ptx", "libgemm.so", "--entry", "_Z4gemmPf").err
+    assert call("new", "mine.json", "--ptx", "libgemm.so", "--entry", "other").code == 0
+    assert Path("mine.ptx").exists()
+
+
+def test_check_says_how_to_get_the_ptx_of_a_compiled_file(call: Call) -> None:
+    Path("a.out").write_bytes(PLAIN)
+    answer = call("check", "a.out")
+    assert (answer.code, "pipesim new --ptx a.out" in answer.err) == (2, True)

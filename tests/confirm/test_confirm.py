@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,6 +130,20 @@ def test_a_process_that_was_ended_is_not_followed_by_another(folder: Path) -> No
     assert (found.tried.launches, found.tried.stuck, found.verdict) == (1, True, ChipVerdict.OTHERWISE)
 
 
+def test_a_hang_beside_a_barrier_of_some_threads_is_read_while_it_lasts(folder: Path) -> None:
+    found = shown(folder, "lapped", chip := Scripted(replace(LAPPED, outcome=ChipOutcome.STUCK)))
+    assert (found.verdict, found.tried.seen, found.tried.stuck) == (ChipVerdict.CONFIRMED, 5, False)
+    assert chip.ran[-1] == [(0, 1), (1, 1)]  # each in a process of its own
+
+
+@pytest.mark.parametrize(("waits", "verdict"), [((0, 2, 3), "confirmed"), ((0, 0, 2), "seen otherwise")])
+def test_what_comes_after_a_race_shows_it(folder: Path, waits: tuple[int, int, int], verdict: str) -> None:
+    target, report = checked(folder / "uncounted_reader.ptx")
+    chip = Scripted(LaunchSeen(ChipOutcome.HANG, (waits,)))
+    (found,) = confirm(target, report, chip, ConfirmOptions(finding=1)).findings_on_chip
+    assert (found.sign, found.verdict.value) == (Sign.DATA, verdict)
+
+
 def test_a_hang_elsewhere_is_not_what_was_predicted(folder: Path) -> None:
     found = shown(folder, "lapped", Scripted(LaunchSeen(ChipOutcome.HANG, ((0, 0, 2),))))
     assert (found.verdict, found.tried.otherwise) == (ChipVerdict.OTHERWISE, 5)
@@ -143,8 +158,17 @@ def test_results_that_vary_without_delays_show_no_race_and_leave_a_hang_to_be_tr
 
 
 def test_a_control_that_traps_with_numbers_is_launched_with_zeros(folder: Path) -> None:
-    assert shown(folder, "lapped", chip := Scripted(control=TRAPS), ConfirmOptions(launches=1)).zeros
-    assert chip.ran == [[(0, 1)]] * 2
+    found = shown(folder, "lapped", chip := Scripted(control=TRAPS), ConfirmOptions(launches=3))
+    assert (found.zeros, chip.ran) == (("x", "y"), [[(0, 3)]] * 4 + [[(0, 2)], [(0, 1)]])  # in x, in y, in both
+
+
+def test_one_buffer_of_zeros_is_enough_where_its_words_are_addresses(folder: Path) -> None:
+    class OneOf(Scripted):
+        def launch(self, *given: Any) -> list[list[LaunchSeen]]:
+            self.control = TRAPS if given[2].buffers[1].filled else SAME
+            return super().launch(*given)
+
+    assert shown(folder, "lapped", OneOf(SAME), ConfirmOptions(launches=1)).zeros == ("y",)
 
 
 def test_delays_that_are_not_needed_are_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +259,11 @@ def test_text_newer_than_the_assembler_is_given_as_its_version(monkeypatch: pyte
     monkeypatch.setattr(rewriter, "assemble", old)
     assert launching.machine_code(DelayedPtx(".version 9.5\n", "k", (), 32, 32)) == b"code"
     assert seen[-1] == ".version 9.0\n"
+
+
+def test_text_for_older_gpus_is_given_to_the_driver() -> None:
+    text = ".version 7.8\n.target sm_80\n"
+    assert launching.machine_code(DelayedPtx(text, "k", (), 32, 32)) == text.encode() + b"\0"
 
 
 def test_lines_of_the_process_become_launches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,16 @@ def test_a_kernel_with_delays_reads_as_the_same_program(planted: Planted) -> Non
     assert not again.program.coverage.stopped
 
 
+def test_a_barrier_that_counts_threads_is_noted_before_and_after() -> None:
+    planted = BY_NAME["beside_barrier"]
+    planted = replace(planted, text=planted.text.replace("barrier.sync 1;", "barrier.sync 1, 96;", 1))
+    text = delayed_ptx(planted.text, read(planted).kernel, [], LIMIT_NS).text
+    before, after = text.split("barrier.sync 1, 96;")
+    assert before.rstrip().endswith("[%pipesim_mine], 3;")
+    assert "[%pipesim_mine], 0;" in after.partition("barrier.sync 1;")[0]
+    assert text.count("[%pipesim_mine]") == 2  # not at those of all threads
+
+
 @pytest.mark.slow
 @ASSEMBLES
 @pytest.mark.parametrize("name", ["gemm_wgmma_ws", "scale_watched", "scale_ws_s3", "scale_pipelined_s3"])
@@ -121,7 +131,7 @@ def outcomes(planted: Planted, delays: list[Delay], times: int = 2) -> list[str]
     """How launches with delays end, beside a control."""
     made = read(planted)
     kernels = [(delayed_ptx(planted.text, made.kernel, each, LIMIT_NS), n) for each, n in (((), 1), (delays, times))]
-    memory = launch_memory(planted.launch, made.kernel.entry, 4096, filled=True)
+    memory, _ = launch_memory(planted.launch, made.kernel.entry, 4096, lambda name: False)
     control, tried = MachineChip().launch(kernels, planted.launch, memory, 1)
     assert [each.outcome.value for each in control] == ["same"]
     return [each.outcome.value for each in tried]
@@ -182,7 +192,8 @@ def test_buffers_are_as_large_as_the_launch_file_says() -> None:
     params = ".param .u64 a, .param .b8 m[128], .param .u32 n, .param .b8 o[128]"
     values = Pointer(), TensorMap("bf16", (64, 32), (64, 8), (128,)), Number("u32", 7), TensorMap("f16", box=(64, 8))
     made = extraction_of(" bar.sync 0;\n", params=params, values=values)
-    memory = launch_memory(made.kernel.launch, made.kernel.entry, 1000, filled=False)
+    memory, zeros = launch_memory(made.kernel.launch, made.kernel.entry, 1000, lambda name: True)
+    assert zeros == ("a",)
     sizes = [(1024, False), (64 * 32 * 2, True), (64 * 64 * 64 * 8 * 2, True)]
     assert [(each.nbytes, each.filled) for each in memory.buffers] == sizes
     assert memory.parameters[0].pointers == [(0, 0)]
@@ -197,4 +208,4 @@ def test_buffers_are_as_large_as_the_launch_file_says() -> None:
 def test_what_a_launch_file_leaves_open_is_refused(content: TensorMap | Number, refused: str) -> None:
     launch = Launch("kernel", (1, 1, 1), (64, 1, 1), parameters=(Parameter("x", content),))
     with pytest.raises(LaunchFileError, match=refused):
-        launch_memory(launch, read(BY_NAME["right"]).kernel.entry, 256, filled=True)
+        launch_memory(launch, read(BY_NAME["right"]).kernel.entry, 256, lambda name: False)

@@ -8,12 +8,12 @@ import pytest
 
 from pipesim.conform.agreement import Agreement, agreement_of
 from pipesim.conform.compare import compare, times_of
-from pipesim.conform.times import PERIOD, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
+from pipesim.conform.times import AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
-from pipesim.timed.profile import load_profile
+from pipesim.timed.profile import PERIOD, WHOLE_RUN, StatedError, load_profile
 from pipesim.trace.schema import Trace
 from tests.support.fixture_types import Make
 from tests.support.recordings import RECORDINGS, one_of_each, sampled
@@ -61,19 +61,42 @@ class TestStatedError:
         assert -515 < (found.off_permille or 0) < -485
         assert found.stated is not None
 
+    def test_an_error_is_stated_between_the_least_and_the_greatest_value_that_was_measured(self, stored: Make) -> None:
+        """And of launches of as many CTAs; what lies outside is named, with what was measured."""
+        case = stored(USUAL)
+        params = {"stages": (2, 4), "work": (600, 900)}
+        error = StatedError("producer_consumer", PERIOD, (1, 66), params, 9, 10, 500)
+
+        def by(*errors: StatedError) -> TimeComparison:
+            return times_of(case.program, case.trace, replace(load_profile("h200"), errors=errors))
+
+        found = by(error)
+        assert (found.verdict, found.stated, found.beyond) == (TimeVerdict.WITHIN_STATED_ERROR, error, {})
+        assert by(replace(error, worst_permille=0)).verdict is TimeVerdict.OFF
+        few, many = replace(error, params={"stages": (2, 3)}), replace(error, params={"stages": (5, 8)})
+        grid = replace(error, ctas=(67, 132))
+        for other, beyond in (few, {"stages": (2, 3)}), (many, {"stages": (5, 8)}), (grid, {"CTAs": (67, 132)}):
+            found = by(other)
+            assert (found.verdict, found.stated, found.beyond) == (TimeVerdict.OUTSIDE, None, beyond)
+        both = replace(many, ctas=(67, 132))
+        assert by(both).beyond == {"stages": (5, 8), "CTAs": (67, 132)}
+        assert by(both, grid).beyond == {"CTAs": (67, 132)}, "of the nearest launches"
+        found = by(replace(error, figure=WHOLE_RUN))
+        assert (found.verdict, found.beyond) == (TimeVerdict.OUTSIDE, {})
+
 
 class TestAssumed:
     def test_another_device(self, stored: Make) -> None:
         case = stored(USUAL)
         found = times_of(case.program, case.trace, load_profile("h100"))
-        assert found.verdict is TimeVerdict.NOT_MODELLED
+        assert found.verdict is TimeVerdict.OUTSIDE
         assert found.assumed == (TimeAssumption(AssumedKind.DEVICE, "NVIDIA H200"),)
         assert (abs(found.off_permille or 100) < 30, found.stated) == (True, None)
 
     def test_multicast_copies_and_arrivals_at_other_ctas(self, stored: Make) -> None:
         case = stored(MULTICAST)
-        found = times_of(case.program, case.trace)
-        assert (found.verdict, found.figure) == (TimeVerdict.NOT_MODELLED, PERIOD)
+        found = times_of(case.program, case.trace, replace(load_profile("h200"), errors=()))
+        assert (found.verdict, found.figure) == (TimeVerdict.OUTSIDE, PERIOD)
         assert kinds(found) == [AssumedKind.MULTICAST, AssumedKind.REMOTE]
         assert found.off_permille is not None
 
@@ -81,7 +104,7 @@ class TestAssumed:
     def test_matrix_multiplications_and_the_profiles_estimates(self, stored: Make) -> None:
         case = stored(GEMM)
         found = times_of(case.program, case.trace, WITHOUT_WORKS)
-        assert found.verdict is TimeVerdict.NOT_MODELLED
+        assert found.verdict is TimeVerdict.OUTSIDE
         assert AssumedKind.MATRIX in kinds(found)
         named = [each.name for each in found.assumed if each.kind is AssumedKind.VALUE]
         assert named == ["transfer.latency", "matrix.latency", "sync.latency"]
@@ -110,7 +133,7 @@ class TestAssumed:
         program = find(name).build({})
         trace = simulate(program, load_profile("h100")).trace
         found = times_of(program, trace)
-        assert found.verdict is TimeVerdict.NOT_MODELLED
+        assert found.verdict is TimeVerdict.OUTSIDE
         assert AssumedKind.TCGEN05 in kinds(found)
         other = Trace(replace(trace.meta, device=replace(trace.meta.device, name="NVIDIA B200")), trace.events)
         assert kinds(times_of(program, other))[:2] == [AssumedKind.DEVICE, AssumedKind.TCGEN05]

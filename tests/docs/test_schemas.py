@@ -76,6 +76,12 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("record", ["record", "--", "true"]),
     ("hang", ["hang", "--", "true"]),
     ("autopsy", ["autopsy", str(ROOT / "tests" / "hang" / "dumps" / "setmaxnreg.h200.elf.xz")]),
+    (
+        "autopsy-brief",
+        ["autopsy", str(ROOT / "tests" / "hang" / "dumps" / "setmaxnreg.h200.elf.xz"), "--format", "brief"],
+    ),
+    ("mcp-tools", ["mcp"]),
+    ("skill", ["skill"]),
     ("schema-list", ["schema"]),
     ("error", ["check", "nothing_of_the_kind"]),
 ]
@@ -119,12 +125,24 @@ def test_the_answer_of_a_command(
     document = answered(arguments, capsys)
     assert (document["schema"], document["pipesim"]) == (f"{name}.v1", pipesim.__version__)
     assert errors(name, document) == []
+    assert [each for each in findings_in(document) if not each.get("claim")] == []
     for changed in mutations(document):
         assert errors(name, changed), "a changed document is seen"
 
 
+def findings_in(document: Any) -> Iterator[Any]:
+    """Every finding and warning in a document, wherever it is, by the name of the member that has it."""
+    if isinstance(document, dict):
+        for name in ("finding", "findings", "faults", "warnings", "advisories", "shared"):
+            part = document.get(name, ())
+            yield from (part if isinstance(part, list) else [part] if isinstance(part, dict) else [])
+        yield from (each for part in document.values() for each in findings_in(part))
+    elif isinstance(document, list):
+        yield from (each for part in document for each in findings_in(part))
+
+
 def test_every_answer_has_a_command_that_is_tried() -> None:
-    by_hand = {"confirm", "stress"}  # tests/confirm: they need a kernel with a finding, or a GPU
+    by_hand = {"confirm", "confirm-program", "stress"}  # tests/confirm: they need a kernel with a finding, or a GPU
     by_hand |= {"instrument", "decode"}  # tests/launches/record/test_by_hand.py: they need an assembler
     by_hand |= {"check-sequence"}  # tests/ptx/dependent_launch/test_sequences.py: it needs kernels
     assert {name for name, _ in COMMANDS} | by_hand == set(ANSWER_MEMBERS)

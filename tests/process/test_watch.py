@@ -14,7 +14,8 @@ import pytest
 from pipesim.errors import LimitError
 from pipesim.process import watch as module
 from pipesim.process.limits import Limit, LimitReachedError, in_bytes, limit_error
-from pipesim.process.watch import ENDING, SignalError, Watch, current, exit_code_of, signals_held
+from pipesim.process.system import ENDING
+from pipesim.process.watch import SignalError, Watch, current, exit_code_of, signals_held
 
 MUCH = 1 << 50
 NORESERVE = 0x4000  # MAP_NORESERVE of mmap(2), which the module has from Python 3.12 on

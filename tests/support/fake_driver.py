@@ -58,6 +58,11 @@ class FakeDriver(CudaDriver):
                 return base + len(data) - address
         return None
 
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """The memory in which an address is."""
+        found = [(base, len(data)) for base, data in self.memory.items() if base <= address < base + len(data)]
+        return found[0] if found else None
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the test says so."""
         return self.capturing

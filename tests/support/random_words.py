@@ -12,13 +12,13 @@ from typing import NamedTuple, TypeVar
 from pipesim import Fence, Order, Protocol, Scope, Warp
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.together import Together, programs_together
-from pipesim.model.coverage import LENIENT
+from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check as prove
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
-from pipesim.targets import target_of
+from pipesim.targets import Target, target_of
 
 Clock = tuple[int, ...]
 WORDS, CELLS = 3, 4
@@ -182,6 +182,64 @@ def ptx_of(threads: Threads) -> tuple[str, Launch]:
         text += "".join(f"L{me}_{n}_end:\n" for n, step in enumerate(mine) if step.what == "count") + "ret;\n"
     given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
     return text + "}\n", Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
+
+
+_INSIDE = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry talk(.param .u64 words, .param .u64 x)
+{{ .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+.shared .align 4 .b8 w[12]; .shared .align 4 .b8 c[16];
+{words} mov.u32 %r6, c; mov.u32 %r0, %tid.x; setp.ne.u32 %p1, %r0, 0; @%p1 bra SET; mov.u32 %r4, 0;
+{first}
+SET: bar.sync 0; and.b32 %r5, %r0, 31; setp.ne.u32 %p1, %r5, 0; @%p1 ret; shr.u32 %r1, %r0, 5;
+"""
+_WORDS_IN = {
+    "shared": "mov.u32 %r7, w;",
+    "global": "ld.param.u64 %rd1, [words]; mov.u32 %r3, %ctaid.x; mad.wide.u32 %rd1, %r3, 16, %rd1;",
+}
+
+
+def inside_of(threads: Threads, seed: int) -> tuple[str, Launch]:
+    """The kernel in which the threads are the first lanes of warps; words are in shared memory, or in global memory."""
+    rng, ctas = random.Random(seed), 1 + seed % 2
+    space, scope = rng.choice(("shared", "shared", "global")), rng.choice(("cta", "gpu"))
+    at_word = "%r7" if space == "shared" else "%rd1"
+    zeros = [f"st.shared.u32 [%r6+{4 * n}], %r4;" for n in range(CELLS)]
+    zeros += [f"st.shared.u32 [%r7+{4 * n}], %r4;" for n in range(WORDS) if space == "shared"]
+    text = _INSIDE.format(words=_WORDS_IN[space], first="\n".join(zeros))
+    for me in range(len(threads)):
+        text += f"setp.eq.u32 %p1, %r1, {me}; @%p1 bra CTA{me};\n"
+    for me, mine in enumerate(threads):
+        text += f"CTA{me}:\n"
+        for n, (what, at, value, how, _) in enumerate(mine):
+            relaxed = "volatile" if what in ("store", "wait") and rng.random() < 0.5 else f"relaxed.{scope}"
+            scoped = f"{how}.{scope}" if how not in ("relaxed", "cta") else relaxed
+            line = _PTX[what].replace("global", "shared" if what in ("write", "read") else space)
+            line = line.replace("fence.acq_rel.gpu", f"fence.acq_rel.{scope}").replace("{how}.gpu", "{how}")
+            line = line.replace("%rd1", at_word).replace("%rd2", "%r6").replace("f32", "u32")
+            line = line.replace("0f00000000", str(100 * me + n + 1))  # as equal stores are no race
+            text += line.format(n=f"L{me}_{n}", at=4 * at, value=value, how=scoped) + "\n"
+        text += "".join(f"L{me}_{n}_end:\n" for n, step in enumerate(mine) if step.what == "count") + "ret;\n"
+    given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
+    return text + "}\n", Launch("talk", (ctas, 1, 1), (32 * len(threads), 1, 1), parameters=given)
+
+
+def judged_inside(seed: int) -> str:
+    """As :func:`judged`, of warps of one CTA, by all that a check does. A proof may assume that loops end."""
+    made = [
+        [step._replace(how="relaxed") if step.how == "cta" else step for step in mine] for mine in random_threads(seed)
+    ]
+    text, launch = inside_of(made, seed)
+    read = extract(read_module(text, "talk.ptx"), launch)
+    found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
+    kinds, races = [each.finding.kind for each in found.refutations], {*_RACES, FaultKind.WRONG_ITEM}
+    said = {"race" if each in races else each if isinstance(each, str) else each.name.lower() for each in kinds}
+    true, assumed = explore(made), {each.kind for each in found.scope.assuming}
+    if Assumption.GLOBAL_LOOPS in assumed and true is not None:
+        true = true - {"deadlock"} if found.verdict is Verdict.PROVED else true
+    open_ = [each for each in found.scope.not_judged if each.kind is NotJudgedKind.WORDS]
+    return _compared(seed, said, true, proved=found.verdict is Verdict.PROVED and not open_)
 
 
 _RACES = {FaultKind.RACE, FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE}

@@ -81,7 +81,7 @@ from pipesim.conform.result import (
     Timing,
     TraceVerdict,
 )
-from pipesim.conform.times import PERIOD, WHOLE_RUN, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
+from pipesim.conform.times import AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.model.barrier import BarrierWord
 from pipesim.model.ending import Ending
@@ -113,7 +113,7 @@ from pipesim.report.pages.verify import compare_lines, verify_lines
 from pipesim.report.sentences.check import MOST_CELLS
 from pipesim.report.text.console import paint, text_of
 from pipesim.targets import Target, find, target_of
-from pipesim.timed.profile import StatedError, load_profile
+from pipesim.timed.profile import PERIOD, WHOLE_RUN, StatedError, load_profile
 from pipesim.trace.activity import cut as keep
 from pipesim.trace.files import read_trace
 from pipesim.trace.recorder import EventBuffer
@@ -207,7 +207,7 @@ def timing(measured: int, mmas: int = 2) -> Timing:
 
 
 #: What the invented profile of the examples states of the kernel in them.
-STATED = StatedError("ring", (1, 1), 57, 17, 126)
+STATED = StatedError("ring", PERIOD, (1, 1), {"stages": (2, 8)}, 57, 17, 126)
 
 
 def time_of(measured: int) -> TimeComparison:
@@ -412,14 +412,14 @@ def verify_good(width: int) -> list[str]:
 
 def times_off(width: int) -> list[str]:
     """The order of events is right and the time is not; the profile states nothing of such a launch of this kernel."""
-    off = replace(time_of(469), verdict=TimeVerdict.OFF, stated=None)
+    off = replace(time_of(469), verdict=TimeVerdict.OUTSIDE, stated=None, beyond={"stages": (2, 8), "CTAs": (1, 66)})
     blocks = (block(H100, "ring.parquet", 469, time=off), block(H200, "ring.parquet", 753))
     return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), blocks), width)
 
 
 def times_without_a_number(width: int) -> list[str]:
     """Nothing that was recorded can be compared in time, and what is simulated is another device."""
-    lacks = TimeComparison(TimeVerdict.NOT_MODELLED, "h100", assumed=ASSUMED)
+    lacks = TimeComparison(TimeVerdict.OUTSIDE, "h100", assumed=ASSUMED)
     return compare_lines(
         CompareReport(HEADING, (block("NVIDIA B200", "b.parquet", 753, time=lacks, timing=None),)), width
     )
@@ -774,9 +774,7 @@ def summary(width: int) -> list[str]:
     unknown = replace(right, verdict=Verdict.UNKNOWN)
     good = SimulationLine("h100", "NVIDIA H100", None, 1_105_400, "the consumers", Ending.FINISHED)
     recorded = Hardware.RECORDED
-    whole = TimeComparison(
-        TimeVerdict.NOT_MODELLED, "h100", WHOLE_RUN, 48_769_000, 60_000_000, -187, assumed=ASSUMED[2:]
-    )
+    whole = TimeComparison(TimeVerdict.OUTSIDE, "h100", WHOLE_RUN, 48_769_000, 60_000_000, -187, assumed=ASSUMED[2:])
     rows = (
         summed(
             "ring", proof=any_tiles, simulation=good, hardware=recorded,

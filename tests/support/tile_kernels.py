@@ -6,6 +6,7 @@ For each tile that is not skipped warp 0 fills a stage of a ring of two, and war
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Policies
 from tests.support.small_ptx import text_of
@@ -91,6 +92,19 @@ def kernel_of_tiles(skip: str, count: str, *, counter: bool, policies: Policies 
     policies = policies or Policies(tile_counter=8)
     launch = Launch("kernel", (8, 1, 1), (64, 1, 1), parameters=(Parameter("n", Number("u32", 20)),), policies=policies)
     return text_of(body, ".param .u32 n"), launch
+
+
+def sized_kernel_of_tiles(steps: str, skip: str, count: str, *, counter: bool) -> tuple[str, Launch]:
+    """One whose steps for each tile are a word, ``n``. ``steps``: instructions that set ``%r45`` to them by ``%r22``.
+
+    The counter's last tile is below 20.
+    """
+    text, launch = kernel_of_tiles(skip, count, counter=counter, policies=Policies(tile_counter=8 * counter))
+    begin = f"{steps}inner:\n setp.eq.u32 %p9, %r45, 0;\n @%p9 bra over;\n sub.u32 %r45, %r45, 1;\n"
+    text = text.replace("setp.lt.u32 %p4, %r20, %r22;", "setp.lt.u32 %p4, %r20, 20;")
+    text = text.replace("next:\n", f"next:\n{begin}", 1)
+    text = text.replace(" add.u32 %r30, %r30, 1;\n", " add.u32 %r30, %r30, 1;\n bra inner;\nover:\n", 1)
+    return text, replace(launch, parameters=(Parameter("n", Number("u32", 4)),))
 
 
 def random_kernel_of_tiles(seed: int) -> tuple[str, Launch]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,8 @@ from typing import Any
 import pytest
 
 from pipesim.bounds import MAX_KHZ
-from pipesim.conform.compare import as_launched, period_pair
-from pipesim.conform.timing import median_period
 from pipesim.errors import ProfileError
 from pipesim.targets import find
-from pipesim.timed.engine import simulate
 from pipesim.timed.plan import plan
 from pipesim.timed.profile import (
     AT_LEAST_ONE,
@@ -24,18 +20,10 @@ from pipesim.timed.profile import (
     FOLDER,
     PROFILE_VERSION,
     WORK_CONSTANT,
-    StatedError,
     load_profile,
     parse_profile,
-    profile_for,
-    profile_names,
     profile_text,
 )
-from pipesim.trace.library import stored_traces
-from pipesim.trace.schema import TraceMeta
-from pipesim.trace.split import FILE, SplitPart, read_split
-from tests.support.made_once import made_once
-from tests.support.paths import TRACES
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -152,7 +140,10 @@ def test_an_item_has_no_price() -> None:
 
 # how far a profile says that its periods are off, and how its values were obtained
 
-GOOD = {"kernel": "ring", "ctas": [1, 4], "configurations": 3, "median_permille": 10, "worst_permille": 20}
+GOOD = {
+    "kernel": "ring", "figure": "period", "params": {"stages": [2, 4]}, "ctas": [1, 4], "configurations": 3,
+    "median_permille": 10, "worst_permille": 20,
+}  # fmt: skip
 
 
 def whole(**changes: Any) -> dict[str, Any]:
@@ -161,44 +152,11 @@ def whole(**changes: Any) -> dict[str, Any]:
     return data | changes
 
 
-def error_permille(meta: TraceMeta) -> int:
-    """How far the simulated steady period is off the recorded one, without sign; both of launches without recording."""
-    program = as_launched(find(meta.protocol).build(meta.params, grid=meta.grid), meta)
-    profile = profile_for(meta.device.name)
-    simulated = period_pair(program, profile, simulate(program, profile).trace, traced=False).simulated
-    measured = median_period(meta.runs, traced=False)
-    assert simulated
-    assert measured
-    return abs(round(1000 * (simulated - measured) / measured))
-
-
-def errors_of_recordings(kernel: str) -> dict[str, list[StatedError]]:
-    """What the recordings of a kernel show, by device: for each number of CTAs. Sealed ones are not read."""
-    split = read_split(TRACES / FILE)
-    errors: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for meta in (each.meta for each in stored_traces(TRACES)):
-        timed = meta.clock == "clock" and median_period(meta.runs, traced=False)
-        if meta.protocol == kernel and timed and split.part_of_trace(meta) is not SplitPart.SEALED:
-            errors[meta.device.name, meta.grid].append(error_permille(meta))
-    found: defaultdict[str, list[StatedError]] = defaultdict(list)
-    for (device, ctas), off in sorted(errors.items()):
-        stated = StatedError(kernel, (ctas, ctas), len(off), sorted(off)[len(off) // 2], max(off))
-        found[device].append(stated)
-    return dict(found)
-
-
-@pytest.mark.long
-def test_the_built_in_profiles_state_what_the_recordings_show() -> None:
-    profiles = [load_profile(name) for name in profile_names()]
-    stated = {profile.device: list(profile.errors) for profile in profiles}
-    with made_once():  # both devices have recordings of the same sizes
-        assert stated == errors_of_recordings("producer_consumer")
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        {"kernel": ""}, {"kernel": 3}, {"ctas": [0, 1]}, {"ctas": [2, 1]}, {"ctas": [1]}, {"ctas": 1},
+        {"kernel": ""}, {"kernel": 3}, {"figure": "run"}, {"params": []}, {"params": {"stages": [4, 2]}},
+        {"params": {"stages": 3}}, {"ctas": [0, 1]}, {"ctas": [2, 1]}, {"ctas": [1]}, {"ctas": 1},
         {"ctas": [1, True]}, {"configurations": 0}, {"configurations": "3"}, {"median_permille": -1},
         {"median_permille": 21}, {"worst_permille": 2.5}, {"worst_permille": 10**7}, {"more": 1},
     ],

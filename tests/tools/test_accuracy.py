@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pipesim.timed.profile import load_profile, profile_names
 from pipesim.trace.files import read_trace
 from pipesim.trace.library import trace_folder
 from pipesim.trace.split import FILE, SplitPart, read_split
@@ -68,3 +70,25 @@ def test_sealed_recordings_are_read_if_asked_for_only(folder: Path, monkeypatch:
     assert {*read} == {SplitPart.FIT, SplitPart.HELD_OUT}
     accuracy.main(["--traces", str(folder), "--sealed"])
     assert SplitPart.SEALED in read
+
+
+def test_an_error_is_stated_of_what_lies_inside_the_table_of_fitted_values(folder: Path) -> None:
+    """One of the four is fitted, with 4 stages; that of its device with 3 stages, which is not, lies outside."""
+    split = read_split(trace_folder() / FILE)
+    found = accuracy.deviations(folder, split, "h100")
+    assert [(each.inside, each.ctas, dict(each.params)["stages"], len(off)) for each, off in found.items()] == [
+        (False, (1, 66), (4, 4), 1)
+    ]
+    assert accuracy.stated_errors(found) == []
+    inside = {replace(each, inside=True): [-3, 20, 1, -2, 5, 6, 7, 8] for each in found}
+    (stated,) = accuracy.stated_errors(inside)
+    assert (stated.configurations, stated.median_permille, stated.worst_permille) == (8, 6, 20)
+    assert accuracy.stated_errors({each: off[1:] for each, off in inside.items()}) == [], "seven are too few"
+    assert accuracy.deviations(folder, split, "h200") == {}, "nothing was fitted"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", profile_names())
+def test_the_built_in_profiles_state_what_the_recordings_show(name: str) -> None:
+    found = accuracy.deviations(trace_folder(), read_split(trace_folder() / FILE), name)
+    assert list(load_profile(name).errors) == accuracy.stated_errors(found)

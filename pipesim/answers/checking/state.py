@@ -62,6 +62,7 @@ class CheckState:
     assumed: tuple[Assumed, ...] = ()
     size: Mapping[str, int] = field(default_factory=dict)  #: settings of what is not proved: others were asked for
     cut: Limit | None = None  #: the limit of the whole work that was reached
+    weakened: bool = False  #: the kernel has words by which its warps may talk, and what they order is not known
 
     def __post_init__(self) -> None:
         self.failures = Failures(self.asked, unknown(self.asked.program, How.STOPPED))

@@ -18,6 +18,7 @@ from pipesim.answers.checking.verdict import (
     at_every_size,
     beyond_the_limit,
     by_laps,
+    by_words_inside,
     in_every_order,
     in_other_launches,
     proof_of,
@@ -62,7 +63,8 @@ class SteppedCheck:
             first = by_laps(known)
             found = None if first is not None else beyond_the_limit(known)
             if found is None:
-                found = in_every_order(known, first or proof_of(known, known.asked.program))
+                found = by_words_inside(known, first or proof_of(known, known.asked.program))
+                found = in_every_order(known, found)
                 if asked.target.kernel is not None and known.cut is None:
                     found = in_other_launches(known, found, self._add_beside)
         whole = known.cut is None and first is None  # it was followed to its end

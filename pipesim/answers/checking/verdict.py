@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from pipesim.answers.checking.counterexample import FEW_STATES
 from pipesim.answers.checking.failures import CheckQuestion
 from pipesim.answers.checking.state import ENDED, CheckState
+from pipesim.answers.every_cta.inside import may_talk_inside, ordered_inside, with_words_inside
+from pipesim.answers.every_cta.launches import WORSE
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
@@ -36,8 +39,9 @@ from pipesim.prove.check import check as prove
 if TYPE_CHECKING:
     from pipesim.ptx.emulation import Kernel
 
+_OF_OTHERS = {Assumption.GLOBAL_LOOPS, Assumption.POLICIES}
+_FEW = 16  #: clusters of a grid, each of which may have words of its own
 AddBeside = Callable[[CheckQuestion, Check], None]  #: a check of other CTAs, which have a finding of their own
-_WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
 
 
 def proof_of(state: CheckState, program: Program) -> Check:
@@ -104,6 +108,45 @@ def in_every_order(state: CheckState, first: Check) -> Check:
     return found
 
 
+def by_words_inside(state: CheckState, first: Check) -> Check:
+    """The verdict on a kernel that is not proved as it is, with the words by which the warps of a cluster talk; or that
+    is, if loops end and other CTAs of a small grid act so that they do.
+
+    If these are understood the check continues about the kernel as it is then, in the first order of their atomics in
+    which it is not proved, if there is one.
+    """
+    asked, kernel, made = state.asked, state.asked.target.kernel, list[tuple[CheckQuestion, Check]]()
+    if kernel is None or state.cut is not None or not may_talk_inside(kernel):
+        return first
+    proved, launch = first.verdict is Verdict.PROVED, kernel.kernel.launch
+    assumed = {each.kind for each in asked.program.coverage.assumed}
+    if proved and (assumed.isdisjoint(_OF_OTHERS) or prod(launch.grid) > _FEW * prod(launch.cluster)):
+        return first
+    for settings, each in with_words_inside(kernel, asked.program.strictness):
+        target = asked.target.with_settings(settings, each)
+        program = target.build(grid=asked.ctas)
+        made.append((replace(asked, target=target, program=program), proof_of(state, program)))
+        if made[-1][1].how is How.WORDS and proved:
+            return first
+        if made[-1][1].how is How.WORDS:
+            state.asked, state.weakened = replace(asked, program=_weakened(asked.program)), True
+            return proof_of(state, state.asked.program)
+    if not made:
+        return first
+    question, found = max(reversed(made), key=lambda each: WORSE.index(each[1].verdict))
+    state.asked = question
+    state.look_elsewhere()
+    for others, shown in made if found.verdict is Verdict.PROVED else ():
+        state.assume_for(others.program, shown)
+    return found
+
+
+def _weakened(program: Program) -> Program:
+    """The program of a kernel that may have an order which it has not."""
+    what = "what is ordered by words, by which its warps may talk, is not followed"
+    return program.with_coverage(replace(program.coverage, weakened=(*program.coverage.weakened, what)))
+
+
 def beyond_the_limit(state: CheckState) -> Check | None:
     """The verdict on a kernel that runs longer than is followed, if it is refuted at a smaller value of a word."""
     asked = state.asked
@@ -147,9 +190,12 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
     asked, others, worst, states = state.asked, state.others, first, 0
     others.begin(first.verdict)
     state.findings.add(asked.program, first.refutations)
+    together: Check | None = None  # of CTAs that are followed together
     try:
         for target in others:
             program = target.build(grid=asked.ctas)
+            is_together = target.kernel is not None and target.kernel.kernel.launch.together > 0
+            program = _weakened(program) if state.weakened and not is_together else program
             proved = worst.verdict is Verdict.PROVED
             most = asked.max_states if proved else max(FEW_STATES, asked.max_states - states)
             found = prove(program, most)
@@ -159,9 +205,10 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
                 found = prove(program, most)
             states += found.states
             others.judge(found.verdict)
+            together = found if is_together else together
             there = replace(asked, target=target, program=program)
             new = state.findings.add(program, found.refutations)
-            if _WORSE.index(found.verdict) > _WORSE.index(worst.verdict):
+            if WORSE.index(found.verdict) > WORSE.index(worst.verdict):
                 state.asked, worst = there, found
                 others.settle()
                 state.take(found)
@@ -181,6 +228,9 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
             state.take(worst)
         elif others.left_out:
             state.left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK))
+        if state.weakened and worst is first and together is not None and others.are_all_together:
+            worst = together  # which has all that one of them does, with its order
+            state.take(worst)
     return worst
 
 
@@ -193,6 +243,7 @@ def on_global_memory(state: CheckState, first: Check) -> Check:
         return first
     try:
         judged = judge(kernel)
+        judged = replace(judged, left_open=ordered_inside(asked.target.kernel, judged.left_open))
         for met in () if judged.races else judged.inside:
             wrong, judged = _inside_a_cluster(state, met, judged)
             if wrong is not None:
@@ -223,12 +274,15 @@ def _inside_a_cluster(state: CheckState, met: MeetingInside, judged: GridMemory)
     """
     asked = state.asked
     assert asked.target.kernel is not None
-    made = with_accesses(asked.target.kernel.kernel, met)
+    kernel = asked.target.kernel.kernel
+    made = with_accesses(kernel, met)
     program = with_global_memory(made.program, made.kernel, judged).with_strictness(asked.program.strictness)
     found = prove(program, FEW_STATES)
     wrong = tuple(each for each in found.refutations if is_on_global_memory(program, each))
-    if not wrong or met.told:
-        if found.verdict is not Verdict.PROVED or not met.everywhere:
+    words = asked.target.kernel.words if kernel.launch.inside else None
+    some = bool(words is not None and words.observed)  # of their orders this is one
+    if not wrong or some or (met.told and words is None):
+        if some or found.verdict is not Verdict.PROVED or not met.everywhere:
             judged = judged.with_left_open(met.positions, INSIDE)
         return None, replace(judged, equal=judged.equal | (met.positions & made.equal_stores))
     made = replace(made, program=program)

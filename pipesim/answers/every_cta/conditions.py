@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Atom, Form, Terms, constant
 from pipesim.ptx.free.varying import Condition, FreeInputs
-
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
+from pipesim.trace.arrays import np
 
 _NO_WORDS = "?!"
 _LONGEST = 60  #: characters of what is said
@@ -125,8 +122,6 @@ def covered(
     ``contents``: of elements of free arrays the numbers of the values, or one for all. Inputs without values are as in
     this run.
     """
-    import numpy as np
-
     evaluation = Evaluation(completed(inputs, values), contents)
     size = max(map(len, (*values.values(), *(contents or {}).values())))
     found = np.ones(size, dtype=bool)
@@ -137,8 +132,6 @@ def covered(
 
 def completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """With those inputs that are as in this run."""
-    import numpy as np
-
     length = len(next(iter(values.values())))
     return {name: np.full(length, now) for name, now in inputs.now.items() if name not in values} | dict(values)
 
@@ -246,8 +239,6 @@ def _is_constant(
     form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
 ) -> bool:  # fmt: skip
     """Whether an expression is the same for all values of an input from that of the run on."""
-    import numpy as np
-
     length = len(next(iter(places.values())))
     now, end = (Evaluation(completed(inputs, {**places, name: np.full(length, at)})) for at in (inputs.now[name], most))
 
@@ -263,8 +254,6 @@ def _is_constant(
 def _holds_at(
     condition: Condition, form: Form, inputs: FreeInputs, places: Mapping[str, np.ndarray], name: str, value: int
 ) -> bool:  # fmt: skip
-    import numpy as np
-
     evaluation = Evaluation(completed(inputs, {**places, name: np.full(len(next(iter(places.values()))), value)}))
     return bool(np.all(holds(condition, evaluation.sum(form), form)))
 
@@ -273,8 +262,6 @@ def _tried_to(
     condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
 ) -> int:  # fmt: skip
     """The last value up to which a condition holds, of as many as are evaluated: each of the others' with each."""
-    import numpy as np
-
     others = len(next(iter(places.values())))
     at, step = inputs.now[name], max(_FEW // others, 1)
     end = min(most, at + max(_MOST_TRIED // others, 1))
@@ -336,8 +323,6 @@ class Evaluation:
         return found
 
     def _compute(self, atom: Atom) -> Any:
-        import numpy as np
-
         if atom.function is None:
             if atom.arguments:
                 return self._contents[atom.name, self.number(atom.arguments[0])]

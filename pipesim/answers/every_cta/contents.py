@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, constant
 from pipesim.ptx.free.varying import Condition, FreeInputs
-
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
+from pipesim.trace.arrays import np
 
 Word = tuple[str, int]  #: an element: its array, and the index
 Domains = dict[Word, "np.ndarray"]  #: the values that elements may have, by their numbers
@@ -106,8 +104,6 @@ class OpenContents:
 
     def _first_of_each(self, runs: Sequence[FreeInputs], words: tuple[Word, ...]) -> dict[Word, int] | None:
         """Each combination of values is looked at; of those that are left one in which few elements are unusual."""
-        import numpy as np
-
         grid = np.meshgrid(*(np.arange(each.start, each.stop) for each in map(self._numbers, words)), indexing="ij")
         values = {word: each.ravel() for word, each in zip(words, grid, strict=True)}
         if self._each is None or self._each[0] != words:
@@ -168,8 +164,6 @@ class _ContentsSearch:
 
     def solve(self, constraints: Sequence[Constraint]) -> dict[Word, int] | None:
         """Values with which all hold, by their numbers; None if there are none. Raises UndecidedError."""
-        import numpy as np
-
         joined: dict[Terms, Constraint] = {}
         for each in constraints:
             joined[each.terms] = each.joined(joined.get(each.terms, each))
@@ -242,8 +236,6 @@ class _ContentsSearch:
         return each.low <= low and high <= each.high and not any(low <= n <= high for n in each.never)
 
     def _one_by_one(self, each: Constraint, words: Sequence[Word], domains: Domains) -> bool | None:
-        import numpy as np
-
         grid = np.meshgrid(*(domains[w] for w in words), indexing="ij")
         value = self._value(each.terms, {w: g.ravel() for w, g in zip(words, grid, strict=True)})
         shape = tuple(len(domains[w]) for w in words)
@@ -257,8 +249,6 @@ class _ContentsSearch:
     def _shares_of(self, terms: Terms, words: Sequence[Word]) -> dict[Word, np.ndarray] | None:
         """What each element adds to a sum, by the number of its value; None if some depend on each other."""
         if terms not in self._shares:
-            import numpy as np
-
             parts: dict[Word, Terms] = {}
             for atom, factor in terms:
                 mine = self.words(((atom, factor),))

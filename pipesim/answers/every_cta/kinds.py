@@ -23,10 +23,9 @@ from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import HANDED_OUT, Launch, Shape
 from pipesim.targets import Target
+from pipesim.trace.arrays import np
 
 if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
     from pipesim.answers.global_memory.reading import GlobalReading
     from pipesim.ptx.extract import Extraction
 
@@ -109,8 +108,6 @@ class EveryCta(Generic[Run]):
             self.looked_at = self.clusters
             self.kinds[0] = replace(self.kinds[0], clusters=self.clusters)
             return
-        import numpy as np
-
         for start in range(self._start, self.clusters, _AT_ONCE):
             left = np.arange(start, min(start + _AT_ONCE, self.clusters), dtype=np.int64)
             self._open.clear()
@@ -155,8 +152,6 @@ class EveryCta(Generic[Run]):
     @property
     def _usual(self) -> dict[Word, np.ndarray]:
         """The tiles that are handed out, where these are the usual ones."""
-        import numpy as np
-
         array = self.arrays.get(HANDED_OUT)
         tiles = enumerate(array.usual) if array is not None and self._held else ()
         return {(HANDED_OUT, n): np.array([number]) for n, number in tiles}
@@ -169,8 +164,6 @@ class EveryCta(Generic[Run]):
         runs = [kind.inputs for kind in self.kinds if self._depends(kind.inputs)]
         if not runs:
             return int(left[0]), {}
-        import numpy as np
-
         arrays = {name: replace(each, held=self._held and name == HANDED_OUT) for name, each in self.arrays.items()}
         for each in left[_first_of_each(runs, completed(runs[0], self.places(left)), arrays)]:
             cluster = int(each)
@@ -190,8 +183,6 @@ class EveryCta(Generic[Run]):
         return (k * self._grid[1] + j) * self._grid[0] + i
 
     def _follow(self, cluster: int, chosen: Mapping[Word, int]) -> Run:
-        import numpy as np
-
         arrays = self.arrays
         chosen = {word: number for word, number in chosen.items() if not self._held or word[0] != HANDED_OUT}
         contents: dict[Word, int] = {}  # the numbers of the values of all elements that are not the usual ones
@@ -218,8 +209,6 @@ class EveryCta(Generic[Run]):
 
     def clusters_of_kinds(self) -> list[np.ndarray]:
         """Of each kind the numbers of its clusters, with the usual contents."""
-        import numpy as np
-
         left, found = np.arange(self._start, self.looked_at, dtype=np.int64), []
         for kind in self.kinds:
             mine = covered(kind.inputs, self.places(left), self._usual) if kind.inputs.conditions else left == left
@@ -229,14 +218,10 @@ class EveryCta(Generic[Run]):
 
     def all_places(self) -> dict[str, np.ndarray]:
         """The free inputs of all clusters."""
-        import numpy as np
-
         return self.places(np.arange(self.clusters, dtype=np.int64))
 
     def place_of(self, launch: Launch) -> dict[str, np.ndarray]:
         """The free inputs of the cluster that a launch names."""
-        import numpy as np
-
         sizes = zip(self._names, launch.first_cta, self._cluster, strict=True)
         return {name: np.array([first // size], dtype=np.int64) for name, first, size in sizes}
 
@@ -251,8 +236,6 @@ def _first_of_each(
     runs: Sequence[FreeInputs], places: Mapping[str, np.ndarray], arrays: Mapping[str, FreeArray]
 ) -> np.ndarray:
     """The first of each of the clusters between which nothing that runs have asked differs; their numbers in places."""
-    import numpy as np
-
     evaluation = Evaluation(places)
     columns: list[Any] = []
     indices: dict[str, dict[Form, Any]] = {}

@@ -6,9 +6,11 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import Any
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed, holds, words_of
+from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.together import Together, may_talk, programs_together
 from pipesim.answers.views.check import CtaKindVerdict
@@ -22,11 +24,9 @@ from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import HANDED_OUT
 from pipesim.targets import Target
+from pipesim.trace.arrays import np
 
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
-
+WORSE = (Verdict.PROVED, Verdict.UNKNOWN, Verdict.REFUTED)
 MOST_TILES = 64  #: of one path through pairs of kinds
 MOST_WALKS = 8
 
@@ -38,8 +38,6 @@ def kinds_of_tiles(
 
     ``most``: tiles that are looked at. ``place``: of the cluster whose runs these are.
     """
-    import numpy as np
-
     numbers = np.arange(most, dtype=np.int64)
     columns: list[Any] = [np.zeros(most, dtype=bool)]
     for inputs in runs:
@@ -146,7 +144,7 @@ class OtherLaunches:
             yield from self._other_ctas(fewer)
             self.policies[each.policy] = tuple(sorted({each.value, each.used, *self.policies.get(each.policy, ())}))
         yield from self._all_pairs(kernel)
-        if may_talk(kernel):
+        if may_talk(kernel) and not kernel.kernel.launch.inside:  # else no other CTA writes its words
             for settings, made in programs_together(kernel, self.together, self._target.strictness):
                 if self._look_at(made, settings, 0):
                     yield self._target.with_settings(settings, made)
@@ -171,8 +169,9 @@ class OtherLaunches:
             yield from self._other_ctas(walked)
 
     def judge(self, verdict: Verdict) -> None:
-        """The verdict on the last target."""
-        self._verdicts[self._looked[-1].shapes[-1]] = verdict
+        """The verdict on the last target: of several orders of its atomics the worst one."""
+        shape = self._looked[-1].shapes[-1]
+        self._verdicts[shape] = max(verdict, self._verdicts.get(shape, verdict), key=WORSE.index)
 
     def settle(self) -> None:
         """The report is about the last target, which is not proved."""
@@ -200,6 +199,14 @@ class OtherLaunches:
         return bool(self._looked) and (
             not self._ended or self.left_out or any(self._verdict(shape) is Verdict.UNKNOWN for shape in shapes)
         )
+
+    @property
+    def are_all_together(self) -> bool:
+        """Whether programs in which CTAs talk are proved that have all that one of them does."""
+        launch, sizes = self._target.kernel.kernel.launch, self.together.sizes  # type: ignore[union-attr]
+        alike = self._looked and all(len(each.every.kinds) == 1 for each in self._looked)
+        right = all(self._verdicts.get(each.shapes[0]) is Verdict.PROVED for each in self._looked[1:])
+        return bool(sizes and right and not self.together.why_not and (alike or sizes[-1] == prod(launch.grid)))
 
     @property
     def open_word(self) -> str:
@@ -281,10 +288,12 @@ class OtherLaunches:
     def _other_ctas(self, target: Target) -> Iterator[Target]:
         looked = self._looked[-1]
         for made in looked.every:
-            looked.shapes.append(hash(shape_of_program(made.program)))
+            inside = with_words_inside(made, self._target.strictness) if made.kernel.launch.inside else ()
+            several = tuple(inside) or (({}, made),)
+            looked.shapes.append(hash(tuple(shape_of_program(each.program) for _, each in several)))
             if looked.shapes[-1] not in self._verdicts:
                 settings = {"cta": made.kernel.launch.cta or 0, **looked.every.kinds[-1].settings}
-                yield target.with_settings(settings, made)
+                yield from (target.with_settings({**settings, **more}, each) for more, each in several)
 
 
 def shape_of_program(program: Program) -> Hashable:

@@ -67,7 +67,7 @@ def programs_together(
     ``known``: gets what is known when all of them are proved.
     """
     code, launch = kernel.kernel.code, kernel.kernel.launch
-    waits = waiting_loops(kernel.kernel.function, code.regions.graph, ())
+    waits = waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers)
     answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
     if not waits and any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
         return  # which tiles a counter hands out is looked at for one CTA
@@ -156,7 +156,7 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
     if made.limited or made.program.coverage.stopped:
         return "a warp is not followed to its end"
     whole = size == prod(kernel.kernel.launch.grid)
-    outside = found.stuck and _is_set_outside(kernel, found)
+    outside = found.stuck and is_set_outside(kernel, found)
     hangs = (
         found.stuck and not outside and (whole or _stays_stuck(kernel, found, size) or hangs_whole(kernel, found.loops))
     )
@@ -171,7 +171,7 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
     return "what a wait sees depends on the schedule"
 
 
-def _is_set_outside(kernel: Extraction, found: WordsOfRun) -> bool:
+def is_set_outside(kernel: Extraction, found: WordsOfRun) -> bool:
     """Whether a host, another device or an earlier kernel is to set a word for which a CTA waits: the grid does not, or
     may do so by a multicast address, at which the memory of other pointers is.
     """

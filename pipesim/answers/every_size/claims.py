@@ -13,9 +13,9 @@ from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses
 from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
+from pipesim.ptx.launch.values import LAUNCH_CONTROL
 from pipesim.targets import Target
 
-LAUNCH_CONTROL = "launch_control"  #: the policy
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 #: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
 #: them a class is where the code is to show it.
@@ -42,18 +42,19 @@ class EverySize:
         self._target = target
         self._seen: set[Hashable] = set()
         self.words = [
-            WordClaim(SizeClasses.of(target.with_setting(LAUNCH_CONTROL, tiles) if tiles >= 0 else target, each), tiles)
+            WordClaim(SizeClasses.of(made, each), settings)
             for each in words
-            for tiles in (_numbers_of_tiles(target) if len(words) == 1 else (-1,))
+            for settings, made in (hand_outs(target, each) if len(words) == 1 else [({}, target)])
         ]
         self._tried = 0
 
     def __iter__(self) -> Iterator[SizeCase]:
         for word in self.words:
             for one in word.due():
-                for kind, program in one.kinds:
+                for kind, program in (*one.kinds, *one.others):
                     if self._is_new(program):
-                        yield SizeCase(program, {word.classes.name: one.value, "cta": kind.cta, **word.settings})
+                        settings = {word.classes.name: one.value, "cta": kind.cta, **word.settings, **kind.settings}
+                        yield SizeCase(program, settings)
         yield from self._combined()
 
     def _is_new(self, program: Program) -> bool:
@@ -96,11 +97,24 @@ class EverySize:
         return ProvedTogether(names, self._tried, {}) if self._tried else None
 
 
-def _numbers_of_tiles(target: Target) -> Sequence[int]:
-    """How many tiles launch control may hand out, each of which is looked at; -1 where it is not asked or fixed."""
+def hand_outs(target: Target, word: AnyWord) -> list[tuple[dict[str, int], Target]]:
+    """The kernel with each number of tiles that launch control or a counter hands out, whichever these are, and with
+    which setting; as it is where the launch fixes it, or that is not one counter of which the kernel takes tiles.
+    """
     kernel = target.kernel
-    free = kernel is not None and kernel.kernel.launch.policies.launch_control is None
-    return range(kernel.launch_control + 1) if kernel is not None and free and kernel.launch_control else (-1,)
+    if kernel is None or not kernel.fewer_tiles or word.name == LAUNCH_CONTROL:
+        return [({}, target)]
+    found, last = list(kernel.fewer_tiles), kernel.fewer_tiles[-1]
+    if last.policy == found[0].policy == LAUNCH_CONTROL:
+        found.append(last._replace(value=last.used, tiles=last.used))
+    elif last.left is None or found[0].policy == LAUNCH_CONTROL:
+        return [({}, target)]
+    elif last.value != last.used:  # all, of more than were looked at
+        _, first, end = last.left
+        tiles = (end - first) // (found[0].value - found[1].value)
+        found.append(last._replace(value=first, tiles=tiles, left=(tiles, first, end)))
+    each = [({one.policy: one.value}, kernel.with_fewer(one)) for one in found]
+    return [(settings, target.with_settings(settings, made)) for settings, made in each]
 
 
 def _with_each_number(ranges: Sequence[ProvedRange]) -> ProvedRange:
@@ -115,12 +129,11 @@ def _with_each_number(ranges: Sequence[ProvedRange]) -> ProvedRange:
 class WordClaim:
     """The classes of one word, and for the first CTA of each kind what repeats.
 
-    ``tiles``: how many launch control hands out, whichever these are; -1 where it is not asked.
+    ``settings``: with as many tiles as these say, whichever these are.
     """
 
-    def __init__(self, classes: SizeClasses, tiles: int = -1) -> None:
-        self.classes = classes
-        self.settings = {LAUNCH_CONTROL: tiles} if tiles >= 0 else {}
+    def __init__(self, classes: SizeClasses, settings: Mapping[str, int]) -> None:
+        self.classes, self.settings = classes, settings
         self.families: dict[int, Family] = {}  #: by the first CTAs of the kinds, over the numbers of classes
         self.found: dict[int, EveryValue | SomeValues] = {}  #: of each
         self._ctas: list[int] = []  # the first ones of the kinds

@@ -15,13 +15,13 @@ from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
+from pipesim.ptx.emulation import MOST_ANY
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import HANDED_OUT, FreeRange
 from pipesim.targets import Target
+from pipesim.trace.arrays import np
 
 if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
     from pipesim.ptx.extract import Extraction
 
 _MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes
@@ -57,7 +57,7 @@ class SizeClass:
     """Values that do the same as the first of them, which is ``value``; ``last``: the last one.
 
     ``kinds``: the kinds of CTAs, each with what it does. ``complete``: every CTA is of one of them. ``handed_out``: it
-    is handed out tiles, of which other numbers were not looked at.
+    is handed out tiles, of which other numbers were not looked at. ``others``: what it does with other tiles, of a few.
     """
 
     value: int
@@ -65,6 +65,7 @@ class SizeClass:
     kinds: tuple[tuple[CtaKind, Program], ...]
     complete: bool
     handed_out: bool = False
+    others: tuple[tuple[CtaKind, Program], ...] = ()
 
     def program_of(self, cta: int, places: dict[str, np.ndarray]) -> Program | None:
         """What a CTA does, whose free inputs these are; None if it is of none of the kinds."""
@@ -132,9 +133,14 @@ class SizeClasses:
         for made in (first, *([] if alone else every)):
             programs.append(made.program.with_strictness(self._target.strictness))
             asked = made.launch_control is not None and made.kernel.launch.policies.launch_control is None
-            handed_out = handed_out or asked or bool(made.fewer_tiles)
+            handed_out = handed_out or asked or self._takes_others(made)
         if _asks_which_tiles(every):  # it does something else with other tiles than the next ones
-            return self._at(first.with_tiles(tuple(range(1, (first.launch_control or 0) + 1))), value)
+            array, others = every.arrays[HANDED_OUT], EveryCta(first)
+            given = self._at(first.with_tiles(tuple(array.low + array.step * n for n in array.usual)), value)
+            few = (first, *others) if array.count <= MOST_ANY + (array.late[0] > 0 or array.late[1] > 0) else ()
+            self._spent += sum(kind.instructions for kind in others.kinds if few)
+            made = tuple(each.program.with_strictness(self._target.strictness) for each in few)
+            return replace(given, others=tuple(zip(others.kinds, made, strict=False)))
         self._spent += sum(kind.instructions for kind in every.kinds)
         places = every.place_of(first.kernel.launch) if alone else every.all_places()
         last = self._last_of(every.kinds, places, self.free)
@@ -157,12 +163,20 @@ class SizeClasses:
         first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, free.seen)
         every = EveryCta(first, asked=False)
         shown = all(made.repeats for made in (first, *([] if kernel.launch.cta is not None else every)))
-        if _asks_which_tiles(every):
+        if _asks_which_tiles(every) or self._takes_others(first):
             return False
         places = every.place_of(kernel.launch) if kernel.launch.cta is not None else every.all_places()
         last = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
         whole = kernel.launch.cta is not None or every.complete
         return shown and whole and last >= one.last
+
+    def _takes_others(self, made: Extraction) -> bool:
+        """Whether it may take other tiles of a counter than those that are looked at: more than with the launch's
+        value, or which of them was not asked.
+        """
+        assert self._target.kernel is not None
+        free = made.kernel.launch.left is not None and HANDED_OUT in made.inputs.arrays
+        return len(made.answers) > len(self._target.kernel.answers) if free else bool(made.fewer_tiles)
 
     def places_of(self, cta: int) -> dict[str, np.ndarray]:
         """The free inputs of a CTA."""

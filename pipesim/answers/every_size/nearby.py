@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -20,9 +20,7 @@ from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.free.forms import NO_BOUND, Form, narrow
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import ALIGNED, PARAMETERS, FreeWord, Image
-
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
+from pipesim.trace.arrays import np
 
 
 def values_nearby(kernel: Kernel, looked: Iterable[EveryCta[Any]]) -> tuple[NearbyValues, ...]:

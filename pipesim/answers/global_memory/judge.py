@@ -41,7 +41,6 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
-from pipesim.answers.global_memory.updates import ASKING, Observations, loads_behind
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.coverage import kind_on_global
 from pipesim.ptx.emulate.global_accesses import (
@@ -54,24 +53,16 @@ from pipesim.ptx.emulate.global_accesses import (
 )
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.addresses import ParameterPlaces
+from pipesim.ptx.flow.observations import ASKING, loads_behind
 from pipesim.ptx.flow.opcodes import may_touch_global
-from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.flow.uses import stores_one_value
 from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import HANDED_OUT
 from pipesim.ptx.text.instruction import (
-    Address,
-    Float,
-    Immediate,
-    Instruction,
-    Operand,
-    Register,
-    Sink,
-    Symbol,
     TensorAddress,
-    Vector,
-    parts_of,
 )
+from pipesim.trace.arrays import np
 
 _MOST_CLUSTERS = 1 << 22  #: 100 bytes each while they are compared
 _MOST_KINDS = 24  #: of clusters that are followed
@@ -128,7 +119,7 @@ class _Judge:
         self._places = ParameterPlaces(kernel.function, kernel.code.regions.uses)
         self._memories: dict[int, Memory] = {}
         self._uses, self._regions = kernel.code.regions.uses, kernel.code.regions
-        observed = Observations(self._body, self._uses)
+        observed = self._regions.observations
         self._looks, self._updates = observed.decide or any(each.unread for each in readings), observed.updates
         self._observed = observed.read
 
@@ -138,7 +129,7 @@ class _Judge:
             if len(self._kinds.clusters[n]):
                 for access in reading.accesses:
                     self._enter(n, access)
-                self._equal |= {at for at in reading.alike if not _is_uniform(at, self._body, self._uses)}
+                self._equal |= {at for at in reading.alike if not stores_one_value(at, self._body, self._uses)}
                 for position, leaf in reading.left_open.items():
                     why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
                     waits = self._body[position].has_any(*ASKING) and self._regions.polls(position)
@@ -185,8 +176,6 @@ class _Judge:
         A tile is handed out once: it is the work of the cluster which does not run. Nothing else decides about the
         access, and every tile is like the one of this run.
         """
-        import numpy as np
-
         inputs, nowhere = self._readings[kind].inputs, Evaluation({})
         words = {word for form in forms for word in words_of(form, nowhere)}
         array = inputs.arrays.get(HANDED_OUT)
@@ -276,7 +265,7 @@ class _Judge:
             while (met := self._meeting(memory, memory.accesses, equal)) is not None:
                 one, other, met = self._who(memory, met, equal)
                 at = one[1].position
-                if at != other[1].position or at in equal or not _is_uniform(at, self._body, self._uses):
+                if at != other[1].position or at in equal or not stores_one_value(at, self._body, self._uses):
                     break
                 equal.add(at)
             self._equal |= equal
@@ -361,7 +350,7 @@ class _Judge:
         each = self._body[access.position]
         if access.kind.is_atomic and each.has_any(*_COMMUTING) and each.position not in self._observed:
             return tuple(name for name in each.modifiers if name in _COMMUTING or name == each.modifiers[-1])
-        return (each.position,) if _is_uniform(each.position, self._body, self._uses) else ()
+        return (each.position,) if stores_one_value(each.position, self._body, self._uses) else ()
 
     def _look_inside(self, memory: Memory) -> None:
         """What warps of one cluster access alike in one memory."""
@@ -431,8 +420,6 @@ class _Judge:
 
     def _move_together(self, kind: int, terms: Collection[Terms]) -> bool:
         """Whether addresses of these terms are equally far from each other in all clusters of a kind."""
-        import numpy as np
-
         first, *others = (np.asarray(self._kinds.evaluations[kind].sum(Form(0, each))) for each in terms)
         return all(bool(np.all(each - first == (each - first).flat[0])) for each in others)
 
@@ -541,9 +528,7 @@ def _by_agent(accesses: Iterable[Chosen]) -> dict[tuple[int, ...], list[Chosen]]
 
 def _by_one(spans: Spans, owner: int) -> Spans:
     """The ranges as those of one cluster."""
-    import numpy as np
-
-    return joined([Spans(spans.start, spans.end, np.full_like(spans.owner, owner))])
+    return joined([Spans(spans.start, spans.end, np.full(len(spans.owner), owner))])
 
 
 _WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE, AccessRole.EQUAL)
@@ -558,29 +543,3 @@ _WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BU
 
 
 _COMMUTING = ("add", "min", "max", "and", "or", "xor")
-
-
-def _is_uniform(at: int, body: Sequence[Instruction], uses: Uses) -> bool:
-    """Whether a store writes the same whoever executes it: it is made of numbers and parameters alone."""
-    writers: dict[str, list[Instruction]] = defaultdict(list)
-    for each in body:
-        for name in uses.writes[each.position]:
-            writers[name].append(each)
-    operands: list[Operand] = [Sink()]
-    if body[at].opcode == "st":
-        operands = list(parts_of(body[at].operands[1]) or body[at].operands[1:2])
-    seen: set[Operand] = set()
-    while operands:
-        operand = operands.pop()
-        if operand in seen or isinstance(operand, Immediate | Float | Symbol):
-            continue
-        seen.add(operand)
-        made = writers[operand.name] if isinstance(operand, Register) else []
-        plain = len(made) == 1 and made[0].guard is None and (made[0].opcode in _PLAIN or made[0].has("param"))
-        if not plain and not isinstance(operand, Address | Vector):
-            return False
-        operands += made[0].operands[1:] if plain else parts_of(operand)
-    return True
-
-
-_PLAIN = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "and", "or", "xor", "shl", "shr", "prmt", "selp"})

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -20,10 +19,7 @@ from pipesim.ptx.emulate.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.free.forms import Form, Terms
-
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
-
+from pipesim.trace.arrays import np
 
 Chosen = tuple[int, GlobalAccess]  #: the number of a kind of clusters, and an access of theirs
 
@@ -37,8 +33,6 @@ class Kinds:
 
     def values(self, kind: int, form: Form, only: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Clusters of a kind with the value of an expression in each: two for all where it is constant."""
-        import numpy as np
-
         clusters, found = self.clusters[kind], self.evaluations[kind].sum(form)
         if only is not None:
             at = int(np.searchsorted(clusters, only))
@@ -88,12 +82,9 @@ class PointedMemory(Memory):
 
 
 def _spread(clusters: np.ndarray, base: np.ndarray, ranges: Sequence[tuple[int, int]]) -> Spans:
-    import numpy as np
-
-    each = np.array(ranges, dtype=np.int64)
-    base = base.astype(np.int64)
-    start, end = ((base[:, None] + each[None, :, n]).ravel() for n in (0, 1))
-    return Spans(start, end, np.repeat(clusters, len(each)))
+    bases = np.repeat(base.astype(np.int64), len(ranges))
+    start, end = (bases + np.tile(np.array(each, dtype=np.int64), len(base)) for each in zip(*ranges, strict=True))
+    return Spans(start, end, np.repeat(clusters, len(ranges)))
 
 
 class MappedMemory(Memory):
@@ -106,8 +97,6 @@ class MappedMemory(Memory):
 
     def number(self, kinds: Kinds) -> None:
         """Find numbers for the places of its boxes. TooManyError where they begin anywhere in two dimensions."""
-        import numpy as np
-
         every = [self._corners(kinds, chosen, None)[1] for chosen in self.accesses]
         for n, size in enumerate(self._box):
             found = np.concatenate([corners[n] for corners in every])
@@ -122,8 +111,6 @@ class MappedMemory(Memory):
 
     def spans(self, kinds: Kinds, chosen: Iterable[Chosen], only: int | None = None) -> Spans:
         """The numbers of boxes, without those outside of the tensor. TooManyError."""
-        import numpy as np
-
         parts, count = [], 0
         for each in chosen:
             clusters, corners = self._corners(kinds, each, only)
@@ -151,8 +138,6 @@ class MappedMemory(Memory):
         return f"the box at ({', '.join(map(str, at))}) of {self.name}"
 
     def _corners(self, kinds: Kinds, chosen: Chosen, only: int | None) -> tuple[np.ndarray, list[np.ndarray]]:
-        import numpy as np
-
         kind, access = chosen
         found = [kinds.values(kind, each, only) for each in access.corner]
         clusters = max((each for each, _ in found), key=len)
@@ -171,7 +156,7 @@ class _BoxAxis:
 
 def _signed(value: np.ndarray) -> np.ndarray:
     """A coordinate, which has 32 bits with a sign."""
-    found: np.ndarray = ((value.astype("int64") + (1 << 31)) & ((1 << 32) - 1)) - (1 << 31)
+    found: np.ndarray = ((value.astype(np.int64) + (1 << 31)) & ((1 << 32) - 1)) - (1 << 31)
     return found
 
 
@@ -181,21 +166,37 @@ _STORING = frozenset({"st", "red", "atom", "cp", "multimem"})
 
 def writers(kernel: Kernel, words: Sequence[Range]) -> frozenset[int] | None:
     """The positions of what writes these bytes in some CTA; None where that is not known."""
+    found = _writes(kernel, words)
+    return None if found is None else frozenset(position for position, _ in found)
+
+
+def written_elsewhere(kernel: Kernel, words: Sequence[Range]) -> bool:
+    """Whether another cluster than that of the launch may write these bytes."""
+    launch = kernel.launch
+    found = _writes(replace(kernel, launch=replace(launch, cta=None, turns=())), words)
+    x, y, z = (at // size for at, size in zip(launch.first_cta, launch.cluster, strict=True))
+    mine = (z * launch.grid[1] // launch.cluster[1] + y) * (launch.grid[0] // launch.cluster[0]) + x
+    return found is None or any(owner != mine for _, owner in found)
+
+
+def _writes(kernel: Kernel, words: Sequence[Range]) -> set[tuple[int, int]] | None:
+    """What writes these bytes: positions, with the numbers of clusters, of which one stands for more that are alike."""
     first = read_global(on_global_memory(kernel))
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_KINDS * (first.instructions + 1_000))
     readings = [first, *every]
     stores = {each.position for each in kernel.function.body if each.opcode in _STORING}
     if not every.complete or any(each.cut or not stores.isdisjoint(each.left_open) for each in readings):
         return None
-    clusters, found = every.clusters_of_kinds(), set[int]()
+    clusters, found = every.clusters_of_kinds(), set[tuple[int, int]]()
     kinds = Kinds(clusters, [Evaluation(completed(first.inputs, every.places(each))) for each in clusters])
     try:
         for n, reading in enumerate(readings):
             for access in reading.accesses if len(clusters[n]) else ():
                 if access.kind.writes and access.ranges:
                     spans = Memory("").spans(kinds, [(n, access)])
-                    if any(((spans.start < end) & (spans.end > start)).any() for start, end in words):
-                        found.add(access.position)
+                    for start, end in words:
+                        owners = spans.take((spans.start < end) & (spans.end > start)).owner
+                        found |= {(access.position, int(owner)) for owner in owners}
     except TooManyError:
         return None
-    return frozenset(found)
+    return found

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np  # which few checks need
+from pipesim.trace.arrays import np
 
 MOST_SPANS = 1 << 22  #: of one memory that are compared
 
@@ -41,8 +40,6 @@ class ContestedBytes(NamedTuple):
 
 def joined(parts: Sequence[Spans]) -> Spans:
     """All ranges, where those of one cluster that overlap or touch are one."""
-    import numpy as np
-
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return Spans(none, none, none)
@@ -58,7 +55,7 @@ def joined(parts: Sequence[Spans]) -> Spans:
     new = np.ones(len(first), dtype=bool)
     new[1:] = first[1:] > last[:-1]
     heads = np.flatnonzero(new)
-    ends = np.append(heads[1:], len(first)) - 1
+    ends = np.concatenate((heads[1:], [len(first)])) - 1
     back = shift[order][heads]
     return Spans(first[heads] - back, last[ends] - back, names[rank[order][heads]])
 
@@ -68,8 +65,6 @@ def contested(agents: Sequence[tuple[Spans, Spans, Spans]]) -> Spans:
 
     For each agent all that it accesses, what it writes, and what it accesses in an ordinary way, in all clusters.
     """
-    import numpy as np
-
     every = joined([spans for spans, _, _ in agents])
     if not every:
         return every
@@ -98,8 +93,6 @@ def contested(agents: Sequence[tuple[Spans, Spans, Spans]]) -> Spans:
 
 def met_by_each_other(spans: Spans) -> ContestedBytes | None:
     """Two clusters with common bytes, None if there are none. ``spans``: as :func:`joined` makes them."""
-    import numpy as np
-
     order = np.lexsort((spans.owner, spans.start))
     found = spans.take(order)
     furthest = np.maximum.accumulate(found.end)
@@ -114,8 +107,6 @@ def met_by_each_other(spans: Spans) -> ContestedBytes | None:
 
 def met_by_others(apart: Spans, others: Spans) -> ContestedBytes | None:
     """A range of ``apart`` and one of another cluster with common bytes. No two ranges of ``apart`` overlap."""
-    import numpy as np
-
     if not apart or not others:
         return None
     held = apart.take(np.argsort(apart.start, kind="stable"))
@@ -135,14 +126,12 @@ def met_by_others(apart: Spans, others: Spans) -> ContestedBytes | None:
 
 def met_by_any(spans: Spans, others: Spans) -> ContestedBytes | None:
     """As :func:`met_by_others`, where ranges of ``spans`` may overlap. TooManyError where that is not decided."""
-    import numpy as np
-
     if not spans or not others:
         return None
     held = spans.take(np.argsort(spans.start, kind="stable"))
     furthest = np.maximum.accumulate(held.end)
     heads = np.flatnonzero(np.concatenate(([True], held.start[1:] >= furthest[:-1])))
-    ends = furthest[np.append(heads[1:], len(held.start)) - 1]
+    ends = furthest[np.concatenate((heads[1:], [len(held.start)])) - 1]
     low, high = np.minimum.reduceat(held.owner, heads), np.maximum.reduceat(held.owner, heads)
     found = met_by_others(Spans(held.start[heads], ends, np.where(low == high, low, -1)), others)
     if found is None or found.one >= 0:

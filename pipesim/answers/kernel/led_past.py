@@ -38,7 +38,7 @@ def led_past_by(
     barrier.
     """
     found = refuted.deadlock
-    if found is None or len(program.agents) > _MOST_AGENTS:
+    if found is None or len(program.agents) > _MOST_AGENTS or program.words_cta >= 0:
         return ()
     state = Play(program, refuted.schedule).state
     reading = kernel.read()

@@ -8,7 +8,6 @@ last one may be cut off, by a signal or a full disk, and is then dropped; any ot
 
 from __future__ import annotations
 
-import fcntl
 import json
 import zlib
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from pipesim.bounds import MAX_PARAMETER, MAX_SWEEP_BYTES
 from pipesim.conform.result import Bottleneck, LimitKind
 from pipesim.errors import ResultsFileError
 from pipesim.inputs import InputKind
+from pipesim.process.system import lock_file
 
 FORMAT = "pipesim-sweep"
 VERSION = 2
@@ -81,7 +81,7 @@ class ResultsFile:
         except OSError as error:
             raise self._unwritable(error) from error
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(file)
         except OSError:
             file.close()
             raise ResultsFileError(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesim.conform.fit.propose import Proposal
-from pipesim.conform.fit.solve import CalibratedValue, ValueState
+from pipesim.conform.fit.values import CalibratedValue, Proposal, ValueState
 
 
 @dataclass(frozen=True)

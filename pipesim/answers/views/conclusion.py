@@ -102,7 +102,7 @@ def heading(program: Program) -> Heading:
 
 def _grid(program: Program) -> int:
     """The CTAs of the launch."""
-    return program.grid * program.ctas if program.words_cta < 0 else program.words_cta
+    return program.grid * program.agent_ctas
 
 
 def _warps(program: Program) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from pipesim.conform.diagnose.examination import Autopsy, RebuiltBarrier
 from pipesim.conform.diagnose.forgiving import replay_forgiving
 from pipesim.conform.replay.align import AgentAlignment
@@ -29,6 +27,7 @@ from pipesim.model.machine import State
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, operands
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Access, Agent, Barrier
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import ON_NAMED_BARRIER, EventKind, Events, Site, Trace
 from pipesim.trace.sites import optional_of, site_table
 

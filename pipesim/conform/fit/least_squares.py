@@ -10,11 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from pipesim.conform.fit.observation import Vector
 from pipesim.conform.fit.problem import FINE, FitProblem, least
 from pipesim.errors import MissingExtraError
+from pipesim.trace.arrays import np
 
 _ROUNDS, _COARSE_ROUNDS = 16, 8  #: of least squares: deviations that are simulated
 _FRESH = 24  #: observations whose slopes are taken again after a step: all of a few for several times, none of many

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
-
 from pipesim.conform.fit.observation import RunObservation, Vector, values_read
 from pipesim.timed.profile import AT_LEAST_ONE, AT_MOST, MAX_VALUE, Profile
+from pipesim.trace.arrays import np
 
 FINE, _LEAST_STEP = 0.04, 3  #: of a value: over how many cycles a slope is taken
 #: The same while a solution is far: waits are polled, so that a time does not change for a while, and then jumps.

@@ -10,28 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from pipesim.conform.fit.observation import Vector, is_wide, observe
 from pipesim.conform.fit.problem import COARSE, FitProblem
+from pipesim.conform.fit.values import Proposal
 from pipesim.conform.steady import read
 from pipesim.model.program import Program
 from pipesim.model.waits import waits_per_trip
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import Run, Trace
 
 _MOST = 8  #: captures that are proposed
 _GAIN = 0.3  #: by how much the logarithms of the widths together must fall for one more capture
 _LOOSE = 100.0  #: how wide a value is taken to be that nothing is known about, in units of itself
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A capture by the label of its candidate, and the values that become determined with it."""
-
-    label: str
-    determines: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-
 from pipesim.model.groups import RETURNS_LATE
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -21,6 +19,7 @@ from pipesim.model.tables import kernel_in_names
 from pipesim.timed.costs import Prices
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import OVERHEAD, SCALE
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import EventKind, Trace
 from pipesim.trace.sites import optional_of, site_table
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-
-import numpy as np
 
 from pipesim.conform.fit.least_squares import descend, loss, unit_of
 from pipesim.conform.fit.observation import Spread, Vector, determined_values, spread
 from pipesim.conform.fit.problem import COARSE, FINE, FitProblem, least
+from pipesim.conform.fit.values import CalibratedValue, ValueState
 from pipesim.timed.profile import Profile
+from pipesim.trace.arrays import np
 
 _GOOD = 0.03  #: of the loss for each deviation: a quarter of what is expected of the sigmas, so nothing is looked for
 _TRIES = 20  #: random points at each distance from a solution
@@ -26,29 +25,6 @@ _AGAIN = 40  #: observations whose slopes are taken again where fewer values are
 _MOST_TURNS = 8  #: how often slopes over small parts are taken
 _HELPS = 0.98  #: of the loss before: a turn that leaves more was the last
 _REACHES = (4.0, 2.0, 1.0)  #: standard deviations that these are away
-
-
-class ValueState(Enum):
-    """What a calibration says about a value of the profile. The value is the word of a report."""
-
-    MEASURED = "measured"  #: by a micro-kernel
-    FITTED = "fitted"  #: to the recordings, which determine it
-    ASSUMED = "assumed"  #: kept from the base profile: nothing determines it
-
-
-@dataclass(frozen=True)
-class CalibratedValue:
-    """One value: the base's, the new one, half of its 95 % interval (None: nothing depends on it), its state.
-
-    ``with_others``: values that it cannot be distinguished from, so that only all of them together have an effect.
-    """
-
-    name: str
-    base: int
-    value: int
-    half_width: float | None
-    state: ValueState
-    with_others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from math import lcm
 
-import numpy as np
-
 from pipesim.conform.pair.lanes import PASS, AgentEvents, Key, MatchedTraces, Name, agent_name, site_keys
 from pipesim.conform.pair.result import PERIOD, TRACED, Ledger, PairFigure, PairTiming, Segment
 from pipesim.conform.pair.settings import clocks_differ, pays_for_recording, recorders_differ
@@ -16,6 +14,7 @@ from pipesim.conform.timing import median_period, milli, noise_millicycles, run_
 from pipesim.model.ending import Ending
 from pipesim.model.waits import steady_window
 from pipesim.trace.activity import WAITS_FROM, waited_words
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import EventKind, Run, Trace, TraceMeta
 
 THIS_RUN = "period, this trace"

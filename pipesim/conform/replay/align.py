@@ -12,13 +12,12 @@ from enum import Enum
 from operator import le
 from typing import NamedTuple
 
-import numpy as np
-
 from pipesim.conform.result import DivergenceKind
 from pipesim.errors import EvidenceError
 from pipesim.model.groups import ANSWER, JUMP_REGISTER, ON_ANSWERS, SKIP, TRIES, VALUE
 from pipesim.model.ops import Op, Operation
 from pipesim.model.program import Program
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import Events, Trace, numbers
 from pipesim.trace.sites import ANY_VALUE, Record, SiteTable
 

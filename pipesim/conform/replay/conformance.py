@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from pipesim.conform.replay.align import EVERY, AgentAlignment, Alignments, Sight
 from pipesim.conform.replay.divergence import CtaDivergences, words_beside
 from pipesim.conform.replay.follow_records import STRICT, Rules, replay
@@ -21,6 +19,7 @@ from pipesim.model.ending import HUNG, Ending
 from pipesim.model.groups import MAY_BLOCK
 from pipesim.model.machine import finished
 from pipesim.model.program import Program
+from pipesim.trace.arrays import np
 from pipesim.trace.recorder import ps_to_cycles
 from pipesim.trace.schema import (
     EARLIER_KERNELS,

@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from pipesim.conform.replay.align import Mismatch
 from pipesim.conform.replay.latency_floor import ReleasePath
 from pipesim.conform.replay.releases import Release, TooSoon
@@ -22,6 +20,7 @@ from pipesim.model.machine import State
 from pipesim.model.moves import held_up
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
+from pipesim.trace.arrays import np
 from pipesim.trace.schema import EventKind, Events, Trace, TraceMeta
 from pipesim.trace.sites import Record, SiteTable
 

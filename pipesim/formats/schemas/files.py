@@ -33,8 +33,10 @@ from pipesim.timed.profile import (
     MAX_VALUE,
     MOST_PERMILLE,
     OF_WORDS,
+    PERIOD,
     PROFILE_VERSION,
     WAYS,
+    WHOLE_RUN,
     WORK_CONSTANT,
 )
 from pipesim.trace.schema import SCHEMA_VERSION, EventKind, TraceMeta
@@ -200,6 +202,12 @@ def profile() -> Schema:
     size = {"type": "integer", "minimum": 1, "maximum": MAX_KHZ}
     thousandths: Schema = {"type": "integer", "minimum": 0, "maximum": MOST_PERMILLE}
     error_numbers = {"configurations": POSITIVE, "median_permille": thousandths, "worst_permille": thousandths}
+    launches: dict[str, Schema] = {
+        "kernel": TEXT,
+        "figure": {"enum": [PERIOD, WHOLE_RUN]},
+        "ctas": row(POSITIVE, POSITIVE),
+        "params": table(row(INTEGER, INTEGER)),
+    }
     members: dict[str, Schema] = {
         "format": {"const": "pipesim-profile"},
         "version": {"const": PROFILE_VERSION},
@@ -209,7 +217,7 @@ def profile() -> Schema:
         "sm_khz": size,
         "units": {"const": "SM cycles, bytes"},
         "fitted": TEXT,
-        "errors": rows(record({"kernel": TEXT, "ctas": row(POSITIVE, POSITIVE), **error_numbers})),
+        "errors": rows(record(launches | error_numbers)),
         "how": record({way: _ref("texts") for way in WAYS}, optional=WAYS),
         "values": record(values, optional=tuple(OF_WORDS))
         | {"patternProperties": {f"^{WORK_CONSTANT.pattern}$": _ref("constant")}},

@@ -18,11 +18,11 @@ from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
 from pipesim.answers.views.launches import HangReport, LaunchesReport, RecordReport
 from pipesim.answers.views.redundant import RedundantReport
 from pipesim.answers.views.run import RunReport
-from pipesim.answers.views.sequence import SequenceReport
+from pipesim.answers.views.sequence import SequenceReport, SharedBytes
 from pipesim.answers.views.summary import Failure, ProtocolReport, ProtocolRow, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, PairTime, TraceComparison, VerifyReport
-from pipesim.confirm.report import ConfirmReport, StressReport
+from pipesim.confirm.report import ConfirmProgramReport, ConfirmReport, StressReport
 from pipesim.conform.result import TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import PipesimError
@@ -44,6 +44,7 @@ SENTENCES: Mapping[type, dict[str, Any]] = {
     CheckReport: {"how": str, "said": str, "also": tuple[str, ...], "brief": Brief},
     AutopsyReport: {"brief": Brief},
     Deadlock: {"claim": str},
+    SharedBytes: {"claim": str},
     AgainstReport: {"said": str, "ok": bool | None},
     SyncChange: {"said": str},
     VerdictScope: {"assumptions": tuple[AssumptionCount, ...]},
@@ -180,7 +181,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "calibrate": ("pipesim calibrate TRACE", {"report": CalibrationReport}),
     "check": ("pipesim check NAME", {"findings": _FINDINGS, "report": CheckReport}),
     "check-against": ("pipesim check NEW --against OLD", {"findings": _FINDINGS, "report": AgainstReport}),
-    "check-brief": ("pipesim check NAME --format brief", {"protocols": Brief}),
+    "check-brief": ("pipesim check NAME --format brief, also with --against OLD or --redundant", {"protocols": Brief}),
     "check-redundant": ("pipesim check NAME --redundant", {"redundant": RedundantReport}),
     "check-sequence": ("pipesim check --sequence FILE", {"report": SequenceReport}),
     "check-several": ("pipesim check A B, --all", {"protocols": CheckReport}),
@@ -217,9 +218,15 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     ),
     "decode": ("pipesim decode RECORDS", {"trace": str, "kernel": str, "events": int, "ending": str}),
     "confirm": ("pipesim confirm KERNEL.ptx", {"findings": _FINDINGS, "report": ConfirmReport}),
+    "confirm-program": (
+        "pipesim confirm -- COMMAND", {"exit_code": _STATUS, "findings": _FINDINGS, "report": ConfirmProgramReport}
+    ),
     "stress": ("pipesim stress KERNEL.ptx", {"findings": _FINDINGS, "report": StressReport}),
     "autopsy": ("pipesim autopsy CORE", {"findings": _FINDINGS, "report": AutopsyReport}),
+    "autopsy-brief": ("pipesim autopsy CORE --format brief", {"brief": Brief}),
     "doctor": ("pipesim doctor", {"report": DoctorReport}),
+    "mcp-tools": ("pipesim mcp", {"tools": tuple[tuple[str, str], ...]}),
+    "skill": ("pipesim skill", {"text": str}),
     "schema-list": ("pipesim schema", {"schemas": tuple[tuple[str, str], ...]}),
     "error": ("any command that cannot be carried out", {"error": PipesimError}),
 }  # fmt: skip

@@ -15,7 +15,7 @@ from pipesim.launches.records.read import is_code_file
 from pipesim.launches.records.record import LaunchRecord
 
 _CODE = InputKind("PTX", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
-_ENTRIES = re.compile(r"\.entry\s+([\w$%.]+)")
+ENTRIES = re.compile(r"\.entry\s+([\w$%.]+)")  #: the names of a text's kernels
 _NO_PTX = "no PTX: the process loaded machine code only"
 
 
@@ -85,7 +85,7 @@ def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     for path in paths:
         text = _text(_CODE.read_bytes(path))
-        for kernel in dict.fromkeys(_ENTRIES.findall(text)):
+        for kernel in dict.fromkeys(ENTRIES.findall(text)):
             found[kernel] = (*found.get(kernel, ()), (path.name, text))
     return found
 

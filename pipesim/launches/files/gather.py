@@ -146,12 +146,14 @@ def gather(
     command: Sequence[str] = (),
     status: int | None = None,
     patterns: Sequence[str] = (),
+    made_of: dict[str, LaunchRecord] | None = None,
 ) -> tuple[LaunchesReport, Texts]:
     """The report on the records of a spool folder, and the files that it names, none of which is written yet.
 
     ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.files.found_ptx.dumped_ptx`).
     ``folder``, ``command`` and ``status`` are for the report. Of kernels that match none of the ``patterns``, if there
-    are some, only the number is said. UsageError if the folder cannot be read.
+    are some, only the number is said. ``made_of`` gets the record of each launch file. UsageError if the folder cannot
+    be read.
     """
     records = read_spool(spool)
     every = _kernels(records, Codes(spool, dump or {}))
@@ -162,6 +164,10 @@ def gather(
         notes = (*notes, f"kernels that match no pattern: {len(every) - len(kernels):,}")
     names, texts = FileNames(), Texts()
     rows = tuple(_row(each, names, texts) for each in kernels)
+    for kernel, row in zip(kernels, rows, strict=True):
+        for made, caught in zip(kernel.launches.values(), row.caught, strict=False):
+            if made_of is not None:
+                made_of[caught.file] = made.record
     if records.steps:
         texts[SEQUENCE] = _sequence(records, kernels, rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
@@ -250,6 +256,7 @@ def _open_kernel(name: str, code: FoundCode) -> _Kernel:
 
 def _without_addresses(record: LaunchRecord) -> LaunchRecord:
     """What two processes record of the same launch: the words that are addresses are 0, their alignments stay."""
+    record = replace(record, memory=())
     if record.parameters is None:
         return replace(record, process="", place="", image="", code="", origin="")
     parameters = []

@@ -18,7 +18,7 @@ Peek = Callable[[int, int], bytes]
 
 START = 16  #: bytes that tell the kind; no image of any kind is shorter
 _ELF = b"\x7fELF"
-_CONTAINER = 0xBA55ED50  #: of what nvcc's fatbinary writes; not in a header of CUDA's, but at the start of each file
+CONTAINER = 0xBA55ED50  #: of what nvcc's fatbinary writes; not in a header of CUDA's, but at the start of each file
 _WRAPPER = 0x466243B1  #: FATBINC_MAGIC of fatbinary_section.h
 _PTX_STARTS = (b".", b"//", b"/*")
 _SPACE = b" \t\r\n\f\v"
@@ -55,7 +55,7 @@ def image_kind(start: bytes) -> ImageKind:
     (magic,) = struct.unpack_from("<I", start)
     if start.startswith(_ELF):
         return ImageKind.ELF
-    if magic == _CONTAINER:
+    if magic == CONTAINER:
         return ImageKind.CONTAINER
     if magic == _WRAPPER:
         return ImageKind.WRAPPER

@@ -106,6 +106,16 @@ class CudaDriver:
             return 0
         return max(0, start.value + size.value - address)
 
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """The first address and the bytes of an allocation of device memory that is mapped as a whole, else None."""
+        start, mapped, rest = c_uint64(), c_int(), self.memory_from(address)
+        if not rest or self._call("cuPointerGetAttribute", byref(start), c_int(_RANGE_START), c_uint64(address)):
+            return None
+        last = c_uint64(address + rest - 1)
+        if self._call("cuPointerGetAttribute", byref(mapped), c_int(_MAPPED), last) or not mapped.value:
+            return None
+        return start.value, address + rest - start.value
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the work that is given to a stream becomes part of a graph instead of running."""
         status = c_int()

@@ -13,6 +13,7 @@ ONCE = "PIPESIM_LAUNCHES_ONCE"
 LAUNCHES = "PIPESIM_LAUNCHES_LAUNCHES"
 BYTES = "PIPESIM_LAUNCHES_BYTES"
 ORDERED = "PIPESIM_LAUNCHES_ORDERED"
+COPIES = "PIPESIM_LAUNCHES_COPIES"
 OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: an injected library leaves it alone
 
 
@@ -22,7 +23,8 @@ class Limits:
 
     ``patterns``: shell patterns, of which a kernel's name must match one; all kernels without one. ``once``: each
     kernel's first launch only. ``launches``: distinct launches of a process. ``nbytes``: of all records of a process.
-    ``ordered``: launches, events and waits of which the order is recorded.
+    ``ordered``: launches, events and waits of which the order is recorded. ``copies``: bytes that are copied of what
+    the parameters of launches lead to.
     """
 
     patterns: tuple[str, ...] = ()
@@ -30,6 +32,7 @@ class Limits:
     launches: int = 256
     nbytes: int = 1 << 26
     ordered: int = 0
+    copies: int = 0
 
     def wants(self, kernel: str) -> bool:
         """Whether a kernel's name matches one of the patterns."""
@@ -43,6 +46,7 @@ class Limits:
             LAUNCHES: str(self.launches),
             BYTES: str(self.nbytes),
             ORDERED: str(self.ordered),
+            COPIES: str(self.copies),
         }
 
     @classmethod
@@ -55,6 +59,7 @@ class Limits:
             _number(environment.get(LAUNCHES, ""), made.launches),
             _number(environment.get(BYTES, ""), made.nbytes),
             _number(environment.get(ORDERED, ""), made.ordered),
+            _number(environment.get(COPIES, ""), made.copies),
         )
 
 

@@ -309,7 +309,29 @@ class LaunchObserver:
         if capturing:
             record["via"] = "graph"
         record["registers"] = self._driver.registers(attempt.function)
+        if self._limits.copies and record["via"] == "launch":
+            record["memory"] = self._memory(attempt, given or ())
         return record | {"parameters": parameters, "parameters_known": given is not None}
+
+    def _memory(self, attempt: Attempt, given: tuple[RawParameter, ...]) -> list[tuple[int, int, str]]:
+        """Copies of the allocations that the parameters lead to: address, bytes, and the file, "" if there is no room.
+
+        Empty where one cannot be copied.
+        """
+        places = [address for number, each in enumerate(given) for *_, address in each.places(number, self._driver)]
+        copies: dict[int, tuple[int, int, str]] = {}
+        for address in places:
+            found = self._driver.allocation(address)
+            if found is None or found[0] in copies:
+                continue
+            start, nbytes = found
+            fits = nbytes <= self._spool.copies
+            data = self._driver.copy(start, nbytes, after=attempt.stream) if fits else None
+            if fits and (data is None or len(data) < nbytes):
+                self._note("memory was not copied for a launch: the work before it takes too long")
+                return []
+            copies[start] = start, nbytes, self._spool.memory(data) if data else ""
+        return list(copies.values())
 
     def _pointers(self, known: KnownFunction) -> frozenset[tuple[int, int]]:
         assert known.code is not None

@@ -52,7 +52,7 @@ def start(spool: Path, limits: Limits) -> LaunchObservation:
 
     MissingExtraError without CUPTI or without a driver; CuptiError if another profiler observes it already.
     """
-    written = Spool(spool, limits.nbytes)
+    written = Spool(spool, limits.nbytes, limits.copies)
     compiled = CompiledPtx()
     try:
         driver = CudaDriver()

@@ -11,17 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+MEMORY = ".memory"  #: the suffix of a file with a copy of memory
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
 
 class Spool:
     """Writes records and code; each line reaches the system before the call returns. OSError if it cannot be opened.
 
-    ``nbytes`` is a limit on all of it: what is beyond is not written, and ``full`` is true from then on.
+    ``nbytes`` is a limit on all of it: what is beyond is not written, and ``full`` is true from then on. ``copies``:
+    bytes of memory that may still be written beside that.
     """
 
-    def __init__(self, folder: Path, nbytes: int) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, nbytes: int, copies: int = 0) -> None:
+        self._folder, self.copies = folder, copies
         self._left = nbytes
         self._files: set[str] = set()
         name = f"{os.getpid()}-{secrets.token_hex(8)}.jsonl"
@@ -62,6 +64,15 @@ class Spool:
             os.close(file)
         self._files.add(key)
         return key
+
+    def memory(self, data: bytes) -> str:
+        """Write a copy of memory, as a file of code; the caller has looked whether there is room."""
+        left = self._left
+        self._left += len(data)
+        try:
+            return self.code(data, MEMORY)
+        finally:
+            self.copies, self._left = self.copies - (left + len(data) - self._left), left
 
     def note(self, text: str) -> None:
         """Write a remark for the report."""

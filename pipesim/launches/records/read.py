@@ -18,6 +18,7 @@ from pipesim import bounds
 from pipesim.errors import LaunchFileError, UsageError
 from pipesim.inputs import InputKind, json_value
 from pipesim.launches.records.record import (
+    CopiedMemory,
     CountRecord,
     InstrumentedRecord,
     LaunchRecord,
@@ -104,6 +105,7 @@ RECORDS_VERSION = 1
 MOST_NOTES = 32  #: damaged lines that are named
 _LINES = InputKind("file of records", bounds.MAX_SPOOL_BYTES, UsageError, CORRECTION)
 _BUFFER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.records")
+_MEMORY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.memory)?")
 _CODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\.(ptx|entry)")
 
 
@@ -216,7 +218,16 @@ def launch_record(given: Members, process: str = "") -> LaunchRecord:
         parameters,
         process,
         given.place,
+        tuple(_copied(given, each) for each in given.items("memory", [])),
     )
+
+
+def _copied(given: Members, row: object) -> CopiedMemory:
+    match row:
+        case [int(start), int(nbytes), str(file)] if min(start, nbytes) > 0 and _MEMORY.fullmatch(file):
+            return CopiedMemory(start, nbytes, file)
+        case _:
+            raise given.error("memory", "expected an address, bytes and a file of the folder", correction=CORRECTION)
 
 
 def _count(given: Members, process: str, found: _SpoolContents) -> None:
@@ -269,7 +280,7 @@ def _note(given: Members, _process: str, found: _SpoolContents) -> None:
 
 LAUNCH_MEMBERS = (
     "kernel", "image", "code", "origin", "why_not", "grid", "block", "cluster", "dynamic_shared", "registers", "via",
-    "parameters", "parameters_known",
+    "parameters", "parameters_known", "memory",
 )  # fmt: skip
 
 _KINDS: dict[str, Callable[[Members, str, _SpoolContents], None]] = {

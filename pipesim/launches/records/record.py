@@ -47,6 +47,18 @@ class SeenParameter:
 
 
 @dataclass(frozen=True)
+class CopiedMemory:
+    """An allocation that parameters of a launch lead to: its first address, and the file of its copy before the launch.
+
+    ``file``: "" where there was no room for it.
+    """
+
+    start: int
+    nbytes: int
+    file: str
+
+
+@dataclass(frozen=True)
 class LaunchRecord:
     """One launch. ``code`` is the file of its PTX or of its fat binary's entry, "" where there is none (``why_not``).
 
@@ -68,6 +80,7 @@ class LaunchRecord:
     parameters: tuple[SeenParameter, ...] | None
     process: str = ""
     place: str = ""
+    memory: tuple[CopiedMemory, ...] = ()
 
 
 @dataclass(frozen=True)

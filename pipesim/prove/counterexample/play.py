@@ -110,11 +110,11 @@ class Play:
                 return True
         return False
 
-    def land_one(self, flight: Flight) -> bool:
-        """Let this transfer land, whatever its number is by now; False if it cannot, or has landed."""
+    def land_one(self, flight: Flight, most: int | None = None) -> bool:
+        """Let this transfer land, or at most this many bytes, whatever its number is; False if it cannot, or has."""
         for place, other in landing_flights(self._program, self.state):
             if other[:-2] == flight[:-2]:
-                self.make(Move(Kind.LAND, place, other.remaining))
+                self.make(Move(Kind.LAND, place, other.remaining if most is None else min(other.remaining, most)))
                 return True
         return False
 

@@ -163,7 +163,8 @@ def stronger(program: Program) -> Iterator[Ranked]:
             if key in seen or (order_of(given) != Order.RELAXED and scope_of(given) != Scope.CTA):
                 continue
             seen.add(key)
-            word = site.about.partition("[")[0] if program.is_word(operand(op, "barrier")) else ""
+            of_word = op[0] in ON_BARRIER and program.is_word(operand(op, "barrier"))
+            word = site.about.partition("[")[0] if of_word else ""
             if word and (both := atomics.get((key[0], site.line))) is not None:
                 at = site._replace(op=0, about="")
                 yield 2, Repair(K.STRONGER, key[0], word, 2, both, at=at, past=site)

@@ -5,20 +5,26 @@ Which operations these are is said in :mod:`pipesim.model.word_barriers`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from pipesim.bounds import MAX_POINTED_BYTES
-from pipesim.model.groups import CLUSTER
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.groups import CLUSTER, WRITES_MEMORY
+from pipesim.model.ops import AT, Op, Operation, Space, operand
+from pipesim.model.tables import Tile
 from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
 from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
 from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.global_accesses import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.stop import Status
+from pipesim.ptx.text.instruction import Instruction
 
 _NO_SHARED_MEMORY = 1 << 24  #: a CTA has less
+_NO_DATA = MAX_POINTED_BYTES  #: accesses to data in global memory are below
+_STATIC = re.compile(r"E(\d+)([A-Za-z_]\w*)$")  #: how the name of a function's own variable ends
 
 
 def word_name(cluster: Cluster, address: int, size: int) -> str:
@@ -26,6 +32,14 @@ def word_name(cluster: Cluster, address: int, size: int) -> str:
 
     What no pointer of the launch leads to is the workspace of cooperative groups, or a variable of the module.
     """
+    if in_shared(address):
+        offset = place_of(address - WINDOW)[1]
+        for each in cluster.code.function.shared:
+            if each.offset <= offset < each.offset + each.size:
+                number = f"[{(offset - each.offset) // size}]" if each.size > size else ""
+                mangled = _STATIC.search(each.name)
+                return f"{mangled[2][: int(mangled[1])] if mangled else each.name}{number}"
+        return f"shared byte {offset:,}"
     pointer, offset = cluster.image.pointer_to(address)
     return f"{pointer or 'workspace'}[{offset // size}]"
 
@@ -37,10 +51,13 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     made = _WordBarriers(cluster, words, names)
     why_not = made.why_not()
     found = () if why_not else tuple(made.words())
-    data = data_between_ctas(cluster, words, made.talked) if not why_not else GlobalData()
+    data = GlobalData()
+    if not why_not and cluster.together:  # data of one cluster is looked at with its own accesses as operations
+        data = data_between_ctas(cluster, words, made.talked)
+    made.look_at_weak(data)
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
-    alike = once and _alike(cluster, words, data)
+    alike = bool(cluster.together) and once and _alike(cluster, words, data)
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     loops = {e.position for e in words.events if e.act is WordAct.WAIT or e.observed} | {
@@ -59,8 +76,11 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         tuple(sorted(loops)),
         words.off_turn,
         alike,
-        tuple(sorted({_set_within(cluster, position, at) for position, at, *_ in words.waiting.values()})),
+        tuple(sorted({_set_within(cluster, p, at) for p, at, *_ in words.waiting.values() if not in_shared(at)})),
         made.narrow(),
+        tuple((at, at + words.sizes[at]) for at in made.events),
+        made.followed() - words.at_data,
+        len(words.places),
     )
 
 
@@ -115,12 +135,19 @@ class _WordBarriers:
         for one in self._cluster.global_accesses or ():
             if one.kind.writes and one.position not in followed and any(in_both(sorted(one.ranges), talked)):
                 return "what is stored to a word is not known"
-        if not all(self._are_ordered(events) for events in self.events.values()):
+        if not all(self._are_ordered(events) for at, events in self.events.items() if not in_shared(at)):
             return "a store to such a word without .relaxed, .release or .volatile"
-        if any(op[0] in CLUSTER for stream in self._streams for op in stream.code):
+        if self._is_written_otherwise():
+            return "a copy may write it, or what is stored to it is not known"
+        if self._cluster.together and any(op[0] in CLUSTER for stream in self._streams for op in stream.code):
             return "a barrier of the cluster"
         if any(stream.held for stream in self._streams):
             return "what follows depends on the result of a try_wait"
+        ctas = [stream.cta for stream in self._streams]
+        for events in self.events.values() if self._cluster.together else ():
+            who = {e.agent for e in events if e.act.writes} if any(e.observed for e in events) else set()
+            if len({ctas[agent] for agent in who}) < len(who):
+                return "several warps of a CTA come to its atomics"
         for warp in self._cluster.warps:
             apart = any(pc not in frame.joins for frame in warp.frames for pc, _ in frame.pending)
             if warp.agent in self._words.waiting and apart:
@@ -128,6 +155,41 @@ class _WordBarriers:
         if any(sum(e.act.writes for e in events) > MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
         return ""
+
+    def _is_written_otherwise(self) -> bool:
+        """Whether something other than what is followed writes a word of shared memory."""
+        followed = {e.position for e in self._words.events} | {wait[0] for wait in self._words.waiting.values()}
+        accesses = list(self._cluster.recorder.accesses)
+        places = [(*place_of(at - WINDOW), self._words.sizes[at]) for at in self.events if in_shared(at)]
+        for stream in self._streams if places else ():
+            for op, position in zip(stream.code, stream.positions, strict=True):
+                a = accesses[op[AT["access"][op[0]]]] if op[0] in WRITES_MEMORY and position not in followed else None
+                if a is not None and a.space is Space.SHARED:
+                    ends = ((at, at + size) for cta, at, size in places if cta == a.cta)
+                    if any(a.offset < end and at < a.offset + a.nbytes for at, end in ends):
+                        return True
+        return False
+
+    def look_at_weak(self, data: GlobalData) -> None:
+        """Stores to words of shared memory that are no strong ones, and strong loads of these, as accesses to data.
+
+        Neither is one of the accesses to the same bytes that are operations: these are strong stores, which need no
+        order with each other, and weak ones.
+        """
+        body, recorder = self._cluster.code.body, self._cluster.recorder
+        free = max((each.offset + each.nbytes for each in data.tiles), default=_NO_DATA)
+        for at, events in self.events.items():
+            weak = {e.number for e in events if not _is_strong(body[e.position])}
+            if not in_shared(at) or not any(e.number in weak and e.act.writes for e in events):
+                continue
+            size, name = self._words.sizes[at], word_name(self._cluster, at, self._words.sizes[at])
+            access = recorder.access(Space.GLOBAL, 0, free, size)
+            data.tiles, free = (*data.tiles, Tile(name, Space.GLOBAL, 0, free, size, 1)), free + size
+            data.first.append((int(Op.WRITE), access, self._cluster.item()))
+            for e in events:
+                op = (int(Op.WRITE), access, self._cluster.item()) if e.act.writes else (int(Op.READ), access, -1)
+                if (e.number in weak) is e.act.writes and body[e.position].opcode != "atom":
+                    self.barriers.instead.setdefault(e.number, []).insert(0, op)
 
     def _are_ordered(self, events: list[WordEvent]) -> bool:
         """Whether each store to a word is strong, or comes last, of the agent that has just seen all of its writes.
@@ -145,6 +207,11 @@ class _WordBarriers:
                     return False
         return True
 
+    def followed(self) -> frozenset[int]:
+        """The positions of strong accesses to words."""
+        body = self._cluster.code.body
+        return frozenset(e.position for es in self.events.values() for e in es if _is_strong(body[e.position]))
+
     def narrow(self) -> str:
         """What accesses a word with too narrow a scope, "" if nothing does."""
         found = too_narrow(self.events.values(), [stream.cta for stream in self._streams])
@@ -156,7 +223,8 @@ class _WordBarriers:
             size, first = self._words.sizes[address], events[0].before if events else self._words.values[address]
             waiting = self._words.waiting.items()
             stuck = ((agent, where, ends, how) for agent, (where, at, ends, how) in waiting if at == address)
-            yield self.barriers.add(word_name(self._cluster, address, size), size, first, events, stuck)
+            unset = in_shared(address)
+            yield self.barriers.add(word_name(self._cluster, address, size), size, first, events, stuck, unset=unset)
 
     def _enter_barrier(self, name: str, agents: Collection[int]) -> int:
         """In a CTA if its agents alone use it, so that operations of CTA scope order what it does."""
@@ -173,8 +241,13 @@ class _WordBarriers:
         for agent, stream in enumerate(self._streams):
             start = made.start(agent, stream.cta, data.first)
             end = made.end(agent, stream.cta, ended=self._cluster.warps[agent].status is Status.ENDED)
-            _rebuild(recorder, stream, start, made.instead, end, places, data.before.get(agent, {}))
+            shared, several = data.before.get(agent, {}), bool(self._cluster.together)
+            _rebuild(recorder, stream, start, made.instead, end, places, shared, several=several)
         made.place(places)
+
+
+def _is_strong(each: Instruction) -> bool:
+    return each.opcode in ("atom", "red") or each.has_any(*STRONG)
 
 
 def _rebuild(
@@ -185,6 +258,8 @@ def _rebuild(
     end: tuple[list[Operation], int],
     places: dict[int, tuple[int, int]],
     before: dict[int, list[tuple[Operation, int]]],
+    *,
+    several: bool,
 ) -> None:
     """The stream with a start, other operations for those that hold the place of an event, and an end."""
     code, positions, steps = list(start), [0] * len(start), [(-1, -1)] * len(start)
@@ -199,7 +274,7 @@ def _rebuild(
 
     for at, op in enumerate(stream.code):
         put(before.get(at, []))
-        here = [of_several_clusters(op)]
+        here = [of_several_clusters(op) if several else op]
         if op[0] == Op.WORK and operand(op, "cycles"):
             number = operand(op, "cycles") - 1
             here = instead.get(number, [])

@@ -86,6 +86,13 @@ def overlap(one: Range | None, other: Range) -> bool:
     return one is not None and one[0] < other[1] and other[0] < one[1]
 
 
+def _share_bytes(held: list[Range], ranges: list[Range]) -> bool:
+    if not held or not overlap(bounds(held), bounds(ranges)):
+        return False
+    one, other, both = (sum(end - first for first, end in merge_ranges(each)) for each in (held, ranges, held + ranges))
+    return both < one + other
+
+
 def _hull(one: Range | None, other: Range) -> Range:
     return other if one is None else (min(one[0], other[0]), max(one[1], other[1]))
 
@@ -135,10 +142,12 @@ def write(
     pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
 
 
-def copy(warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
-    """The warp issues ``cp.async`` into these bytes."""
+def copy(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
+    """The warp issues ``cp.async`` into these bytes. Nothing orders two of them."""
     pending = warp.pending
     warp.apart.access(warp.mask, position)
+    if _share_bytes(pending.copies.get(where, []), ranges):
+        flush(cluster, warp)
     pending.position = position if pending.empty else pending.position
     pending.copied_at = pending.copied_at if pending.copies else position
     _extend(pending.copies.setdefault(where, []), ranges)

@@ -31,20 +31,21 @@ from pipesim.ptx.emulate.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, Status, UnreadAccess, around
+from pipesim.ptx.emulate.synchronisation import is_try
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, most_overdue
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.values import LAUNCH_CONTROL, Launch
 from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
 SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 TURN = 2_000  #: instructions of one warp before the next has its turn
 _LONG = (24, 6)  #: a run may be long, or is, that has had one in this many of the instructions that are followed
-_MOST_ANSWERS = 4_096  #: of an atomic in a loop that waits for another one
+_MOST_ANSWERS = 4_096  #: of an atomic, a load, or a try for one phase, in a loop that waits for another one
 
 
 @dataclass
@@ -161,14 +162,16 @@ class Cluster:
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
         self.globals.length_of_grid = self.length_of_grid(0) if launch.any_ctas else None
         times = prod(map(self.length_of_grid, range(3))) if launch.for_all else 1
-        self.words = GlobalWords(image, launch.turns, times) if self.together else None
+        self.words = None
+        if self.together or launch.inside:
+            self.words = GlobalWords(image, launch.turns, times, inside=launch.inside)
         self._loads: dict[int, Unknown] = {}
         self._stores_orders = False  #: whether a value that tells of what others have done is in shared memory
         self._answers: dict[tuple[int, int], tuple[Value, int]] = {}  #: of atomics, and how often
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
         self.cluster_barrier = ClusterBarrier()
-        self.handed_out = 0
+        self.handed_out = {LAUNCH_CONTROL: 0}  #: tiles
         self.watcher: RoundWatcher | None = None
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
         self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be
@@ -462,12 +465,20 @@ class Cluster:
         if each.has_any("shared", "shared::cta", "shared::cluster") or in_shared(address):
             return Unknown(leaf)
         found = self.globals.atomic(warp.agent, address, each, operands, warp.mask.bit_count() if not warp.maybe else 0)
+        self.is_asked(warp, each, found)
+        return found
+
+    def is_asked(self, warp: EmulatedWarp, each: Instruction, found: Value) -> None:
+        """A word is asked for what it holds, or a try is made for ``found``. EmulationStop for a loop that is told the
+        same again and again.
+        """
         value, times = self._answers.get((warp.agent, each.position), (found, 0))
         times = times + 1 if found.__class__ is int and found == value else 0
         self._answers[warp.agent, each.position] = found, times
+        if times > _MOST_ANSWERS and is_try(each):
+            raise EmulationStop(f"what follows depends on the answers of more than {_MOST_ANSWERS:,} tries")
         if times > _MOST_ANSWERS and self.code.regions.polls(each.position):
             raise EmulationStop(f"{each.mnemonic} returns {found} each time, and nothing here changes the word")
-        return found
 
     def forget_results(self, warp: EmulatedWarp, step: DecodedStep, what: str) -> None:
         """The results of an instruction are not known."""

@@ -168,6 +168,7 @@ class Code:
             tuple[int, int], ...
         ] = ()  #: bytes of global memory whose accesses are operations
         self.global_base = 0  #: where the memory begins that they are in
+        self.words_met: frozenset[int] = frozenset()  #: addresses of words by which agents talk, where runs met some
         self.wanted = part.wanted
         self.on_written = self.on_global and self.on_global - only_loaded(function, regions.uses)
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)

@@ -277,7 +277,8 @@ class LaneExchanges:
         itself = alone or (reads and not other.alike and theirs & lanes == lanes)
         if itself or (other.alike and access.alike) or self._is_ordered(other, theirs, lanes):
             return ExchangeOrder.PTX
-        apart = any(mine != yours and mine[0] is yours[0] for mine, yours in zip(access.way, other.way, strict=False))
+        ways = zip(access.way, other.way, strict=False)
+        apart = any(mine is yours and side != other_side for (mine, side), (yours, other_side) in ways)
         return ExchangeOrder.NONE if apart else ExchangeOrder.IN_STEP
 
     def _is_ordered(self, access: _LaneAccess, theirs: int, lanes: int) -> bool:

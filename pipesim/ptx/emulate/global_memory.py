@@ -16,7 +16,7 @@ from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, same
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms, constant
-from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
+from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
 from pipesim.ptx.launch.file import MOST_FREE
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.values import HANDED_OUT, Launch, Policies
@@ -29,6 +29,7 @@ class HandedOut:
     def __init__(self, launch: Launch, inputs: FreeInputs) -> None:
         self._inputs, self._given, self._left = inputs, launch.policies.handed_out, launch.left
         self._step = 0  # of the counter
+        self.answers: list[int] = []  #: where those of the counter were asked for
         self._chosen = {index: value for name, index, value in launch.contents if name == HANDED_OUT}
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self.clusters = x * y * z
@@ -45,9 +46,9 @@ class HandedOut:
         if self._left is not None and step == self._step:
             count, first, end = self._left
             low = (end - first) // step  # of the answers that other CTAs have when nothing is left
-            most = min(low + self.clusters - 1, MOST_FREE)
-            last = tuple(range(low - count, low + 1))
-            array = FreeArray(HANDED_OUT, first, step, most, count + 1, last, late=(count, low))
+            most, last = low + self.clusters - 1, tuple(range(low - count, low + 1))
+            if most <= MOST_FREE:
+                array = FreeArray(HANDED_OUT, first, step, most, count + 1, last, late=(count, low))
         return self._tile(number, usual, array)
 
     def _tile(self, number: int, usual: int, array: FreeArray | None) -> int:
@@ -229,6 +230,7 @@ class GlobalMemory:
         step = operands[0] if operands and each.has("add") else 1 if each.has("inc") else 0
         if known is None and step.__class__ is int and step and address == next(iter(self._answers), address):
             value = self._tiles.by_counter(len(answers), value, step)
+            self._tiles.answers.append(each.position)
         after = changed_by_atomic(each, value, operands, size)
         if after != value:
             self._contest(agent, address, size)
@@ -257,7 +259,8 @@ class GlobalMemory:
 
     def changes(self) -> object:
         """What the warps have changed that they may be given again."""
-        return tuple(self._counters.items()), self._changed, tuple(self._failed.items())
+        counters = tuple((at, owner, identity(value)) for at, (owner, value) in self._counters.items())
+        return counters, self._changed, tuple(self._failed.items())
 
     def _contest(self, agent: int, address: int, size: int) -> None:
         """An agent changes a word: what another one was given of it depends on who came first."""

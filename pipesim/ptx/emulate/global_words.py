@@ -1,4 +1,4 @@
-"""Words of global memory by which CTAs that are followed together talk to each other.
+"""Words of global memory by which CTAs that are followed together talk to each other, and words of shared memory.
 
 Their values are those of the order in which the CTAs run here. Every access that could be part of a protocol is kept as
 an event: loops that wait for a value, stores, atomics. What these order in every schedule is for a program to say
@@ -14,11 +14,12 @@ from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
 from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.code import Code, DecodedStep
-from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, WINDOW, WINDOW_END
+from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences
-from pipesim.ptx.emulate.values import PerLane, Value, are_known, integers, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.text.instruction import Instruction, Register
@@ -27,7 +28,7 @@ STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
 _TAKES = ("cas", "exch", "or", "and", "max", "min")  #: atomics that fail while another CTA holds the word
 _SIZES = (4, 8)
 _ORDERS = {"acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQ_REL}
-_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CTA, "gpu": Scope.GPU, "sys": Scope.SYS}  # CTAs of several clusters
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 MOST_EVENTS = 4_096
 
 
@@ -65,12 +66,15 @@ class TalkingWarp(AccessingWarp, Protocol):
 
 
 class GlobalWords:
-    """The words of one run. ``turns``: the CTAs that come first to write words, in this order. ``times``: how often an
-    addition counts.
+    """The words of one run. ``turns``: the CTAs that come first to write words, in this order, or agents if words are
+    those ``inside`` of one cluster. ``times``: how often an addition counts.
+
+    ``places``: addresses of words that runs before have ``met``. In shared memory, and inside of a cluster, what is
+    stored elsewhere is data.
     """
 
-    def __init__(self, image: Image, turns: tuple[int, ...], times: int = 1) -> None:
-        self._image, self._turns, self._times = image, turns, times
+    def __init__(self, image: Image, turns: tuple[int, ...], times: int = 1, *, inside: bool = False) -> None:
+        self._image, self._turns, self._times, self._inside = image, turns, times, inside
         self._any = times.__class__ is not int  # it is a number that is not known
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
@@ -82,6 +86,11 @@ class GlobalWords:
         #: what it waits for, and order and scope
         self._word_of: dict[int, int] = {}  #: by byte
         self._unknown: set[int] = set()  #: bytes of which a store is not known
+        self.places: frozenset[int] = frozenset()
+        self.met: set[int] = set()
+        self.at_data: set[int] = set()  #: positions at which something else is accessed
+        self._read: dict[int, set[Instruction]] = {}  #: words that are not waited for there: the loads of each
+        self._observed: Observations | None = None
         self._version = 0
 
     @property
@@ -92,16 +101,23 @@ class GlobalWords:
     @property
     def asked(self) -> set[int]:
         """The words for whose values some agent waits, or on which what it does depends."""
-        asked = {event.address for event in self.events if event.act is WordAct.WAIT or event.observed}
-        return asked | {wait[1] for wait in self.waiting.values()}
+        asks = (event for event in self.events if event.act is WordAct.WAIT or event.observed)
+        asked = {event.address for event in asks} | {wait[1] for wait in self.waiting.values()}
+        before = -1
+        while self._observed is not None and len(asked) > before:
+            before, decides = len(asked), self._observed.decides
+            written = {event.position for event in self.events if event.address in asked and event.act.writes}
+            asked |= {at for at, loads in self._read.items() if any(decides(each, written) for each in loads)}
+        return asked
 
     # what instructions do
 
     def load(self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value) -> bool:
         """Whether this is a load of such words; then it is done, or the warp waits."""
         each = step.instruction
-        size, lanes = _size(each), {} if self._is_elsewhere(warp, each, address) else self._lanes(warp, address)
-        strong = each.has_any(*STRONG)
+        size, strong, lanes = _size(each), each.has_any(*STRONG), dict[int, int]()
+        if not self._is_elsewhere(warp, each, address):
+            lanes = self._lanes(warp, each, address, asks=strong and step.valued)
         if not lanes or size not in _SIZES or not step.valued or len(step.results) != 1:
             return False
         if not strong and self.values.keys().isdisjoint(lanes.values()):
@@ -117,6 +133,8 @@ class GlobalWords:
         if not (strong and cluster.code.regions.polls(each.position)):
             for at in dict.fromkeys(lanes.values()):
                 self._event(cluster, warp, each, at, WordAct.READ, self.values[at])
+                self._observed = cluster.code.regions.observations
+                self._read.setdefault(at, set()).update([each] if strong or self._inside else ())
             warp.write_results(step, widened(found))
             return True
         snapshot = list(warp.R)
@@ -139,7 +157,7 @@ class GlobalWords:
             return True
 
         first = next(iter(lanes.values()))
-        self._attempt(cluster, warp, attempt, (each.position, first, self._one(ends, widened), _written(each)))
+        self._attempt(cluster, warp, attempt, (each.position, first, self._one(ends, widened), self._written(each)))
         return True
 
     @staticmethod
@@ -149,15 +167,17 @@ class GlobalWords:
     def store(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, address: Value, values: list[Value]
     ) -> None:  # fmt: skip
-        """A store to global memory, which may be one of such words."""
+        """A store, which may be one of such words."""
         size = _size(each)
         if self._is_elsewhere(warp, each, address):
             return
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
         known = len(values) == 1 and size in _SIZES and are_known(each_lane)
-        lanes = self._lanes(warp, address)
+        lanes = self._lanes(warp, each, address)
         if known and len(lanes) < len(each_lane):
             known = all(same(each_lane[0], one) for one in each_lane)
+        if not lanes and self._is_data(warp, address):
+            return
         if not lanes:
             self.doubts[each.position] = "it stores at an address that is not known"
         elif not known:
@@ -166,13 +186,14 @@ class GlobalWords:
             given = {at: int(of_lane(values[0], lane)) & (1 << 8 * size) - 1 for lane, at in lanes.items()}
 
             def attempt() -> bool:
-                if not self._is_in_turn(warp.cta, len(given)):
+                if not self._is_in_turn(warp, len(given)):
                     return False
                 for at, value in given.items():
                     self._change(cluster, warp, each, at, WordAct.STORE, value)
                 return True
 
-            self._attempt(cluster, warp, attempt, (each.position, next(iter(given)), lambda _: True, _written(each)))
+            wait = each.position, next(iter(given)), lambda _: True, self._written(each)
+            self._attempt(cluster, warp, attempt, wait)
 
     def atomic(
         self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value, operands: list[Value]
@@ -180,7 +201,9 @@ class GlobalWords:
         """Whether this is an atomic on such words; then it is done, or the warp waits."""
         each = step.instruction
         size = _size(each)
-        lanes = {} if self._is_elsewhere(warp, each, address) else self._lanes(warp, address, each_lane=True)
+        lanes = {}
+        if not self._is_elsewhere(warp, each, address):
+            lanes = self._lanes(warp, each, address, asks=bool(step.results), each_lane=True)
         given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
         if not lanes or size not in _SIZES:
             return False
@@ -190,12 +213,13 @@ class GlobalWords:
         if not self._begin(warp, each, lanes, size):
             return False
         act = WordAct.ADD if each.has("add") else WordAct.CHANGE
-        loop = step.valued and len(lanes) == 1 and cluster.code.regions.polls(each.position)
+        observed = step.valued and bool(step.results)
+        loop = observed and len(lanes) == 1 and cluster.code.regions.polls(each.position)
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
 
         def attempt() -> bool:
             found: dict[int, int] = {}
-            if len(lanes) > 1 and not self._is_in_turn(warp.cta, len(lanes)):
+            if len(lanes) > 1 and not self._is_in_turn(warp, len(lanes)):
                 return False
             for lane, at in lanes.items():
                 before = found[lane] = self.values[at]
@@ -215,18 +239,20 @@ class GlobalWords:
                     kind = WordAct.READ if ends is None or said is None else WordAct.WAIT
                     self._event(cluster, warp, each, at, kind, before, passes=ends)
                     continue
-                if len(lanes) == 1 and not self._is_in_turn(warp.cta, 1):
+                if len(lanes) == 1 and not self._is_in_turn(warp, 1):
                     return False
                 if ends is not None and each.has_any(*_TAKES) and ends(after) is None:
                     self.doubts[each.position] = "when the loop ends depends on more than this word"
-                self._change(cluster, warp, each, at, act, after, observed=step.valued)
+                self._change(cluster, warp, each, at, act, after, observed=observed)
             warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
             return True
 
         def succeeds(value: int) -> bool | None:
             return changed_by_atomic(each, value, given[next(iter(lanes))], size) != value or (ends and ends(value))
 
-        self._attempt(cluster, warp, attempt, (each.position, next(iter(lanes.values())), succeeds, _written(each)))
+        self._attempt(
+            cluster, warp, attempt, (each.position, next(iter(lanes.values())), succeeds, self._written(each))
+        )
         return True
 
     # how they do it
@@ -238,23 +264,47 @@ class GlobalWords:
             self.doubts[each.position] = "the word goes beyond its greatest value"
         return found
 
-    def _lanes(self, warp: TalkingWarp, address: Value, *, each_lane: bool = False) -> dict[int, int]:
-        """The address of each lane that executes, in global memory; none where one is not known or elsewhere.
+    def _lanes(
+        self, warp: TalkingWarp, each: Instruction, address: Value, *, asks: bool = False, each_lane: bool = False
+    ) -> dict[int, int]:  # fmt: skip
+        """The address of each lane that executes, where words are; none where one is not known or elsewhere.
 
-        Of lanes that all have the same address the first represents all, or each is there.
+        Of lanes that all have the same address the first represents all, or each is there. ``asks``: what is there is
+        a word.
         """
-        if not isinstance(address, int | PerLane):
+        lanes = lanes_in(warp.mask)[: None if each_lane or not isinstance(address, int) else 1]
+        of_lanes = {lane: of_lane(address, lane) for lane in lanes}
+        places = self._places(warp, address)
+        shared = {in_shared(at) for at in places}
+        if len(shared) != 1 or any(LOCAL_WINDOW <= at < LOCAL_WINDOW_END for at in places):
             return {}
-        if isinstance(address, int):
-            one = int(address)
-            lanes = dict.fromkeys(lanes_in(warp.mask)[: None if each_lane else 1], one)
-        else:
-            each = {lane: address.each[lane] for lane in lanes_in(warp.mask)}
-            if not are_known(each.values()):
-                return {}
-            lanes = {lane: int(at) for lane, at in each.items()}
-        outside = all(not (WINDOW <= at < WINDOW_END or LOCAL_WINDOW <= at < LOCAL_WINDOW_END) for at in lanes.values())
-        return lanes if outside else {}
+        if not (self._inside or True in shared):
+            return {lane: int(at) for lane, at in of_lanes.items()}
+        self.met |= places if asks else set()
+        if self.places.issuperset(places):
+            return {lane: int(at) for lane, at in of_lanes.items()}
+        width = _size(each) * int(next((m[1:] for m in each.modifiers if m in ("v2", "v4", "v8")), 1))
+        if any(at + i in self._word_of for at in places for i in range(width)):
+            self.doubts[each.position] = "parts of the word are accessed alone"
+        self.at_data.add(each.position)
+        return {}
+
+    def _is_data(self, warp: TalkingWarp, address: Value) -> bool:
+        """Whether a store is at addresses that are known, where only what has been met is a word; or there is none."""
+        places = self._places(warp, address)
+        if not places or self._inside:
+            return self._inside and (bool(places) or not self.places)
+        return any(in_shared(at) or LOCAL_WINDOW <= at < LOCAL_WINDOW_END for at in places)
+
+    def is_at_word(self, warp: TalkingWarp, address: Value) -> bool:
+        """Whether an access is to words of shared memory that were met."""
+        return bool(self.places) and bool(places := self._places(warp, address)) and self.places >= places
+
+    @staticmethod
+    def _places(warp: TalkingWarp, address: Value) -> set[int]:
+        """The addresses of the lanes that execute, in this CTA; none where one is not known."""
+        of_lanes = [of_lane(address, lane) for lane in lanes_in(warp.mask)]
+        return {int.__int__(at) for at in of_lanes} if are_known(of_lanes) else set()
 
     def _is_elsewhere(self, warp: TalkingWarp, each: Instruction, address: Value) -> bool:
         """Whether it depends on the CTA, in a run of any: whether it is a word, the reader of the run sees."""
@@ -282,8 +332,11 @@ class GlobalWords:
                 self.doubts[each.position] = "parts of the word are accessed alone, or its value is not known"
                 return False
             if at not in self.values:
-                known = self._image.load(at, size)
-                if known is None:
+                known = None if in_shared(at) else self._image.load(at, size)
+                if in_shared(at) and each.opcode != "st":
+                    self.doubts[each.position] = "nothing is known to be stored to the word before"
+                    return False
+                if known is None and not in_shared(at):
                     self.taken_for_zero[at] = None
                 self.values[at] = 0 if known is None else int(known)
         return True
@@ -313,15 +366,15 @@ class GlobalWords:
 
         warp.block(ready)
 
-    def _is_in_turn(self, cta: int, writes: int) -> bool:
-        at = len(self.sequence)
-        return all(turn == cta for turn in self._turns[at : at + writes])
+    def _is_in_turn(self, warp: TalkingWarp, writes: int) -> bool:
+        at, who = len(self.sequence), warp.agent if self._inside else warp.cta
+        return all(turn == who for turn in self._turns[at : at + writes])
 
     def _change(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, after: int,
         *, observed: bool = False,
     ) -> None:  # fmt: skip
-        self.sequence.append((warp.cta, at))
+        self.sequence.append((warp.agent if self._inside else warp.cta, at))
         before, self.values[at] = self.values[at], after
         self._version += 1
         self._event(cluster, warp, each, at, act, before, after, observed=observed)
@@ -331,7 +384,7 @@ class GlobalWords:
         after: int | None = None, *, observed: bool = False, passes: Callable[[int], bool | None] | None = None,
         decided_by: tuple[int, ...] | None = None,
     ) -> None:  # fmt: skip
-        here, alone, written = each.position, warp.mask != warp.live, _written(each)
+        here, alone, written = each.position, warp.mask != warp.live, self._written(each)
         order = order_of(written)
         if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
             warp.apart.act(LaneAct.WAIT, warp.mask, here, hands_on=False, alone=alone)
@@ -347,6 +400,15 @@ class GlobalWords:
                       observed, passes, decided_by)
         )  # fmt: skip
         record(cluster, warp, here, Op.WORK, number + 1)
+
+    def _written(self, each: Instruction) -> int:
+        """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom").
+
+        CTAs that are followed together are of several clusters.
+        """
+        order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED)
+        scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU)
+        return semantics(order, Scope.CTA if scope is Scope.CLUSTER and not self._inside else scope)
 
 
 def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Value]) -> tuple[int, ...] | None:
@@ -373,10 +435,3 @@ def _lanes_with(lanes: dict[int, int], value: Callable[[int], int]) -> Value:
         if len(found) == 1 or len(set(found.values())) == 1
         else lanes_of([found.get(lane, first) for lane in range(32)])
     )
-
-
-def _written(each: Instruction) -> int:
-    """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom")."""
-    order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED)
-    scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU)
-    return semantics(order, scope)

@@ -29,7 +29,7 @@ from pipesim.ptx.emulate.register_snapshots import (
 from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
-from pipesim.ptx.launch.values import LAPS_SEEN
+from pipesim.ptx.launch.values import LAPS_SEEN, LAUNCH_CONTROL
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
@@ -247,7 +247,7 @@ def stands_of(cluster: Cluster) -> object:
     columns = tuple((tuple(each.live.items()), tuple(each.waiting)) for each in cluster.columns)
     return (
         tuple(map(_stands_at, cluster.warps)), barriers, named, flights, columns, cluster.cluster_barrier.ahead(),
-        cluster.handed_out, cluster.globals.changes(),
+        None if cluster.image.laps_of_tiles else cluster.handed_out[LAUNCH_CONTROL], cluster.globals.changes(),
     )  # fmt: skip
 
 

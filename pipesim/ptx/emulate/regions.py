@@ -13,6 +13,7 @@ from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.divergence import needs_others
 from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.opcodes import PASS_ON, may_touch_shared
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
@@ -103,6 +104,11 @@ class Regions:
         self._ends_otherwise: dict[int, bool] = {}
         self._polls: dict[int, bool] = {}
         self._steps = 0
+
+    @cached_property
+    def observations(self) -> Observations:
+        """What is made of values that are loaded."""
+        return Observations(self.function.body, self.uses)
 
     def successors(self, position: int) -> tuple[int, ...]:
         """The positions that may come next; the length of the body is the end of the kernel."""

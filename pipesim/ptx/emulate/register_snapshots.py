@@ -63,7 +63,8 @@ class RegisterSnapshots:
         if known != self._known:
             self._known = known
         parts = tuple(part for warp in cluster.warps for part in self._parts[warp])
-        return RegisterSnapshot(parts, self._known)
+        tiles = (tuple(cluster.handed_out.values()),) if cluster.image.laps_of_tiles else ()
+        return RegisterSnapshot(parts + tiles, self._known)
 
     def all_moved(self) -> None:
         """Values may have changed that no warp computed."""
@@ -99,6 +100,8 @@ def slots_of(cluster: Cluster) -> Iterator[Slot]:
         for held in _beside_registers(warp):
             for key in sorted(held):
                 yield held, key
+    if cluster.image.laps_of_tiles:
+        yield from ((cluster.handed_out, key) for key in cluster.handed_out)
 
 
 def _beside_registers(warp: EmulatedWarp) -> Iterator[dict[Any, Value]]:

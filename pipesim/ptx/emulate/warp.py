@@ -260,7 +260,7 @@ class EmulatedWarp(DividedWarp):
     def _converge(self, here: int) -> int:
         """An instruction that the lanes of a warp execute together: those that parted meet here, wherever that is."""
         frame = self.frames[-1]
-        if frame.done:
+        if frame.done and here not in frame.joins:
             both = [self.code.body[at] for at in (here, *frame.joins)]
             if all(map(counts_each_thread, both)):
                 self.to_part = self.mask

@@ -231,9 +231,15 @@ def _positions_after(graph: Graph, position: int, end: int) -> list[int]:
     return [first for b in block.successors if b != graph.exit and (first := graph.blocks[b].first) < end]
 
 
-def waiting_loops(function: Function, graph: Graph, followed: Collection[int]) -> tuple[int, ...]:
-    """The first position of each loop with such a load that a branch leaves which is not ``followed``."""
-    loads = {graph.block_of[each.position] for each in function.body if _may_change(each)}
+def waiting_loops(
+    function: Function, graph: Graph, followed: Collection[int], counters: Collection[int] = ()
+) -> tuple[int, ...]:
+    """The first position of each loop with such a load that a branch leaves which is not ``followed``.
+
+    ``counters``: atomics that take a tile, which never wait.
+    """
+    body = [each for each in function.body if each.position not in counters]
+    loads = {graph.block_of[each.position] for each in body if _may_change(each)}
     if not loads:
         return ()
     found = []

@@ -219,16 +219,16 @@ class _Slicer:
         self._decide(self.graph.block_of[position])
 
     def keep_words(self) -> None:
-        """Atomics on global memory and loads of it that other threads' stores may change, and what is stored there.
+        """Atomics and loads that other threads' stores may change, and what is stored there.
 
         Of a memory that holds such a word all stores of one integer matter, with the number.
         """
         for each in self.function.body:
-            if is_word(each):
+            if is_word(each) or is_word(each, shared=True):
                 self.keep(each)
                 self._need(self.uses.reads[each.position])
                 for memory in self._memories_of(each, stores=each.opcode == "red"):
-                    if memory.startswith("global"):
+                    if memory.startswith("global") or (memory == "shared" and "shared" in each.spaces):
                         self._remember(memory)
                         self._need_stored(memory)
 
@@ -369,9 +369,9 @@ class _Slicer:
                 self._waiting.append(name)
 
 
-def is_word(each: Instruction) -> bool:
-    """Whether it may be an access by which CTAs talk to each other."""
-    if each.spaces & {"shared", "local", "param", "const"} or each.has("async"):
+def is_word(each: Instruction, *, shared: bool = False) -> bool:
+    """Whether it may be an access by which CTAs talk to each other; ``shared``: or the warps of one, by its memory."""
+    if each.spaces & {"shared" if not shared else "global", "local", "param", "const"} or each.has("async"):
         return False
     if not _INTEGERS.intersection(each.modifiers[-1:]):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,9 +13,13 @@ from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import (
     Address,
     Arguments,
+    Float,
+    Immediate,
     Instruction,
     Operand,
     Register,
+    Sink,
+    Symbol,
     TensorAddress,
     Vector,
     parts_of,
@@ -345,3 +350,29 @@ class _LoopValues:
         """What gives one of them a new value: all of its instructions but copies from each other."""
         written = (each for name in sorted(names) for each in self._writers[name])
         return [each for each in written if self._restarts(each) or not self._copies(each)]
+
+
+def stores_one_value(at: int, body: Sequence[Instruction], uses: Uses) -> bool:
+    """Whether a store writes the same whoever executes it: it is made of numbers and parameters alone."""
+    writers: dict[str, list[Instruction]] = defaultdict(list)
+    for each in body:
+        for name in uses.writes[each.position]:
+            writers[name].append(each)
+    operands: list[Operand] = [Sink()]
+    if body[at].opcode == "st":
+        operands = list(parts_of(body[at].operands[1]) or body[at].operands[1:2])
+    seen: set[Operand] = set()
+    while operands:
+        operand = operands.pop()
+        if operand in seen or isinstance(operand, Immediate | Float | Symbol):
+            continue
+        seen.add(operand)
+        made = writers[operand.name] if isinstance(operand, Register) else []
+        plain = len(made) == 1 and made[0].guard is None and (made[0].opcode in _PLAIN or made[0].has("param"))
+        if not plain and not isinstance(operand, Address | Vector):
+            return False
+        operands += made[0].operands[1:] if plain else parts_of(operand)
+    return True
+
+
+_PLAIN = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "and", "or", "xor", "shl", "shr", "prmt", "selp"})

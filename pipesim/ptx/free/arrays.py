@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 class FreeArray:
     """``count`` elements of ``size`` bytes from ``address`` on, each ``low`` and up to ``most`` times ``step``.
 
-    ``late``: from an index on elements are not below a number of a value. ``held``: they are the usual ones.
+    ``late``: from an index on elements are not below a number of a value, and those before are. ``held``: they are the
+    usual ones.
     ``rises``: by how many steps an element is greater than the one before, at least and at most; None: by any number.
     ``usual``: what they hold where nothing else is chosen, by the numbers of the values.
     ``place``: of the first element, as ``--set`` has it: a prefix, and the byte after it.
@@ -45,8 +46,9 @@ class FreeArray:
             return range(self.usual[index], self.usual[index] + 1)
         least = self.rises[0] if self.rises is not None else 0
         from_index, late = self.late
-        first = late + least * (index - from_index) if index >= from_index else least * index
-        return range(first, self.most - least * (self.count - 1 - index) + 1)
+        if index < from_index:
+            return range(least * index, late - least * (from_index - 1 - index))
+        return range(late + least * (index - from_index), self.most - least * (self.count - 1 - index) + 1)
 
     def rising(self, chosen: Mapping[int, int]) -> FreeArray | None:
         """The same with each element greater than the one before, with chosen values; None if it has too few values."""

@@ -197,9 +197,9 @@ class Forms:
             self.compared_in_places.setdefault(found.terms, {})[found.constant - above, words] = None
         return found
 
-    def element(self, array: str, index: Form, high: int) -> Form:
-        """An element of a free array: the number of its value, from 0 on."""
-        return self._form(array, None, (index,), 0, high)
+    def element(self, array: str, index: Form, high: int, low: int = 0) -> Form:
+        """An element of a free array: the number of its value."""
+        return self._form(array, None, (index,), low, high)
 
     def apply(
         self, name: str, function: Callable[..., Any], arguments: tuple[Form, ...], low: int = -NO_BOUND,

@@ -94,7 +94,8 @@ class FreeInputs:
         if self._fixed:
             return now
         self.arrays[array.name] = array
-        number = self.forms.element(array.name, form_of(index), array.most)
+        numbers = array.numbers(index) if array.rises and index.__class__ is int else range(array.most + 1)
+        number = self.forms.element(array.name, form_of(index), numbers.stop - 1, numbers.start)
         return self.integer(now, number.times(array.step).plus(constant(array.low)))
 
     def integer(self, now: int, form: Form) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
+from math import prod
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
@@ -18,6 +19,7 @@ from pipesim.ptx.launch.values import (
     ALL,
     ELEMENTS,
     HANDED_OUT,
+    LAUNCH_CONTROL,
     NO_SHAPE,
     TYPES,
     Array,
@@ -138,7 +140,7 @@ BOX = "--box "  #: what a setting begins with that gives a box
 _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
-_POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", TURNS)
+_POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", "inside", TURNS)
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
@@ -170,6 +172,8 @@ def with_free_range(launch: Launch, function: Function, name: str, free: FreeRan
 
     ParameterError if its type does not hold a lap more than that.
     """
+    if launch.free_tiles is not None:
+        return replace(launch.with_setting(name, free.seen), free_tiles=free)
 
     def put(was: Content | None) -> Content:
         assert isinstance(was, Number), "the word has values already"
@@ -185,9 +189,13 @@ def with_free_word(
     """The launch in which a word, named as ``--set`` does it, may have other values, and which they are.
 
     ``high``: None for the greatest one of its type. The word's value becomes the nearest of these. ParameterError if
-    there is no such word.
+    there is no such word. ``launch_control`` is the number of tiles that it hands out.
     """
     found: list[FreeRange] = []
+    if name == LAUNCH_CONTROL and name not in {each.name for each in launch.parameters}:
+        most = prod(launch.grid) // prod(launch.cluster) - 1
+        tiles = FreeRange(low if low > 1 else 0, most if high is None else min(high, most), step, name)
+        return replace(launch.with_setting(name, tiles.low), free_tiles=tiles), tiles
 
     def put(was: Content | None) -> Content:
         word = Number("u32", None) if was is None else was

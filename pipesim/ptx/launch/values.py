@@ -18,6 +18,7 @@ LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
 MOST_TOGETHER = 8  #: CTAs that are followed together
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
+LAUNCH_CONTROL = "launch_control"  #: the policy, and the word of ``--any`` that is the number of tiles
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
@@ -260,7 +261,8 @@ class Launch:
     ``turns``: the order in which these execute atomics whose answer they use, as far as it is given, from 0 on.
     ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
     which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
-    are any number up to this one.
+    are any number up to this one. ``inside``: words by which warps of a cluster talk are followed; ``turns`` are
+    those of its warps. ``free_tiles``: how many launch control may hand out instead.
     """
 
     entry: str
@@ -282,12 +284,16 @@ class Launch:
     in_sequence: bool = False
     for_all: bool = False
     any_ctas: int = 0
+    inside: bool = False
+    free_tiles: FreeRange | None = None
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.
 
         :data:`TURNS` are the digits of a number, from 1 on.
         """
+        if name == "inside":
+            return replace(self, inside=bool(value))
         if name in ("cta", "resident"):
             return replace(self, **{name: value})  # type: ignore[arg-type]
         if name == "together":

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from pipesim.answers.views.check import AgainstReport, CheckReport, Counterexample
+from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, Counterexample
 from pipesim.explain.sync_changes import Amount, SyncChange, SyncChangeKind
 from pipesim.model.finding import Verdict
-from pipesim.report.findings.brief import in_short
+from pipesim.report.findings.brief import brief_of_findings, in_short
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pages.check import shown_lines
 from pipesim.report.sentences.check import how_words, left_out_words
@@ -29,6 +29,13 @@ def against_sentence(report: AgainstReport) -> str:
     unread = "; not all of it was read" if report.synchronisation.unread else ""
     unknown = "; more may be wrong in what is unknown" if report.new.verdict is Verdict.UNKNOWN else ""
     return f"{found}: {verdicts}; {differences}{unread}{unknown}"
+
+
+def against_brief(report: AgainstReport) -> Brief:
+    """What is new in at most 2 kB, with the first new finding."""
+    new = report.new_findings
+    said = f"{report.new.heading.protocol}: {against_sentence(report)}"
+    return brief_of_findings(report.conclusion.value, said, [each.finding for each in new], next(iter(new), None))
 
 
 def change_sentence(change: SyncChange) -> str:

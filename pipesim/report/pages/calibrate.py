@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipesim.answers.views.calibrate import CalibrationReport
-from pipesim.conform.fit.solve import CalibratedValue, ValueState
+from pipesim.conform.fit.values import CalibratedValue, ValueState
 from pipesim.report.text.layout import columns, field, wrap
 from pipesim.report.text.words import NONE, count, listed, number
 

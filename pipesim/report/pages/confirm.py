@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pipesim.confirm.delays import Delay
-from pipesim.confirm.report import ChipVerdict, ConfirmReport, FindingOnChip, Tries, WarpsAtWait
+from pipesim.confirm.report import (
+    ChipVerdict,
+    ConfirmProgramReport,
+    ConfirmReport,
+    FindingOnChip,
+    Tries,
+    WarpsAtWait,
+)
+from pipesim.model.finding import Verdict
 from pipesim.model.tables import number_runs
 from pipesim.report.findings.finding import claim_of
 from pipesim.report.text.console import mark
@@ -76,9 +84,29 @@ def confirm_lines(report: ConfirmReport, width: int) -> list[str]:
             lines += with_source(delay_words(delay), delay.place.source, width, "  delay  ", " " * 9)
         if each.delays and not each.modelled:
             lines += wrap("(what the schedule keeps waiting; the program run with it does not end so)", width, "  ")
-        lines += wrap("the buffers hold zeros", width, "  ") if each.zeros else []
+        lines += wrap(f"zeros in {listed(list(each.zeros))}", width, "  ") if each.zeros else []
         lines += wrap(f"written: {listed(list(each.files))}", width, "  ") if each.files else []
         lines += [""] if lines[-1] else []
         ok = None if each.verdict in (ChipVerdict.NOT_SEEN, ChipVerdict.NOT_TRIED) else False
         lines += wrap(chip_sentence(each, device), width, f"{mark(ok)} ")
     return lines
+
+
+def confirm_program_lines(report: ConfirmProgramReport, width: int) -> list[str]:
+    """The launches of a program in lines of at most ``width`` cells."""
+    lines: list[str] = []
+    for each in report.launches:
+        name = each.launch.removesuffix(".json") or each.kernel
+        lines += [*([""] if lines else []), *wrap(f"{name}: {each.said}", width, f"{mark(_OK[each.verdict])} ")]
+        lines += ["", *confirm_lines(each.on_chip, width)] if each.on_chip is not None else []
+    for note in report.notes:
+        lines += wrap(f"note: {note}", width)
+    files = f"their PTX and launch files are in {report.folder}" if any(each.ptx for each in report.launches) else ""
+    made = len(report.launches)
+    said = (
+        f"{number(made)} {'launch' if made == 1 else 'launches'} of kernels with barriers{'; ' if files else ''}{files}"
+    )
+    return [*lines, *([""] if lines else []), *wrap(said, width)]
+
+
+_OK = {Verdict.PROVED: True, Verdict.UNKNOWN: None, Verdict.REFUTED: False}

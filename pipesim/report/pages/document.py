@@ -8,6 +8,7 @@ from pipesim.answers.views.autopsy import AutopsyReport
 from pipesim.answers.views.check import AgainstReport, CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import VerdictScope
 from pipesim.answers.views.redundant import RedundantReport
+from pipesim.answers.views.sequence import SharedBytes
 from pipesim.answers.views.summary import Failure, ProtocolReport, SummaryReport, TraceLine
 from pipesim.answers.views.sweep import Advice, AdviseReport, Configuration, SweepReport
 from pipesim.answers.views.trace import CompareReport, PairReport, TraceComparison, VerifyReport
@@ -23,6 +24,7 @@ from pipesim.report.pages.against import against_sentence, change_sentence
 from pipesim.report.pages.autopsy import autopsy_brief
 from pipesim.report.pages.confirm import chip_sentence
 from pipesim.report.pages.redundant import redundant_sentence
+from pipesim.report.pages.sequence import shared_claim
 from pipesim.report.pages.stress import stress_sentence
 from pipesim.report.sentences.check import (
     assumptions_counted,
@@ -96,6 +98,8 @@ def _of_part(value: object) -> dict[str, object]:
             return {"said": change_sentence(value)}
         case Deadlock():
             return {"claim": claim_of(value)}
+        case SharedBytes():
+            return {"claim": shared_claim(value)}
         case VerdictScope():
             return {"assumptions": [asdict(each) for each in assumptions_counted(value)]}
         case NotJudged():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pipesim.answers.views.check import Brief
 from pipesim.answers.views.redundant import RedundantReport, Removable, Sizes
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
+from pipesim.report.findings.brief import shortened
 from pipesim.report.sentences.check import step_left_out
 from pipesim.report.text.console import mark
-from pipesim.report.text.layout import field, heading_lines, wrap
+from pipesim.report.text.layout import field, heading_lines, middle, wrap
 from pipesim.report.text.source import with_source
-from pipesim.report.text.words import count, listed, number
+from pipesim.report.text.words import count, listed, number, place
 
 
 def redundant_sentence(report: RedundantReport) -> str:
@@ -24,6 +26,21 @@ def redundant_sentence(report: RedundantReport) -> str:
     if not report.alone:
         return f"every one of the {count(report.tried, 'removal')} tried breaks {name}, or what it assumes"
     return f"{name} stays proved with {_any_one(len(report.alone))} of the {count(report.tried, 'removal')} tried"
+
+
+def redundant_brief(report: RedundantReport) -> Brief:
+    """The answer in at most 2 kB: ``correction`` has the removals, those of the set that is proved as a whole first."""
+    order = [*report.together, *(n for n in range(len(report.alone)) if n not in report.together)]
+    together = f"together: {together_words(report)}" if report.together else ""
+    at = list(dict.fromkeys(place(line) for n in order for line in report.alone[n].lines if line))[:2]
+
+    def made(most: int) -> Brief:
+        removals = "; ".join(f"{n + 1}: {report.alone[n].said}" for n in order)
+        said, correction = (middle(text, 2 * most) for text in (redundant_sentence(report), removals))
+        places = tuple(middle(each, most // 2) for each in at)
+        return Brief(report.verdict.value, said, claim=middle(together, most), places=places, correction=correction)
+
+    return shortened(made)
 
 
 def _any_one(removals: int) -> str:

@@ -40,6 +40,11 @@ def _shared(each: SharedBytes) -> list[str]:
     ]
 
 
+def shared_claim(each: SharedBytes) -> str:
+    """What two launches do to the same bytes, and what orders them or is missing."""
+    return f"{', '.join(_shared(each))}: {_standing(each)}"
+
+
 def _standing(each: SharedBytes) -> str:
     if each.basis is None:
         return each.promise.value

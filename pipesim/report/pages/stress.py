@@ -52,7 +52,7 @@ def stress_lines(report: StressReport, width: int) -> list[str]:
         for delay in each.delays[:_MOST]:
             lines += with_source(delay_words(delay), delay.place.source, width, "  delay  ", " " * 9)
         lines += wrap(f"{number(len(each.delays) - _MOST)} more", width, " " * 9) if len(each.delays) > _MOST else []
-    lines += wrap("the buffers hold zeros", width, "  ") if report.zeros else []
+    lines += wrap(f"zeros in {listed(list(report.zeros))}", width, "  ") if report.zeros else []
     lines += wrap("results vary without delays: they are not compared", width, "  ") if report.varies else []
     files = report.files or next((each.files for each in report.seen if each.files), ())
     lines += wrap(f"written: {listed(list(files))}", width, "  ") if files else []

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Sequence
 from pipesim.answers.views.conclusion import worst
 from pipesim.answers.views.summary import Hardware, ProtocolReport, SummaryReport, TraceLine, compared_traces
 from pipesim.conform.agreement import Agreement
-from pipesim.conform.times import PERIOD, AssumedKind, TimeAssumption, TimeComparison, TimeVerdict
+from pipesim.conform.times import AssumedKind, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.findings.assumptions import ASSUMPTIONS
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Finding, Verdict
 from pipesim.report.findings.finding import who_waits
 from pipesim.report.sentences.check import check_sentence
 from pipesim.report.sentences.stage import failure_words
-from pipesim.report.sentences.times import WITHIN, assumed_words
+from pipesim.report.sentences.times import OUTSIDE, WITHIN, assumed_words
 from pipesim.report.sentences.trace import trace_line_reason
 from pipesim.report.text.console import BAD, GOOD, UNSURE, mark
 from pipesim.report.text.layout import columns, field, wrap, wrap_parts
 from pipesim.report.text.source import command_lines
 from pipesim.report.text.words import NONE, count, cycles, listed, number, place, signed_percent
+from pipesim.timed.profile import PERIOD
 
 WIDE = 100  #: cells from which on the table also has the periods
 MOST_TRACES = 3  #: of one protocol that are listed, the others only counted
@@ -288,14 +289,13 @@ def _time_verdict(verdict: TimeVerdict, mine: Sequence[TimeComparison]) -> str:
     match verdict:
         case TimeVerdict.WITHIN_STATED_ERROR:
             return WITHIN
-        case TimeVerdict.OFF if any(each.stated is not None for each in mine):
-            return "off"
         case TimeVerdict.OFF:
-            return "off (no error stated)"
-        case TimeVerdict.NOT_MODELLED:
+            return "off"
+        case TimeVerdict.OUTSIDE:
             # each role's work once, whatever was recorded of it
             assumed = {(one.kind, one.name): one for each in mine for one in each.assumed}
-            return f"not modelled for: {assumed_words(sorted(assumed.values(), key=_order))}"
+            words = assumed_words(sorted(assumed.values(), key=_order))
+            return OUTSIDE + f" (not modelled for: {words})" * bool(words)
         case TimeVerdict.NOT_COMPARED:
             return "not compared"
 

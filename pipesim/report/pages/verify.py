@@ -13,7 +13,6 @@ from rich.cells import cell_len
 from pipesim.answers.views.trace import CompareReport, TraceComparison, VerifyReport
 from pipesim.conform.agreement import Agreement
 from pipesim.conform.result import Conformance, DivergenceKind, Figure, LatencyCheck, SiteTiming, Timing, TraceVerdict
-from pipesim.conform.times import PERIOD
 from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import advisory_lines, finding_lines
@@ -42,6 +41,7 @@ from pipesim.report.text.words import (
     signed_percent,
     time_bound,
 )
+from pipesim.timed.profile import PERIOD
 from pipesim.trace.schema import TraceMeta
 
 BOTH_TIMELINES = 120  #: cells from which on every device gets its timeline

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -233,7 +233,7 @@ def _clauses(report: CheckReport) -> dict[str, list[str]]:
             ctas_words(report.scope),
             sizes,
             *_contents(report.scope),
-            *_policies(report.scope),
+            *_policies(report.scope, {each.parameter for each in report.ranges}),
             *_together(report.scope),
         ],
         **({"global memory": _on_global(report.scope)} if report.scope.on_global else {}),
@@ -269,9 +269,9 @@ def _contents(scope: VerdictScope) -> list[str]:
     return [f"for all contents of {listed(said)}"] if said else []
 
 
-def _policies(scope: VerdictScope) -> list[str]:
-    """``with launch_control 0 to 4, whichever tiles these are``: what other CTAs decided."""
-    said = [_policy(name, values) for name, values in scope.policies.items()]
+def _policies(scope: VerdictScope, free: Collection[str]) -> list[str]:
+    """``with launch_control 0 to 4, whichever tiles these are``: what other CTAs decided, but what is said as free."""
+    said = [_policy(name, values) for name, values in scope.policies.items() if name not in free]
     up_to = f" up to {scope.any_tiles}" if scope.any_tiles is not None and scope.any_tiles > 0 else ""
     tiles = [f"whichever tiles these are{up_to}"] if scope.any_tiles else []
     return [f"with {listed(said)}", *tiles] if said else tiles
@@ -361,6 +361,9 @@ def values_of_word(each: ProvedRange) -> str:
     return _values_to(each, each.most)
 
 
+_TILES = "launch_control"  #: the policy that is also a word
+
+
 def nearby_words(report: CheckReport) -> str:
     """``the same for n from 3,969 to 4,096 or any lda, but for global memory; --any n asks for others``: each alone."""
     decide = sorted((each for each in report.nearby if not each.is_every), key=lambda each: -each.most)
@@ -370,8 +373,10 @@ def nearby_words(report: CheckReport) -> str:
     any_ = [f"any value of {listed(every) if len(every) <= MOST_NAMED else more}"] if every else []
     rest = ", but for global memory" if report.scope.on_global or report.scope.not_judged else ""
     same = f"the same for {' or '.join((*some, *any_))}{rest}" if some or any_ else "those of the launch"
-    others = " or ".join(f"--any {_word(each)}" for each in decide[:MOST_NAMED])
-    return f"{same}; {others} asks for others" if decide and report.verdict is Verdict.PROVED else same
+    words = [_word(each) for each in decide[:MOST_NAMED]]
+    words += report.scope.policies.keys() & {_TILES}
+    others = " or ".join(f"--any {each}" for each in words)
+    return f"{same}; {others} asks for others" if words and report.verdict is Verdict.PROVED else same
 
 
 def _word(each: ProvedRange | NearbyValues) -> str:

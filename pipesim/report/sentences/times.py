@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from pipesim.answers.views.trace import TraceComparison
-from pipesim.conform.times import PERIOD, AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
+from pipesim.conform.times import AssumedKind, NoTime, TimeAssumption, TimeComparison, TimeVerdict
 from pipesim.report.text.words import count, cycles, number, percent, signed_percent
-from pipesim.timed.profile import StatedError
+from pipesim.timed.profile import PERIOD, StatedError
 
-WITHIN = "within the profile's stated error"
+WITHIN = TimeVerdict.WITHIN_STATED_ERROR.value
+OUTSIDE = TimeVerdict.OUTSIDE.value
 NOT_MEASURED = "not measured"
 MOST_ASSUMED = 3  #: assumptions that a sentence names
 
@@ -36,7 +37,7 @@ def time_in_short(found: TimeComparison) -> str:
 def time_parts(found: TimeComparison, side: str = "measured") -> list[str]:
     """The same in parts, with what the profile states, and how long each role's work took."""
     parts = [_deviation(found, side), *_all_not_modelled(found)]
-    if found.verdict in (TimeVerdict.WITHIN_STATED_ERROR, TimeVerdict.OFF):
+    if found.off_permille is not None:
         parts.append(_stated_words(found.stated) if found.stated is not None else _unstated_words(found))
     return [part for part in parts if part]
 
@@ -54,16 +55,16 @@ def times_clause(blocks: Sequence[TraceComparison], names: Sequence[str], sides:
 
 
 def _deviation(found: TimeComparison, side: str) -> str:
-    """How far the times are off, or why that is not known; "" where they rest on assumptions and there is no number."""
+    """How far the times are off, or why that is not known; "" where there is no number."""
     match found.verdict:
         case TimeVerdict.WITHIN_STATED_ERROR:
             return f"{WITHIN} ({signed_percent(found.off_permille)}: {_numbers(found, side)})"
         case TimeVerdict.OFF:
             return f"off by {signed_percent(found.off_permille)} ({_numbers(found, side)})"
-        case TimeVerdict.NOT_MODELLED if found.off_permille is None:
+        case TimeVerdict.OUTSIDE if found.off_permille is None:
             return ""
-        case TimeVerdict.NOT_MODELLED:
-            return f"off by {signed_percent(found.off_permille)} ({_numbers(found, side)})"
+        case TimeVerdict.OUTSIDE:
+            return f"{OUTSIDE} (off by {signed_percent(found.off_permille)}: {_numbers(found, side)})"
         case TimeVerdict.NOT_COMPARED:
             return f"not compared: {_why_words(found.why)}"
         case _:
@@ -71,14 +72,14 @@ def _deviation(found: TimeComparison, side: str) -> str:
 
 
 def _not_modelled(found: TimeComparison) -> str:
-    if found.verdict is not TimeVerdict.NOT_MODELLED:
+    if not found.assumed:
         return ""
     return f"not modelled for: {assumed_words(found.assumed)}"
 
 
 def _all_not_modelled(found: TimeComparison) -> list[str]:
     """Everything that is assumed, with how long each role's work took."""
-    if found.verdict is not TimeVerdict.NOT_MODELLED:
+    if not found.assumed:
         return []
     said = list(dict.fromkeys(_describe_assumption(each, details=True) for each in found.assumed))
     return [f"not modelled for: {said[0]}", *said[1:]]
@@ -129,7 +130,10 @@ def _stated_words(stated: StatedError) -> str:
 
 
 def _unstated_words(found: TimeComparison) -> str:
-    what = "this kernel and launch" if found.figure == PERIOD else "whole runs"
+    if found.beyond:
+        ranges = [f"{name} {number(least)} to {number(most)}" for name, (least, most) in found.beyond.items()]
+        return f"the profile {found.profile} states its error for {', '.join(ranges)}"
+    what = "this kernel" if found.figure == PERIOD else "whole runs of this kernel"
     return f"the profile {found.profile} states no error for {what}"
 
 

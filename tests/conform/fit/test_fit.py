@@ -10,7 +10,8 @@ import pytest
 from pipesim.conform.fit.observation import RunObservation, Vector, observe
 from pipesim.conform.fit.problem import FitProblem
 from pipesim.conform.fit.propose import propose
-from pipesim.conform.fit.solve import ValueState, fit_profile
+from pipesim.conform.fit.solve import fit_profile
+from pipesim.conform.fit.values import ValueState
 from pipesim.conform.quantities import QuantityKind, QuantityName
 from pipesim.targets import find
 from pipesim.timed.profile import Profile, load_profile

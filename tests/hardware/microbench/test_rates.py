@@ -14,7 +14,7 @@ from hwkernels.microbench import run
 from hwkernels.microbench.rates import RATES, UNROLLED, InstructionKind, chain, measure
 from pipesim.answers import calibrate as of_device
 from pipesim.answers.calibrate import RINGS, calibrate_device
-from pipesim.conform.fit.solve import ValueState
+from pipesim.conform.fit.values import ValueState
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Trace
 from tests.support.synthetic import synthetic

@@ -11,7 +11,7 @@ import pytest
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
-from pipesim.model.ops import Engine, Op
+from pipesim.model.ops import Engine, Op, Order
 from pipesim.model.program_json import loads
 from pipesim.prove.check import check
 from pipesim.prove.repair import correction
@@ -214,3 +214,23 @@ def test_a_stage_that_is_given_back_is_that_of_its_own_ring_and_not_too_early(
     (found, *_) = check(program).refutations
     given = [re.sub(r":\d+", ":{}", each.said) for each in corrections(program, found, program)]
     assert given == [offered]
+
+
+def test_a_relaxed_arrive_at_the_cluster_is_corrected() -> None:
+    p = Protocol("relaxed", cluster=2)
+    tile = p.smem("tile", slots=1, nbytes=64)
+
+    @p.role("writer")
+    def writer(w: Warp) -> None:
+        w.write(tile[0], item=w.cta)
+        w.cluster_arrive(Order.RELAXED)
+        w.cluster_wait()
+
+    @p.role("reader")
+    def reader(w: Warp) -> None:
+        w.cluster_sync()
+        w.read(tile[0], item=w.cta)
+
+    program = p.flatten()
+    found = check(program).refutations[0]
+    assert {each.repair.kind for each in corrections(program, found, program)} == {K.STRONGER}

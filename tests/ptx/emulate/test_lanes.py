@@ -15,7 +15,7 @@ from pipesim.prove.counterexample.past import past_of
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
-from tests.support.small_ptx import SET_UP, program_of, said, text_of
+from tests.support.small_ptx import SET_UP, program_of, said, text_of, word
 
 STRICT = Strictness({Assumption.LANES})
 #: Half of the lanes store what the other half does not; then {meet} all lanes arrive.
@@ -140,7 +140,7 @@ SPIN_THEN_END = f""" @!%p1 bra rest;
 rest:
 """
 #: The second warp ends; the first one waits for all threads of the CTA.
-ENDS = SET_UP + " setp.eq.u32 %p1, %r1, 1;\n @%p1 ret;\n{waits} st.shared.u32 [tile], %r2;\n"
+ENDS = SET_UP + " setp.eq.u32 %p1, %r1, 1;\n @%p1 ret;\n{waits} st.shared.u32 [tile], %r1;\n"
 #: The second warp waits until the first has ended, which waits for its arrival.
 LATER = ENDS.replace("setp.eq.u32 %p1", "setp.ne.u32 %p1").replace(" @%p1 ret;\n", SPIN_THEN_END)
 
@@ -365,3 +365,29 @@ def test_lanes_may_come_to_a_barrier_by_different_instructions_unless_it_is_alig
     """PTX ISA, "barrier": ``.aligned`` means that all threads of a warp execute the same one; ``bar`` has it."""
     found = check(program_of(IN_TWO_BRANCHES.format(high=high, low=low), warps=1))
     assert [found.verdict.value, *sorted(each.kind.name for each in found.refutations)] == expected
+
+
+#: Lane 0 stores, or goes to the end by a word that the others do not ask for; then all meet, after {before}.
+BY_AN_EXIT_OF_ONE_LANE = (
+    SET_UP.format(first=1, count=1)
+    + """ ld.param.u32 %r7, [n];
+ mov.u32 %r8, 0;
+ @%p0 bra loop;
+ setp.eq.u32 %p4, %r7, 0;
+ @%p4 bra done;
+ st.shared.u32 [tile], %r2;
+loop:
+{before} bar.sync 0;
+ add.u32 %r8, %r8, 1;
+ setp.lt.u32 %p5, %r8, %r7;
+ @%p5 bra loop;
+done:
+"""
+)
+
+
+@pytest.mark.parametrize("before", ["", " add.u32 %r9, %r8, 1;\n", " add.u32 %r9, %r8, 1;\n mov.u32 %r10, %r9;\n"])
+def test_lanes_that_can_part_for_good_meet_at_a_barrier_that_all_of_them_execute(before: str) -> None:
+    """Compilers jump so for a loop of one thread before a loop of all: where both ways surely meet is the end."""
+    body = BY_AN_EXIT_OF_ONE_LANE.format(before=before)
+    assert check(program_of(body, params=".param .u32 n", values=[word(3)])).verdict is Verdict.PROVED

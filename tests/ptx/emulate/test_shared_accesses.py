@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.model.coverage import LENIENT
+from pipesim.model.coverage import LENIENT, Assumption
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
@@ -93,6 +93,44 @@ def test_an_access_after_a_copy_of_the_same_lane_is_after_its_issue(access: str)
     assert verdict(own.format(access.format(16)) + end) == "proved"
     assert verdict(own.format(access.format(0)) + end) == "refuted RACE"
     assert verdict(own.format("cp.async.wait_all;") + f" @!%p0 {access.format(0)}\n") == "proved"
+
+
+def test_two_copies_of_one_lane_into_the_same_bytes_race_also_in_one_group() -> None:
+    """PTX ISA, "cp.async": nothing orders two of them that the executing thread has not waited for."""
+    copy = " @!%p0 cp.async.ca.shared.global [{}], [%rd1{}], 16;\n"
+    two = START + copy.format("tile", "") + "{0}" + copy.format("{1}", "+64")
+    end = " cp.async.wait_all;\n"
+    assert verdict(two.format("", "tile+16") + end) == "proved"
+    assert verdict(two.format(end, "tile") + end) == "proved"
+    assert verdict(two.format("", "tile") + end) == "refuted RACE"
+    again = " mov.u32 %r9, 0;\nmore:\n" + two.format("", "tile+16")[len(START) :]
+    again += "{0} add.u32 %r9, %r9, 1;\n setp.lt.u32 %p5, %r9, 2;\n @%p5 bra more;\n" + end
+    assert verdict(START + again.format("")) == "refuted RACE"
+    assert verdict(START + again.format(end)) == "proved"
+
+
+@pytest.mark.parametrize(
+    ("store", "shared", "apart"),
+    [
+        ("st.shared.u32 [{}], %r2;", "%r6", "%r5"),  # of different values
+        ("ld.global.u32 %r8, [%rd1];\n st.shared.u32 [{}], %r8;", "%r6", "%r5"),  # of what is not known
+        ("st.shared.u32 [{}], %r2;", "tile", "%r5"),
+        ("cp.async.ca.shared.global [{}], [%rd1], 4;", "%r6", "%r5"),
+    ],
+)
+def test_lanes_that_store_to_the_same_bytes_in_one_instruction_store_the_same(
+    store: str, shared: str, apart: str
+) -> None:
+    """PTX orders lanes no more than warps. That the values are equal is assumed, unless they are known to be."""
+    pairs = f"{START}{LANES} and.b32 %r6, %r5, -8;\n"
+
+    def assumed(stored: str) -> list[Assumption]:
+        return [each.kind for each in program_of(f"{pairs} {stored}\n", 1).coverage.assumed]
+
+    assert assumed(store.format(shared)) == [Assumption.EQUAL_STORES]
+    assert not assumed(store.format(apart))
+    assert not assumed("st.shared.u32 [tile], 7;")
+    assert not assumed("mov.u32 %r9, 7;\n st.shared.u32 [%r6], %r9;")
 
 
 def test_each_access_is_that_of_its_own_instruction() -> None:

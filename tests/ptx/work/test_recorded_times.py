@@ -56,7 +56,7 @@ def test_what_the_estimate_rests_on_is_said() -> None:
     time = compare_kernel(
         read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet"), name
     ).comparison.time
-    assert time.verdict is TimeVerdict.NOT_MODELLED
+    assert time.verdict is TimeVerdict.OUTSIDE
     assert [each.kind.value for each in time.assumed if each.kind.value != "value"] == ["instructions"]
 
 

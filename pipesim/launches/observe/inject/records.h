@@ -26,6 +26,15 @@ static void *copying_stream(void) {
   }
   return NULL;
 }
+/* Whether a stream has finished its work, or does so within two seconds. */
+static bool settled(void *stream) {
+  int status = ASK(cuStreamQuery, stream);
+  for (int tries = 0; status == NOT_READY && tries < 4000; tries++) {
+    nanosleep(&(struct timespec){0, 500000}, NULL);
+    status = ASK(cuStreamQuery, stream);
+  }
+  return !status;
+}
 static void put_contents(Text *line, uint64_t address) {
   uint64_t start = 0;
   size_t size = 0;
@@ -44,17 +53,59 @@ static void put_contents(Text *line, uint64_t address) {
   }
   char *data = malloc(size);
   if (!data) return;
-  bool copied = !ASK(cuMemcpyDtoHAsync_v2, data, address, size, stream);
-  int status = copied ? ASK(cuStreamQuery, stream) : 1;
-  for (int tries = 0; status == NOT_READY && tries < 4000; tries++) {
-    nanosleep(&(struct timespec){0, 500000}, NULL);
-    status = ASK(cuStreamQuery, stream);
+  if (ASK(cuMemcpyDtoHAsync_v2, data, address, size, stream) || !settled(stream)) return; /* a copy may still write */
+  say(line, ", \"contents\": ");
+  hexadecimal(line, data, size);
+  free(data);
+}
+/* One allocation: its address, its bytes and the file of its copy, "" if there is no room. Its first address, or 0. */
+static uint64_t put_allocation(Text *line, uint64_t address, const char *separator) {
+  uint64_t start = 0;
+  size_t size = 0;
+  int is_mapped = 0;
+  char name[32] = "";
+  void *stream = copying_stream();
+  if (!stream || ASK(cuPointerGetAttribute, &start, RANGE_START, address) ||
+      ASK(cuPointerGetAttribute, &size, RANGE_SIZE, address) || !size ||
+      ASK(cuPointerGetAttribute, &is_mapped, MAPPED, start + size - 1) || !is_mapped)
+    return 0;
+  char *data = size <= spool.copies ? malloc(size) : NULL;
+  uint64_t left = spool.left;
+  if (data && !ASK(cuMemcpyDtoHAsync_v2, data, start, size, stream) && settled(stream)) {
+    spool.left += size;
+    if (!write_code(data, size, ".memory", name)) *name = 0;
+    spool.copies -= left + size - spool.left;
+    spool.left = left;
+    free(data);
+  } /* else a copy may still write there */
+  say(line, "%s[%llu, %llu, \"%s\"]", separator, (unsigned long long)start, (unsigned long long)size, name);
+  return start;
+}
+static void put_memory(Text *line, const Known *known, const char *data, const Pointed *pointers, int count) {
+  uint64_t starts[MOST_POINTERS], address;
+  int found = 0, parameter = 0;
+  uint32_t at = 0;
+  for (int next = 0; found < MOST_POINTERS;) {
+    if (next < count) address = pointers[next++].address;
+    else { /* then those of tensor maps, which have theirs first */
+      while (parameter < known->parameters && at + MAP_BYTES > known->layout[2 * parameter + 1]) {
+        data += known->layout[2 * parameter++ + 1];
+        at = 0;
+      }
+      if (parameter == known->parameters) break;
+      bool is_map = map_members(data + at) != NULL;
+      address = is_map ? u64(data + at) : 0;
+      at += is_map ? MAP_BYTES : 64;
+    }
+    bool is_known = !address;
+    for (int i = 0; i < found && !is_known; i++) {
+      size_t size = 0;
+      is_known = address >= starts[i] && !ASK(cuPointerGetAttribute, &size, RANGE_SIZE, starts[i]) &&
+                 address - starts[i] < size;
+    }
+    uint64_t start = is_known ? 0 : put_allocation(line, address, found ? ", " : "");
+    if (start) starts[found++] = start;
   }
-  if (!status) {
-    say(line, ", \"contents\": ");
-    hexadecimal(line, data, size);
-  }
-  if (status != NOT_READY) free(data); /* else a copy may still write there */
 }
 
 /* records */
@@ -120,6 +171,9 @@ static bool record(const Attempt *attempt, const Known *known, const char *data,
   say(&line, ", \"registers\": %d", known->has_code ? function_attribute(known->function, REGISTERS) : 0);
   say(&line, ", \"via\": \"%s\", \"parameters\": [", attempt->is_graph || is_capturing ? "graph" : "launch");
   if (has_data) put_parameters(&line, known, data, pointers, count, contents);
+  say(&line, "], \"memory\": [");
+  if (has_data && spool.copies && !attempt->is_graph && !is_capturing && settled(attempt->stream))
+    put_memory(&line, known, data, pointers, count);
   say(&line, "], \"parameters_known\": %s}", has_data ? "true" : "false");
   if (exchanged) ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
   return write_line(&line);

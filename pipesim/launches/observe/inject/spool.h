@@ -17,6 +17,7 @@ static struct {
   bool once;
   uint64_t launches; /* distinct ones of this process */
   uint64_t left;     /* bytes */
+  uint64_t copies;   /* bytes that may be copied of memory */
   int file;
   struct stat opened; /* of the file: a program may close all files that it did not open, and use the number again */
   bool full, introduced;
@@ -38,6 +39,7 @@ static bool open_spool(void) {
   spool.once = once && !strcmp(once, "1");
   spool.launches = number_of("PIPESIM_LAUNCHES_LAUNCHES", 256);
   spool.left = number_of("PIPESIM_LAUNCHES_BYTES", 1u << 26);
+  spool.copies = number_of("PIPESIM_LAUNCHES_COPIES", 0);
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   char path[PATH_MAX + 80];

@@ -93,8 +93,10 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     warp.groups[Engine.CP_ASYNC].issue(warp.mask)
     for cta, ranges in found.items():
         at_lanes = lanes_at(lanes[cta], (first for first, _ in ranges))
+        if len({*ranges}) < len(ranges):
+            cluster.notes.equal_stores.add(each.position)
         cluster.notes.exchange(each.position, warp.exchanges.copy(cta, at_lanes, size, warp.way))
-        copy(warp, (Space.SHARED, cta), ranges, each.position)
+        copy(cluster, warp, (Space.SHARED, cta), ranges, each.position)
         for first, end in ranges:
             cluster.bytes[cta].forget(first, end)
 

@@ -23,7 +23,9 @@ from pipesim.ptx.emulate.global_accesses import (
     in_shared,
     of_shared,
     place_of,
+    to_generic,
 )
+from pipesim.ptx.emulate.global_words import GlobalWords
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
@@ -57,7 +59,8 @@ _SPACES = (
     "shared::cta",
     "shared::cluster",
 )
-_OF_ALL = ("global", "")  #: spaces of accesses that may be to global memory
+_OF_ALL = ("global", "")  #: spaces of accesses that may be to global memory, and to shared memory:
+_SHARED = ("shared", "shared::cta", "shared::cluster", "")
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
 _ROW = 16  #: bytes of a row of a matrix
 
@@ -94,7 +97,10 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     space = _space(each)
     address = _address(cluster, warp, step, 1, space)
     cluster.on_global(warp, each, address, size * len(parts))
-    if cluster.words is not None and space in _OF_ALL and cluster.words.load(cluster, warp, step, address):
+    words = _words(cluster, space)
+    if words is not None and words.load(cluster, warp, step, _of_word(space, address)):
+        if space in _SHARED and not each.has_any(*_STRONG):  # it is an access to data as well
+            _record(cluster, warp, each, address, size * len(parts), space, None)
         return
     if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
@@ -105,6 +111,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         elsewhere = not space and isinstance(address, int) and not in_shared(address)
         if step.valued and each.has_any(*_STRONG) and not elsewhere:
             cluster.notes.polls.add(each.position)
+            cluster.is_asked(warp, each, results[0])
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
         if not isinstance(part, Sink):
@@ -113,8 +120,18 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             warp.write(next(registers), value)
 
 
+def _words(cluster: Cluster, space: str) -> GlobalWords | None:
+    """The words that are followed, if an access may be to one."""
+    return cluster.words if space in _OF_ALL or space in _SHARED else None
+
+
+def _of_word(space: str, address: Value) -> Value:
+    """The generic address of what may be such a word."""
+    return to_generic(address) if space.startswith("shared") else address
+
+
 #: Loads that are meant to see what other threads store meanwhile.
-_STRONG = ("volatile", "relaxed", "acquire")
+_STRONG = ("volatile", "relaxed", "acquire", "release")
 
 
 def _nothing_known(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int) -> bool:
@@ -179,13 +196,19 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     values = given if isinstance(given, list) else [given]
     cluster.on_global(warp, each, address, size * len(values))
     untracked = each.position in cluster.code.untracked
-    if cluster.words is not None and space in _OF_ALL and not untracked:
-        cluster.words.store(cluster, warp, each, address, values)
     if space == "global" and untracked:
         return
-    if space.startswith("shared") or not space:
+    at, words = _of_word(space, address), _words(cluster, space) if not untracked else None
+    at_word = words is not None and space in _SHARED and words.is_at_word(warp, at)
+    if at_word:
+        flush(cluster, warp)
+    if space in _SHARED and each.has_any(*_STRONG) and (at_word or isinstance(address, int)):
+        _change(cluster, warp, each, address, space)
+    elif space in _SHARED:
         _record(cluster, warp, each, address, size * len(values), space, values)
         cluster.store_shared(values)
+    if words is not None:
+        words.store(cluster, warp, each, at, values)
     if isinstance(address, Unknown | OpenAnswer) or leaf_of(address) is not None:
         if space == "local":
             warp.local.forget()
@@ -263,8 +286,13 @@ def _record(
         if where in warp.pending.copies or overlap(warp.pending.read_bounds.get(where), bounds(ranges)):
             flush(cluster, warp)
         write(cluster, warp, where, ranges, starts, None, each.position)
-        if not warp.maybe and all(isinstance(v, int | PerLane) for v in values):
-            warp.pending.values[where].update(_contents(warp, starts, values))
+        known = all(isinstance(v, int | PerLane) for v in values)
+        contents = _contents(warp, starts, values) if known else {}
+        if not warp.maybe and known:
+            warp.pending.values[where].update(contents)
+        together = len(starts) > len({*starts}) or (isinstance(address, int) and warp.mask.bit_count() > 1)
+        if together and (None in (contents or {0: None}).values() if known else not all(map(_is_of_launch, values))):
+            cluster.notes.equal_stores.add(each.position)
 
 
 def exchange(
@@ -285,6 +313,11 @@ def exchange(
     else:
         order = warp.exchanges.read(cta, lanes, size, way)
     cluster.notes.exchange(position, order)
+
+
+def _is_of_launch(value: Value) -> bool:
+    """Whether a value is known, or decided by words of the launch alone, so that it is the same in every lane."""
+    return isinstance(value, int) or (isinstance(value, Unknown) and value.leaf is not None and value.leaf.launch)
 
 
 def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dict[int, object]:
@@ -441,13 +474,14 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         address = of_lane(address, lanes_in(warp.mask)[0])
     parts = next((int(m[1:]) for m in each.modifiers if m in _VECTORS), 1)
     cluster.on_global(warp, each, address, _size(each) * parts)
-    if cluster.words is not None and space in _OF_ALL and cluster.words.atomic(cluster, warp, step, address, operands):
+    if space in _SHARED:
+        _change(cluster, warp, each, address, space)
+    words = _words(cluster, space)
+    if words is not None and words.atomic(cluster, warp, step, _of_word(space, address), operands):
         return
     if space == "global" and each.position in cluster.code.untracked:
         cluster.forget_results(warp, step, f"the result of an atomic ({each.mnemonic})")
         return
-    if space.startswith("shared") or not space:
-        _change(cluster, warp, each, address, space)
     value = cluster.atomic(warp, each, address, operands)
     warp.write_results(step, value)
 

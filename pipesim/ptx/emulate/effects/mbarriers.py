@@ -239,6 +239,7 @@ def _wait(
 
 def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, parity: int) -> None:
     each = step.instruction
+    cluster.is_asked(warp, each, 2 * place[1] + parity)
     asked = cluster.recorder.answer()
     parity = cluster.parity_in_turn(warp.agent, place, parity, waits=False)
     bar = cluster.recorder.barrier(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesim.launches.observe.limits import Limits
 from pipesim.launches.records.record import SeenPointer
 from tests.launches.observe.inject.conftest import PTX
 
@@ -54,6 +55,18 @@ def test_memory_is_copied_before_the_launch(observed, ptx):
 def test_memory_near_the_end_of_its_allocation(observed, ptx):
     (pointer,) = observed("data", ptx, "shift", 65536 - 8, "launch", "copy__8_4").launch.parameters[0].pointers
     assert pointer == SeenPointer(0, 8, bytes(8))
+
+
+def test_allocations_are_copied_whole_where_that_is_asked_for(observed, ptx):
+    commands = ["data", ptx, "tiled", "contents", 41, "shift", 512, "launch", "copy__8_4", "launch", "maps__128_8"]
+    ran = observed(*commands, limits=Limits(copies=1 << 20))
+    for record in ran.records.launches:
+        (copied,) = record.memory
+        assert (ran.spool / copied.file).read_bytes()[:4] == (41).to_bytes(4, "little")
+        address = int.from_bytes(record.parameters[-1 if len(record.parameters[0].data) > 8 else 0].data, "little")
+        assert (address - copied.start, copied.nbytes) == (512, 65536)
+    full = observed(*commands[:2], "launch", "copy__8_4", limits=Limits(copies=1 << 10))
+    assert [each.file for each in full.records.launches[-1].memory] == [""]
 
 
 def test_memory_is_not_copied_while_the_stream_works(observed, ptx):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
@@ -29,10 +29,10 @@ class Observations:
                 self._readers.setdefault(name, []).append(each)
         self.read = {e.position for e in body if not self._readers.keys().isdisjoint(uses.writes[e.position])}
         self.updates: dict[int, set[int]] = {}
-        self.decide = any(self._decides(each) for each in body if _looks_at_others(each))
+        self.decide = any(self.decides(each) for each in body if _looks_at_others(each))
 
-    def _decides(self, first: Instruction) -> bool:
-        """Whether more is made of a result than what is stored to global memory."""
+    def decides(self, first: Instruction, but: Collection[int] = ()) -> bool:
+        """Whether more is made of a result than what is stored to global memory, or that at one of these positions."""
         if first.opcode in ("call", "multimem"):
             return first.opcode == "call" or any(name in self._readers for name in self._uses.writes[first.position])
         open_, seen = list(self._uses.writes[first.position]), set[str]()
@@ -42,7 +42,7 @@ class Observations:
             for each in self._readers.get(name, ()) if name not in seen else ():
                 guarded = each.guard is not None and each.guard.register == name
                 if each.opcode in ("st", "red") and each.has("global"):
-                    decides |= guarded or Register(name) in parts_of(each.operands[0])
+                    decides |= guarded or Register(name) in parts_of(each.operands[0]) or each.position in but
                     if first.opcode == "ld" and each.opcode == "st" and each.has_any(*_STRONG):
                         self.updates.setdefault(each.position, set()).add(first.position)
                 elif guarded or each.opcode in ("ld", "atom", "call") or not self._uses.writes[each.position]:

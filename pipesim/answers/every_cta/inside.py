@@ -1,0 +1,94 @@
+"""A kernel whose warps wait for each other by words of shared memory, or of global memory that no other CTA writes.
+
+It is read once more with these words, in each order of atomics whose answers decide, where it is not proved without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pipesim.answers.every_cta.together import is_set_outside
+from pipesim.answers.global_memory.memories import written_elsewhere
+from pipesim.errors import PtxError
+from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
+from pipesim.model.words import TURNS, WordsOfRun
+from pipesim.prove.word_order import digits, is_decided, orders
+from pipesim.ptx.emulate.global_accesses import in_shared
+from pipesim.ptx.extract import MOST_TOGETHER, Extraction
+from pipesim.ptx.flow.slice import is_word
+
+_MOST_ORDERS = 96
+
+
+def may_talk_inside(kernel: Extraction) -> bool:
+    """Whether the warps of a cluster may tell each other something by words."""
+    launch, read = kernel.kernel.launch, kernel.kernel.code.regions.observations.read
+    words = (each for each in kernel.kernel.function.body if is_word(each) or is_word(each, shared=True))
+    return not (launch.together or launch.turns) and any(each.position in read for each in words)
+
+
+def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tuple[dict[str, int], Extraction]]:
+    """The kernel with these words, in each order of their atomics, with its settings; nothing where it has none.
+
+    Of one that does not say what the kernel does its coverage says that it is not judged.
+    """
+    first: Extraction | None = None
+    try:
+        every = list(orders(kernel.inside, _MOST_ORDERS, MOST_TOGETHER))
+        every = every if every[-1] is not None else list(orders(kernel.inside, _MOST_ORDERS, MOST_TOGETHER))
+        for made in every:
+            if made is None:
+                yield {"inside": 1}, _not_judged(kernel.inside(), "too many orders of atomics")
+                return
+            found = made.words
+            assert found is not None
+            if not (found.words or found.stuck or found.why_not):
+                return
+            turns = made.kernel.launch.turns
+            first = first or made
+            why = _why_not(made, found, strictness)
+            if made.inputs.conditions != first.inputs.conditions:
+                why = why or "what CTAs do differs by the order of atomics"
+            yield {"inside": 1} | ({TURNS: digits(turns)} if turns else {}), _not_judged(made, why) if why else made
+    except PtxError:
+        return
+
+
+def ordered_inside(kernel: Extraction, left_open: Mapping[int, str]) -> Mapping[int, str]:
+    """What is left open of global memory, without the words of a kernel that was read with them."""
+    found = kernel.words
+    if found is None or not kernel.kernel.launch.inside:
+        return left_open
+    return {at: why for at, why in left_open.items() if at not in found.followed}
+
+
+def _not_judged(made: Extraction, why: str) -> Extraction:
+    coverage = made.program.coverage
+    more = (*coverage.not_judged, NotJudged(NotJudgedKind.WORDS, 0, (why,)))
+    return replace(made, program=replace(made.program, coverage=replace(coverage, not_judged=more)))
+
+
+def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str:
+    """Why the program does not say what the kernel does, "" if it does."""
+    if found.why_not or found.narrow:
+        return found.why_not or found.narrow
+    if made.limited or made.program.coverage.stopped:
+        return "a warp is not followed to its end"
+    if max(made.kernel.launch.turns, default=0) > _MOST_NAMED:
+        return "too many warps come to its atomics"
+    on_global = [each for each in found.places if not in_shared(each[0])]
+    launch = made.kernel.launch
+    plain = replace(made.kernel, launch=replace(launch, inside=False, turns=()))
+    alone = launch.grid == launch.cluster
+    if on_global and not (alone or any(not written_elsewhere(each, on_global) for each in (made.kernel, plain))):
+        return "other CTAs may write the word"
+    waits = any(not in_shared(each[0]) for each in found.stuck_at)
+    if waits and is_set_outside(replace(made, kernel=plain), found):
+        return "nothing in the grid writes the word that a CTA waits for"
+    if is_decided(made.program.with_strictness(strictness), found, hangs=True):
+        return ""
+    return "what a wait sees depends on the schedule"
+
+
+_MOST_NAMED = 8  #: the last agent that a digit of a setting names

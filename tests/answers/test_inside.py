@@ -1,0 +1,139 @@
+"""Warps that wait for each other by words of shared memory, or of global memory that one CTA alone uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.model.coverage import Assumption
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+from pipesim.report.sentences.check import scope_parts
+from pipesim.targets import Target
+from tests.answers.test_together import ARRIVAL, POLL
+from tests.answers.test_together import kernel as of_ctas
+from tests.support.random_words import judged_inside
+
+HEAD = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry small(.param .u64 flags, .param .u64 x)
+{{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b8 f[8]; .shared .align 4 .b8 b[256];
+mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; and.b32 %r2, %r0, 31; shl.b32 %r3, %r2, 2; mov.u32 %r4, b;
+add.u32 %r4, %r4, %r3; mov.u32 %r5, f; ld.param.u64 %rd1, [flags]; ld.param.u64 %rd2, [x];
+mad.wide.u32 %rd1, %r1, 4, %rd1; mad.wide.u32 %rd2, %r1, 1024, %rd2; mad.wide.u32 %rd2, %r2, 4, %rd2;
+setp.ne.u32 %p1, %r0, 0; @%p1 bra go; st.shared.u32 [%r5], 0; st.shared.u32 [%r5+4], 0; st.shared.u32 [%r4+128], 0;
+go: INIT setp.ge.u32 %p2, %r0, 32; setp.ne.u32 %p3, %r2, 0; {body}
+ret; }}
+""".replace("INIT", "bar.sync 0;")
+#: The first warp stores what the second one loads, when it has seen a flag.
+FLAG = """@%p2 bra other; st.DATA.u32 [AT], %r0; bar.warp.sync -1; @%p3 ret; st.release.cta.MEMORY.u32 [WORD], 1; ret;
+other: spin: ld.acquire.cta.MEMORY.u32 %r7, [WORD]; setp.ne.u32 %p4, %r7, 1; @%p4 bra spin; ld.DATA.u32 %r8, [AT];"""
+#: The warp that counts last loads what the other one has stored.
+COUNT = """shl.b32 %r9, %r0, 2; mov.u32 %r10, b; add.u32 %r11, %r9, %r10;
+xor.b32 %r12, %r9, 128; add.u32 %r12, %r12, %r10;
+st.shared.u32 [%r11], %r0; bar.warp.sync -1; @%p3 bra end; atom.acq_rel.cta.shared.add.u32 %r7, [%r5], 1;
+setp.ne.u32 %p4, %r7, LAST; @%p4 bra end; ld.shared.u32 %r8, [%r12]; end:"""
+LOCK = """@%p3 bra end; take: atom.acquire.cta.shared.cas.b32 %r7, [%r5], 0, 1; setp.ne.u32 %p4, %r7, 0; @%p4 bra take;
+ld.shared.u32 %r8, [%r4+128]; add.u32 %r8, %r8, 1; st.shared.u32 [%r4+128], %r8;
+st.release.cta.shared.u32 [%r5], 0; end:"""
+PEEK = """@%p2 bra other; st.shared.u32 [%r4], %r0; st.volatile.shared.u32 [%r5], 1; ret;
+other: ld.volatile.shared.u32 %r7, [%r5]; setp.eq.u32 %p4, %r7, 0; @%p4 bra end; ld.shared.u32 %r8, [%r4]; end:"""
+RACE, WEAK, DEADLOCK, WRONG = FaultKind.RACE, FaultKind.WEAK_ORDER, Ending.DEADLOCK, FaultKind.WRONG_ITEM
+
+
+def kernel(body: str, grid: int = 2, head: str = HEAD) -> Target:
+    module = read_module(head.format(body=body), "small.ptx")
+    given = tuple(Parameter(name, Pointer()) for name in ("flags", "x"))
+    made = extract(module, Launch("small", (grid, 1, 1), (64, 1, 1), parameters=given))
+    return Target("small", None, made.program, {}, "", kernel=made)
+
+
+def flag(word: str, data: str) -> str:
+    at = {"shared": "%r4", "global": "%rd2"}[data]
+    memory = {"shared": "%r5", "global": "%rd1"}[word]
+    return FLAG.replace("DATA", data).replace("MEMORY", word).replace("AT", at).replace("WORD", memory)
+
+
+SHARED, GLOBAL = flag("shared", "shared"), flag("global", "shared")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SHARED,
+        SHARED.replace("ld.acquire.cta", "ld.volatile").replace("bra spin;", "bra spin; membar.cta;", 1),
+        GLOBAL,
+        GLOBAL.replace(".cta.global", ".gpu.global"),
+        flag("shared", "global"),
+        flag("global", "global"),
+        COUNT.replace("LAST", "1"),
+        LOCK,
+    ],
+)
+def test_right_kernels_are_proved(body: str) -> None:
+    found = check(kernel(body), {}, quick=True)
+    assert found.verdict is Verdict.PROVED
+    assert scope_parts(found)["for"] == "every CTA, at these parameters"
+    assert scope_parts(found)["not judged"] == "nothing"
+    assert not any(each.kind is Assumption.GLOBAL_LOOPS for each in found.scope.assuming)
+
+
+@pytest.mark.parametrize(
+    ("body", "kinds"),
+    [
+        (SHARED.replace("%r7, 1;", "%r7, 2;"), {DEADLOCK}),
+        (SHARED.replace("st.release.cta.shared.u32 [%r5], 1; ", ""), {DEADLOCK}),
+        (SHARED.replace("st.release.cta", "st.relaxed.cta"), {WEAK}),
+        (SHARED.replace("ld.acquire.cta", "ld.relaxed.cta"), {WEAK}),
+        (SHARED.replace("ld.acquire.cta", "ld.volatile"), {WEAK}),
+        (SHARED.replace("st.release.cta.shared", "st.shared"), {RACE, WEAK}),  # of the flag itself
+        (SHARED.replace("ld.acquire.cta.shared", "ld.shared"), {RACE, WRONG}),
+        (SHARED.replace("st.shared.u32 [%r4], %r0; bar", "bar").replace("1; ret", "1; st.shared.u32 [%r4], 1; ret"),
+         {RACE, FaultKind.UNINITIALISED_READ}),  # set before the store
+        (GLOBAL.replace("%r7, 1;", "%r7, 2;"), {DEADLOCK}),
+        (GLOBAL.replace("st.release.cta", "st.relaxed.cta"), {WEAK}),
+        (GLOBAL.replace("ld.acquire.cta.global", "ld.global"), {RACE}),
+        (flag("shared", "global").replace("ld.acquire.cta", "ld.relaxed.cta"), {WEAK}),
+        (flag("global", "global").replace("ld.acquire.cta", "ld.relaxed.cta"), {WEAK}),
+        (COUNT.replace("LAST", "0"), {RACE}),
+        (COUNT.replace("LAST", "1").replace("acq_rel", "relaxed"), {WEAK}),
+        (COUNT.replace("LAST", "1").replace("acq_rel", "release"), {WEAK}),
+        (LOCK.replace("st.release.cta.shared.u32 [%r5], 0;", ""), {DEADLOCK}),
+        (LOCK.replace("st.release", "st.relaxed"), {WEAK}),
+        (LOCK.replace("cas.b32 %r7, [%r5], 0, 1", "cas.b32 %r7, [%r5], 0, 0"), {RACE, WRONG}),
+    ],
+)  # fmt: skip
+def test_wrong_kernels_are_refuted(body: str, kinds: set[FaultKind | Ending]) -> None:
+    found = check(kernel(body), {}, quick=True)
+    assert found.verdict is Verdict.REFUTED
+    assert {each.finding.kind for each in found.refutations} <= {*kinds, *(str(each.value) for each in kinds)}
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        (kernel(PEEK), "what a look sees depends on the schedule"),
+        (kernel(SHARED, head=HEAD.replace("bar.sync 0;", "")), "the flag may hold anything before it is set"),
+        (kernel(SHARED.replace("[%r5], 1; ret;", "[%r5], 1; st.shared.u8 [%r5+1], 0; ret;")), "a part of it is stored"),
+        (kernel(COUNT.replace("LAST", "1").replace("add.u32 %r7, [%r5]", "add.u32 %r7, [%rd1]").replace(
+            "shared.add", "global.add"), head=HEAD.replace("%r1, 4, %rd1", "%r1, 0, %rd1")), "other CTAs count too"),
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_is_neither_proved_nor_refuted(target: Target, why: str) -> None:
+    assert check(target, {}, quick=True).verdict is Verdict.UNKNOWN, why
+
+
+def test_what_a_look_decides_is_not_that_of_one_order() -> None:
+    peek = """setp.ne.u32 %p1, %r1, 0; @%p1 bra other; st.volatile.global.u32 [%rd1+8], 1; bra meet;
+    other: ld.volatile.global.u32 %r9, [%rd1+8]; setp.eq.u32 %p3, %r9, 0; @%p3 ret; meet: """
+    found = check(of_ctas(peek + ARRIVAL + POLL), {}, quick=True)  # a CTA that comes first ends, and others wait
+    assert "depends on the schedule" in scope_parts(found)["not judged"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_warps_agree_with_all_their_schedules(seed: int) -> None:
+    assert judged_inside(seed) in ("decided", "not decided")

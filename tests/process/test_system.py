@@ -1,0 +1,118 @@
+"""Another system than Linux, and a browser: without its signals, limits, forks and packages: the same answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pipesim.process import system
+from pipesim.process.limits import LimitReachedError
+from pipesim.process.watch import SignalError, Watch
+from tests.support.paths import ROOT
+
+#: Run before the command: what Windows and a browser do not have is taken away, and what need not be installed.
+LESS = """
+import os, signal, sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"numpy", "pyarrow", "scipy", "simpy", "resource", "fcntl"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+for module, names in (
+    (signal, "SIGHUP SIGALRM SIGQUIT SIGKILL SIGSTOP setitimer pthread_sigmask pthread_kill"),
+    (os, "fork register_at_fork sysconf mkfifo sched_getaffinity getppid O_NOFOLLOW O_CLOEXEC O_NONBLOCK O_NOCTTY"),
+):
+    for name in names.split():
+        delattr(module, name)
+from pipesim.__main__ import run
+sys.exit(run())
+"""
+
+
+def said(words: Sequence[str], before: Sequence[str]) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, *before, *words], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.sampled(2, 8)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "docs/examples/row_max.ptx", "--json"],
+        ["check", "docs/examples/row_max_fixed.ptx", "--json"],
+        ["check", "docs/examples/ring.py:ring", "--json"],
+        ["check", "docs/examples/ring_forgets.py", "producer_consumer"],
+        ["show", "docs/examples/row_max.ptx"],
+        ["schema", "check"],
+        ["explain", "deadlock"],
+    ],
+    ids=" ".join,
+)
+def test_with_less_the_answers_are_the_same(words: list[str]) -> None:
+    assert said(words, ["-c", LESS]) == said(words, ["-m", "pipesim"])
+
+
+@pytest.mark.slow
+def test_what_is_less_is_said() -> None:
+    code, out, _ = said(["doctor", "--json"], ["-c", LESS])
+    parts = json.loads(out)["report"]["parts"]
+    problems = [part["problem"] for part in parts if part["name"] == "system"]
+    assert code in (0, 1)
+    assert problems[0] == system.NO_MEMORY_LIMIT
+    assert "no fork" in problems[1]
+    assert not list(system.less_than_linux()), "on Linux nothing is"
+    _, _, remark = said(["explain", "deadlock", "--max-memory", "1G"], ["-c", LESS])
+    assert remark == f"pipesim: {system.NO_MEMORY_LIMIT}\n"
+
+
+def until_something_is_raised() -> None:
+    while True:
+        pass
+
+
+class TestWithoutTimers:
+    def test_the_thread_looks_at_the_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delattr(signal, "setitimer")
+        monkeypatch.delattr(signal, "pthread_kill")
+        with Watch() as watch, pytest.raises(LimitReachedError):  # noqa: PT012  # it may be raised before the loop
+            watch.start(0.01)
+            until_something_is_raised()
+
+
+class TestSockets:
+    def test_signals_arrive_where_only_sockets_can_be_waited_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(system, "_pipe", system._socket_pair)
+        with Watch() as watch:
+            with pytest.raises(SignalError):
+                signal.raise_signal(signal.SIGTERM)
+            assert watch.raised is not None
+        assert signal.set_wakeup_fd(-1) == -1
+
+    def test_the_numbers_are_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        arrivals: list[bytes] = []
+        monkeypatch.setattr(system, "_pipe", system._socket_pair)
+        with_sockets = system.Arrivals()
+        thread = threading.Thread(target=lambda: arrivals.append(with_sockets.wait(5)))
+        thread.start()
+        with_sockets.stop(7)
+        thread.join()
+        with_sockets.close()
+        assert arrivals == [b"\x07"]
+
+
+def test_a_file_is_locked_for_one_process(tmp_path: Path) -> None:
+    with (tmp_path / "a").open("w+b") as one, (tmp_path / "a").open("r+b") as other:
+        system.lock_file(one)
+        with pytest.raises(OSError, match="temporarily unavailable"):
+            system.lock_file(other)

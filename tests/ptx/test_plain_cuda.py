@@ -1,0 +1,29 @@
+"""Kernels with ``__syncthreads`` and shared memory alone: each is proved, and refuted with its mistake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import pipesim
+from tests.support.plain_cuda import PLAIN, PlainKernel
+
+pytest.importorskip("cuda.bindings.nvrtc")
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("kernel", PLAIN, ids=lambda kernel: kernel.name)
+def test_it_is_proved_and_refuted_with_its_mistake(kernel: PlainKernel, wrong: bool, tmp_path: Path) -> None:
+    found = pipesim.check(kernel.write(tmp_path, wrong=wrong), quick=True)
+    assert found.verdict.value == ("refuted" if wrong else "proved")
+    assert not wrong or any(place.startswith(f"{kernel.name}.cu:") for place in found.brief.places)
+    assert wrong or not found.report.scope.not_judged or kernel.name == "last_block"
+
+
+def test_a_byte_that_data_decides_is_unknown_without_the_data(tmp_path: Path) -> None:
+    (histogram,) = (each for each in PLAIN if each.given)
+    ptx = replace(histogram, given=False).write(tmp_path, wrong=False)
+    assert pipesim.check(ptx, quick=True).verdict.value == "unknown"
