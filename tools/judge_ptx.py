@@ -18,11 +18,22 @@ from pipesim.ptx.text.read import read_module
 from pipesim.targets import target_of
 from tests.support.kernel_ptx import NAME, ptx_of
 from tests.support.kernel_schedules import Fault, faults_of
-from tests.support.random_kernels import LANES, Copy, RandomKernel, Touch, executed, random_kernel, with_last
+from tests.support.random_kernels import (
+    LANES,
+    Copy,
+    Fetch,
+    RandomKernel,
+    Touch,
+    executed,
+    random_kernel,
+    with_fetches,
+    with_last,
+)
 
 #: A tile that nothing has written may be data of another kind: the checker says so in a note, or not at all.
 _NOT_JUDGED = frozenset({Fault.UNWRITTEN})
 _LAST = 9  #: of ten kernels this one has warps of which the last one reads a tile
+_FETCHES = 8  #: and this one has cp.async in place of stores
 
 
 def read(kernel: RandomKernel, ptx: str, limits: EmulationLimits | None = None) -> Extraction:
@@ -48,6 +59,8 @@ def judged(seed: int) -> tuple[str, RandomKernel, str]:
     kernel = random_kernel(rng)
     if seed % 10 == _LAST:
         kernel = with_last(kernel, rng)
+    if seed % 10 == _FETCHES:
+        kernel = with_fetches(kernel, rng)
     faults = faults_of(kernel)
     ptx = ptx_of(kernel, seed)
     if faults is None:
@@ -70,4 +83,5 @@ def mixes_proxies(kernel: RandomKernel) -> bool:
     """Whether warps write tiles that copies also write: that needs a fence, which is not explored."""
     done = [each.step for warp in range(len(kernel.warps)) for each in executed(kernel, warp)]
     copied = {each.tile for each in done if isinstance(each, Copy)}
-    return any(isinstance(each, Touch) and each.write and each.tile in copied for each in done)
+    writes = [each for each in done if isinstance(each, Fetch) or (isinstance(each, Touch) and each.write)]
+    return any(each.tile in copied for each in writes)

@@ -13,6 +13,8 @@ from tests.support.random_kernels import (
     TILE,
     Arrive,
     Copy,
+    Fetch,
+    Group,
     Last,
     Loop,
     Named,
@@ -151,6 +153,12 @@ class _Writer:
                     self._copy(step)
                 case Touch():
                     self._touch(step)
+                case Fetch():
+                    self._fetch(step)
+                case Group(left=-1):
+                    self._say("cp.async.commit_group;")
+                case Group(left=left):
+                    self._say(f"cp.async.wait_group {left};")
                 case Named():
                     self._named(step)
 
@@ -352,6 +360,13 @@ class _Writer:
             sink, place = self._new("d"), self._new("d")
             self._say(f"ld.param.u64 {sink}, [source];", f"cvta.to.global.u64 {place}, {sink};",
                       f"st.global.b32 [{place}+1048576], {value};")  # fmt: skip
+
+    def _fetch(self, step: Fetch) -> None:
+        register, _, offset = self._address("tiles", step.tile, TILE)[1:-1].partition("+")
+        own, source, place = self._new("r"), self._new("d"), self._new("d")
+        self._say(f"mad.lo.s32 {own}, {self._lane}, 4, {register};", f"ld.param.u64 {source}, [source];",
+                  f"cvta.to.global.u64 {place}, {source};")  # fmt: skip
+        self._say(f"cp.async.ca.shared.global [{own}+{offset}], [{place}], 4;")
 
     def _named(self, step: Named) -> None:
         word = self._rng.choice(("bar", "barrier"))

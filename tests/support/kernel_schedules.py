@@ -16,6 +16,8 @@ from tests.support.random_kernels import (
     Arrive,
     Copy,
     Done,
+    Fetch,
+    Group,
     Last,
     Named,
     RandomKernel,
@@ -39,6 +41,7 @@ class _State(NamedTuple):
     """``at``: the next step of each warp. ``barriers``: (phase, pending, bytes). ``named``: (threads wanted, warps).
 
     ``flying``: (tile, barrier) of copies under way. ``written``: tiles. ``inside``: warps that wait at a named barrier.
+    ``fetched``: (warp, group, tile) of each cp.async under way. ``groups``: how many each warp has made.
     """
 
     at: tuple[int, ...]
@@ -47,6 +50,8 @@ class _State(NamedTuple):
     flying: tuple[tuple[int, int], ...]
     written: frozenset[int]
     counted: int = 0
+    fetched: tuple[tuple[int, int, int], ...] = ()
+    groups: tuple[int, ...] = ()
 
 
 class _Faulty(Exception):  # noqa: N818  # it ends a step
@@ -59,7 +64,7 @@ def faults_of(kernel: RandomKernel, most_states: int = 200_000) -> set[Fault] | 
     """The faults that some schedule has; None if there are too many states."""
     code = [executed(kernel, warp) for warp in range(len(kernel.warps))]
     barriers = tuple((0, count, 0) for count in kernel.counts for _ in range(kernel.stages))
-    first = _State((0,) * len(code), barriers, (), (), frozenset())
+    first = _State((0,) * len(code), barriers, (), (), frozenset(), groups=(0,) * len(code))
     found: set[Fault] = set()
     seen, waiting = {first}, [first]
     while waiting:
@@ -80,7 +85,7 @@ def faults_of(kernel: RandomKernel, most_states: int = 200_000) -> set[Fault] | 
                     if after not in seen:
                         seen.add(after)
                         waiting.append(after)
-        for after in _landings(kernel, state):
+        for after in (*_landings(kernel, state), *_fetches(state)):
             moved = True
             if after not in seen:
                 seen.add(after)
@@ -107,6 +112,15 @@ def _step(kernel: RandomKernel, state: _State, warp: int, done: Done) -> _State 
         case Copy():
             flying = tuple(sorted((*state.flying, (done.index, done.signals))))
             return state._replace(at=at, flying=flying)
+        case Fetch():
+            fetched = tuple(sorted((*state.fetched, (warp, state.groups[warp], done.index))))
+            return state._replace(at=at, fetched=fetched)
+        case Group(left=-1):
+            groups = tuple(made + (n == warp) for n, made in enumerate(state.groups))
+            return state._replace(at=at, groups=groups)
+        case Group(left=left):
+            waits = any(by == warp and group < state.groups[warp] - left for by, group, _ in state.fetched)
+            return None if waits else state._replace(at=at)
         case Touch(write=True):
             return state._replace(at=at, written=state.written | {done.index})
         case Touch():
@@ -157,6 +171,13 @@ def _landings(kernel: RandomKernel, state: _State) -> Iterator[_State]:
         yield state._replace(barriers=barriers, flying=tuple(flying), written=state.written | {tile})
 
 
+def _fetches(state: _State) -> Iterator[_State]:
+    for each in sorted(set(state.fetched)):
+        fetched = list(state.fetched)
+        fetched.remove(each)
+        yield state._replace(fetched=tuple(fetched), written=state.written | {each[2]})
+
+
 def _completed(kernel: RandomKernel, index: int, barrier: tuple[int, int, int]) -> tuple[int, int, int]:
     phase, pending, expected = barrier
     return (phase + 1, kernel.counts[index // kernel.stages], 0) if pending == 0 and expected == 0 else barrier
@@ -178,5 +199,5 @@ def _races(state: _State, code: list[tuple[Done, ...]]) -> bool:
         for done in [steps[state.at[warp]]]
         if isinstance(done.step, Touch)
     ]
-    accesses += [(tile, True) for tile, _ in state.flying]
+    accesses += [(tile, True) for tile, _ in state.flying] + [(tile, True) for _, _, tile in state.fetched]
     return any(a[0] == b[0] and (a[1] or b[1]) for n, a in enumerate(accesses) for b in accesses[n + 1 :])

@@ -51,6 +51,20 @@ class Touch:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """Each lane copies its word of the tile of the stage by ``cp.async``."""
+
+    tile: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the lanes have fetched is a group; or, with ``left``, they wait for all groups but this many."""
+
+    left: int = -1
+
+
+@dataclass(frozen=True)
 class Named:
     """``bar.sync`` or ``bar.arrive`` of a named barrier with a number of threads."""
 
@@ -83,7 +97,7 @@ class Only:
     body: tuple[Step, ...]
 
 
-Step: TypeAlias = "Wait | Arrive | Copy | Touch | Named | Last | Loop | Only"
+Step: TypeAlias = "Wait | Arrive | Copy | Touch | Fetch | Group | Named | Last | Loop | Only"
 
 
 @dataclass(frozen=True)
@@ -103,7 +117,7 @@ class RandomKernel:
 class Done:
     """A step of one warp as it is executed: ``index`` of the barrier or tile, and the parity of a wait."""
 
-    step: Wait | Arrive | Copy | Touch | Named | Last
+    step: Wait | Arrive | Copy | Touch | Fetch | Group | Named | Last
     index: int
     parity: int = 0
     signals: int = -1
@@ -131,11 +145,11 @@ def _executed(kernel: RandomKernel, steps: tuple[Step, ...], iteration: int) -> 
                 yield Done(step, ring * stages + stage)
             case Copy(tile=tile, ring=ring):
                 yield Done(step, tile * stages + stage, signals=ring * stages + stage)
-            case Touch(tile=tile):
+            case Touch(tile=tile) | Fetch(tile=tile):
                 yield Done(step, tile * stages + stage)
             case Named(barrier=barrier):
                 yield Done(step, barrier)
-            case Last():
+            case Last() | Group():
                 yield Done(step, 0)
 
 
@@ -172,6 +186,30 @@ def with_last(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
     counted = rng.sample(range(len(kernel.warps)), len(kernel.warps) - (rng.random() < 0.1))
     warps = [(*steps, *(ending if n in counted else ())) for n, steps in enumerate(kernel.warps)]
     return RandomKernel(kernel.stages, kernel.counts, kernel.tiles, tuple(warps))
+
+
+def with_fetches(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
+    """The kernel with ``cp.async`` in place of stores, which its warps wait for, most often, before they arrive."""
+    warps = [_fetched(steps, rng) for steps in kernel.warps]
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        n = rng.randrange(len(warps))
+        warps[n] = _steps_changed(warps[n], rng)
+    return RandomKernel(kernel.stages, kernel.counts, kernel.tiles, tuple(warps))
+
+
+def _fetched(steps: tuple[Step, ...], rng: random.Random) -> tuple[Step, ...]:
+    found: list[Step] = []
+    for step in steps:
+        match step:
+            case Loop(trips=trips, body=body):
+                found.append(Loop(trips, _fetched(body, rng)))
+            case Only(iteration=iteration, inside=inside, body=body):
+                found.append(Only(iteration, inside, _fetched(body, rng)))
+            case Touch(tile=tile, write=True):
+                found += [Fetch(tile)] * rng.choice((1, 1, 1, 2)) + [Group(), Group(rng.choice((0, 0, 0, 1)))]
+            case _:
+                found.append(step)
+    return tuple(found)
 
 
 def _changed(kernel: RandomKernel, rng: random.Random) -> RandomKernel:
@@ -221,6 +259,8 @@ def _another(step: Step, rng: random.Random) -> Step:
             return Arrive(ring, lanes, count, rng.choice((TILE // 2, 2 * TILE)))
         case Touch(tile=tile, write=write):
             return Touch(tile, not write)
+        case Group(left=left) if left >= 0:
+            return Group(1 - left)
         case Named(barrier=barrier, threads=threads, waits=waits):
             return Named(barrier, threads + rng.choice((-LANES, LANES)) or LANES, waits)
         case _:
