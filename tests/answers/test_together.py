@@ -22,7 +22,7 @@ from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
-from pipesim.targets import Target
+from pipesim.targets import Target, find
 from tests.support.paths import ROOT
 from tests.support.random_words import judged
 
@@ -128,6 +128,14 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
     assert found.scope.any_ctas == (65_536 if meet else 0)
     do = "order what they access" if meet else "wait for each other, and order what they access,"
     assert loops == ([] if name == "last_block" else [f"132 CTAs {do} as {most} do"])
+
+
+@pytest.mark.parametrize(("name", "cta"), [("grid_barrier_hangs", 5), ("split_k_hangs", 1)])
+def test_a_kind_of_ctas_that_is_not_followed_with_others_is_said(name: str, cta: int) -> None:
+    """Both hang on a GPU, since that CTA leaves early: the others say nothing of the grid."""
+    found = check(find(str(ROOT / "tests" / "hang" / "records" / "words" / f"{name}.ptx")), {}, quick=True)
+    assert found.scope.together == ()
+    assert any(f"CTA {cta} does otherwise" in word for each in found.scope.not_judged for word in each.names)
 
 
 @pytest.mark.parametrize("name", WRONG)

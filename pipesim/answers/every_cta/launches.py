@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -17,8 +17,8 @@ from pipesim.answers.views.check import CtaKindVerdict
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import AT, Operation
 from pipesim.model.program import Program
-from pipesim.ptx.emulation import MOST_ANY
-from pipesim.ptx.extract import Extraction
+from pipesim.ptx.emulation import MOST_ANY, emulate
+from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
@@ -148,7 +148,22 @@ class OtherLaunches:
             for settings, made in programs_together(kernel, self.together, self._target.strictness):
                 if self._look_at(made, settings, 0):
                     yield self._target.with_settings(settings, made)
+            if self.together.sizes and not self.together.meet and (apart := self._is_apart(kernel)):
+                self.together = Together()
+                self.together.why_not = f"CTA {apart:,} does otherwise than those that are followed together"
         self._ended = True
+
+    def _is_apart(self, kernel: Extraction) -> int:
+        """A CTA of a kind that is not followed with others: they say nothing of how the whole grid waits. 0: none."""
+        launch, kinds = kernel.kernel.launch, [each.cta for each in self._looked[0].every.kinds]
+        small = launch.with_setting("together", self.together.sizes[-1])
+        if small.grid != launch.grid:  # of one axis: it has kinds of its own
+            made = replace(kernel.kernel, launch=replace(small, together=0))
+            alike = 1 + sum(1 for _ in EveryCta(emit(made, emulate(made)), asked=False))
+            return kinds[-1] if alike < len(kinds) else 0
+        x, y, _ = launch.grid
+        followed = {a + x * (b + y * c) for a, b, c in small.followed_together}
+        return 0 if len(followed) == prod(launch.grid) else next((cta for cta in kinds if cta not in followed), 0)
 
     def _all_pairs(self, kernel: Extraction) -> Iterator[Target]:
         """The kernel with tiles of which each kind follows each other one, where runs with few tiles show kinds."""
