@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import Command
@@ -31,6 +30,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    import asyncio  # slow to import, as its sockets are
+
     from pipesim.cli.agent_tools import TOOLS
     from pipesim.cli.output import show_answer
     from pipesim.formats.documents import document

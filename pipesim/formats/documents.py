@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.answers.views.conclusion import Answer, Conclusion, worst
-from pipesim.answers.views.sweep import Configuration, SweepReport
 from pipesim.errors import InternalError, PipesimError
 from pipesim.model.finding import Deadlock
-from pipesim.trace.schema import Trace
 from pipesim.version import version
 
 if TYPE_CHECKING:
     from pipesim.answers.views.launches import HangReport, LaunchesReport, RecordReport
+    from pipesim.answers.views.sweep import Configuration, SweepReport
     from pipesim.explain.anatomy.parts import Anatomy
 
 
@@ -85,6 +84,8 @@ def plain(value: object, words: Words | None = None) -> object:
     in its file. A deadlock says so, as a fault does by its kind. An error has its class's name as ``kind``, and its
     parts. ``words`` makes the sentences about a dataclass.
     """
+    from pipesim.trace.schema import Trace  # which most answers do without
+
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, Trace):

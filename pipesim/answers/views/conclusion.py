@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pipesim.conform.result import TraceVerdict
 from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Space
@@ -15,6 +14,9 @@ from pipesim.model.program import Program
 from pipesim.model.tables import number_runs
 from pipesim.model.waits import never_wrapped_in
 from pipesim.model.warp_shape import executes_as_warp_group
+
+if TYPE_CHECKING:
+    from pipesim.conform.result import TraceVerdict  # which a check does without
 
 
 class Conclusion(Enum):
@@ -42,14 +44,8 @@ class Answer(Protocol):
 
 
 _BY_WEIGHT = (Conclusion.INTERNAL_ERROR, Conclusion.WRONG, Conclusion.UNKNOWN, Conclusion.OUTSIDE_TOLERANCE)
-_OF_VERDICT: Mapping[Verdict | TraceVerdict, Conclusion] = {
-    Verdict.PROVED: Conclusion.AGREES,
-    Verdict.REFUTED: Conclusion.WRONG,
-    Verdict.UNKNOWN: Conclusion.UNKNOWN,
-    TraceVerdict.AGREES: Conclusion.AGREES,
-    TraceVerdict.DIFFERS: Conclusion.WRONG,
-    TraceVerdict.UNKNOWN: Conclusion.UNKNOWN,
-}
+_OF_VERDICT = {"PROVED": Conclusion.AGREES, "REFUTED": Conclusion.WRONG, "UNKNOWN": Conclusion.UNKNOWN}
+_OF_VERDICT |= {"AGREES": Conclusion.AGREES, "DIFFERS": Conclusion.WRONG}  # of a trace
 
 
 def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
@@ -60,7 +56,7 @@ def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
 
 def of_verdict(verdict: Verdict | TraceVerdict) -> Conclusion:
     """The conclusion of a verdict for every schedule, or on a trace."""
-    return _OF_VERDICT[verdict]
+    return _OF_VERDICT[verdict.name]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,16 @@ Widths are terminal cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 
 from pipesim.answers.views.conclusion import Heading
-from pipesim.answers.views.run import SimulationLine
 from pipesim.model.coverage import Coverage
 from pipesim.report.text.words import NONE, count, cycles, parameters, seconds, warps, with_lines_together
+
+if TYPE_CHECKING:
+    from pipesim.answers.views.run import SimulationLine  # which a check does without
 
 LABEL = 13  #: cells of a field's label
 DOT = " · "
