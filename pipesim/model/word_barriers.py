@@ -49,14 +49,11 @@ class WordBarriers:
         self._entries: list[tuple[GlobalWord, WordEvent, int]] = []
         self._rooms: dict[int, int] = {}
 
-    def add(
-        self, name: str, size: int, first: int, events: Sequence[WordEvent], stuck: Iterable[Stuck], *,
-        unset: bool = False,
-    ) -> GlobalWord:  # fmt: skip
-        """A word of this size, with its first value and all that is done to it; ``unset``: it holds anything first."""
+    def add(self, name: str, size: int, first: int, events: Sequence[WordEvent], stuck: Iterable[Stuck]) -> GlobalWord:
+        """A word of this size, with its first value and all that is done to it."""
         writes = [e for e in events if e.act.writes]
         values = [first, *(e.after for e in writes)]
-        word = GlobalWord(name, first, size, any(e.observed for e in writes), unset=unset)
+        word = GlobalWord(name, first, size, any(e.observed for e in writes))
         for e in writes:
             word.writes.append(WordWrite(e.agent, -1, -1, e.act, e.after - e.before, e.after))
         self._by_segments(word, events, values, stuck)

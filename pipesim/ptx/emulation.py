@@ -291,8 +291,6 @@ class _FollowedCluster:
         made.misaligned, made.past_hangs, made.first_parities = self._misaligned, self._past_hang, self.first
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), self._void
         made.fences_apart, made.begin = frozenset(self._fences_apart), self._begin
-        if made.words is not None:
-            made.words.places = self._kernel.code.words_met
         watch_laps(made)
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
@@ -304,11 +302,10 @@ class _FollowedCluster:
     def _once_initialised(self) -> Cluster:
         """In the schedule in which mbarriers are initialised in time; with all words that others change."""
         cluster = self._run()
-        code = self._kernel.code
         for _ in range(_MOST_PARTINGS):
-            if cluster.words is None or cluster.words.met <= code.words_met:
+            if cluster.words is None or cluster.words.met <= self._kernel.code.words_met:
                 break
-            code.words_met |= cluster.words.met
+            self._kernel.code.words_met |= cluster.words.met
             cluster = self._run()
         if unset := cluster.too_early & cluster.initialised.keys():
             self._begin = cluster.recorder.initialising(unset)

@@ -29,10 +29,8 @@ setp.ne.u32 %p1, %r0, 0; @%p1 bra go; st.shared.u32 [%r5], 0; st.shared.u32 [%r5
 go: INIT setp.ge.u32 %p2, %r0, 32; setp.ne.u32 %p3, %r2, 0; {body}
 ret; }}
 """.replace("INIT", "bar.sync 0;")
-#: The first warp stores what the second one loads, when it has seen a flag.
 FLAG = """@%p2 bra other; st.DATA.u32 [AT], %r0; bar.warp.sync -1; @%p3 ret; st.release.cta.MEMORY.u32 [WORD], 1; ret;
 other: spin: ld.acquire.cta.MEMORY.u32 %r7, [WORD]; setp.ne.u32 %p4, %r7, 1; @%p4 bra spin; ld.DATA.u32 %r8, [AT];"""
-#: The warp that counts last loads what the other one has stored.
 COUNT = """shl.b32 %r9, %r0, 2; mov.u32 %r10, b; add.u32 %r11, %r9, %r10;
 xor.b32 %r12, %r9, 128; add.u32 %r12, %r12, %r10;
 st.shared.u32 [%r11], %r0; bar.warp.sync -1; @%p3 bra end; atom.acq_rel.cta.shared.add.u32 %r7, [%r5], 1;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pipesim.answers.checking.counterexample import FEW_STATES
 from pipesim.answers.checking.failures import CheckQuestion
 from pipesim.answers.checking.state import ENDED, CheckState
-from pipesim.answers.every_cta.inside import may_talk_inside, ordered_inside, with_words_inside
+from pipesim.answers.every_cta.inside import may_talk_inside, with_words_inside
 from pipesim.answers.every_cta.launches import WORSE
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
@@ -109,11 +109,9 @@ def in_every_order(state: CheckState, first: Check) -> Check:
 
 
 def by_words_inside(state: CheckState, first: Check) -> Check:
-    """The verdict on a kernel that is not proved as it is, with the words by which the warps of a cluster talk; or that
-    is, if loops end and other CTAs of a small grid act so that they do.
+    """The verdict on a kernel that is not proved, or if loops end, with the words by which the warps of a cluster talk.
 
-    If these are understood the check continues about the kernel as it is then, in the first order of their atomics in
-    which it is not proved, if there is one.
+    If these are understood the check continues about the kernel with them, in the first order that is not proved.
     """
     asked, kernel, made = state.asked, state.asked.target.kernel, list[tuple[CheckQuestion, Check]]()
     if kernel is None or state.cut is not None or not may_talk_inside(kernel):
@@ -126,11 +124,10 @@ def by_words_inside(state: CheckState, first: Check) -> Check:
         target = asked.target.with_settings(settings, each)
         program = target.build(grid=asked.ctas)
         made.append((replace(asked, target=target, program=program), proof_of(state, program)))
-        if made[-1][1].how is How.WORDS and proved:
-            return first
-        if made[-1][1].how is How.WORDS:
+        if made[-1][1].how is How.WORDS and not proved:
             state.asked, state.weakened = replace(asked, program=_weakened(asked.program)), True
-            return proof_of(state, state.asked.program)
+        if made[-1][1].how is How.WORDS:
+            return first if proved else proof_of(state, state.asked.program)
     if not made:
         return first
     question, found = max(reversed(made), key=lambda each: WORSE.index(each[1].verdict))
@@ -242,8 +239,10 @@ def on_global_memory(state: CheckState, first: Check) -> Check:
     if not uses_global_memory(kernel):
         return first
     try:
-        judged = judge(kernel)
-        judged = replace(judged, left_open=ordered_inside(asked.target.kernel, judged.left_open))
+        judged, words = judge(kernel), asked.target.kernel.words if kernel.launch.inside else None
+        if words is not None:
+            left_open = {at: why for at, why in judged.left_open.items() if at not in words.followed}
+            judged = replace(judged, left_open=left_open)
         for met in () if judged.races else judged.inside:
             wrong, judged = _inside_a_cluster(state, met, judged)
             if wrong is not None:

@@ -5,9 +5,11 @@ It is read once more with these words, in each order of atomics whose answers de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
+from pipesim.answers.every_cta.conditions import covered
+from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.together import is_set_outside
 from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
@@ -17,8 +19,9 @@ from pipesim.prove.word_order import digits, is_decided, orders
 from pipesim.ptx.emulate.global_accesses import in_shared
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.slice import is_word
+from pipesim.trace.arrays import np
 
-_MOST_ORDERS = 96
+_MOST_ORDERS, _MOST_WARPS = 96, 9  #: whose numbers are digits of a setting
 
 
 def may_talk_inside(kernel: Extraction) -> bool:
@@ -48,19 +51,19 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
             turns = made.kernel.launch.turns
             first = first or made
             why = _why_not(made, found, strictness)
-            if made.inputs.conditions != first.inputs.conditions:
+            if made.inputs.conditions and made is not first and not _are_of_one_kind(first, made):
                 why = why or "what CTAs do differs by the order of atomics"
             yield {"inside": 1} | ({TURNS: digits(turns)} if turns else {}), _not_judged(made, why) if why else made
     except PtxError:
         return
 
 
-def ordered_inside(kernel: Extraction, left_open: Mapping[int, str]) -> Mapping[int, str]:
-    """What is left open of global memory, without the words of a kernel that was read with them."""
-    found = kernel.words
-    if found is None or not kernel.kernel.launch.inside:
-        return left_open
-    return {at: why for at, why in left_open.items() if at not in found.followed}
+def _are_of_one_kind(first: Extraction, made: Extraction) -> bool:
+    """Whether all clusters that do the same in the first order do the same in another one."""
+    every = EveryCta(first)
+    places = every.places(np.arange(every.clusters))
+    both = zip(covered(first.inputs, places), covered(made.inputs, places), strict=True)
+    return all(there or not here for here, there in both)
 
 
 def _not_judged(made: Extraction, why: str) -> Extraction:
@@ -75,20 +78,15 @@ def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str
         return found.why_not or found.narrow
     if made.limited or made.program.coverage.stopped:
         return "a warp is not followed to its end"
-    if max(made.kernel.launch.turns, default=0) > _MOST_NAMED:
+    if len(made.streams) > _MOST_WARPS and made.kernel.launch.turns:
         return "too many warps come to its atomics"
-    on_global = [each for each in found.places if not in_shared(each[0])]
-    launch = made.kernel.launch
+    on_global, launch = [each for each in found.places if not in_shared(each[0])], made.kernel.launch
     plain = replace(made.kernel, launch=replace(launch, inside=False, turns=()))
-    alone = launch.grid == launch.cluster
-    if on_global and not (alone or any(not written_elsewhere(each, on_global) for each in (made.kernel, plain))):
+    both = (made.kernel, plain) if on_global and launch.grid != launch.cluster else ()
+    if both and all(written_elsewhere(each, on_global) for each in both):
         return "other CTAs may write the word"
-    waits = any(not in_shared(each[0]) for each in found.stuck_at)
-    if waits and is_set_outside(replace(made, kernel=plain), found):
+    if found.set_within and is_set_outside(replace(made, kernel=plain), found):
         return "nothing in the grid writes the word that a CTA waits for"
     if is_decided(made.program.with_strictness(strictness), found, hangs=True):
         return ""
     return "what a wait sees depends on the schedule"
-
-
-_MOST_NAMED = 8  #: the last agent that a digit of a setting names

@@ -218,10 +218,10 @@ class OtherLaunches:
     @property
     def are_all_together(self) -> bool:
         """Whether programs in which CTAs talk are proved that have all that one of them does."""
-        launch, sizes = self._target.kernel.kernel.launch, self.together.sizes  # type: ignore[union-attr]
-        alike = self._looked and all(len(each.every.kinds) == 1 for each in self._looked)
-        right = all(self._verdicts.get(each.shapes[0]) is Verdict.PROVED for each in self._looked[1:])
-        return bool(sizes and right and not self.together.why_not and (alike or sizes[-1] == prod(launch.grid)))
+        first, *others = self._looked
+        if self.together.why_not or not all(self._verdict(each.shapes[0]) is Verdict.PROVED for each in others):
+            return False
+        return bool(self.together.sizes) and (first.every.clusters in self.together.sizes or len(first.shapes) == 1)
 
     @property
     def open_word(self) -> str:

@@ -148,11 +148,7 @@ def _signature(cluster: Cluster, events: Sequence[WordEvent]) -> object:
             for op, position in zip(stream.code, stream.positions, strict=True):
                 if op[0] == Op.WORK and operand(op, "cycles"):
                     e = mine.get(operand(op, "cycles") - 1)
-                    yield (
-                        position
-                        if e is None
-                        else (position, e.act, e.address, e.act is WordAct.ADD and e.after - e.before)
-                    )
+                    yield position, e and (e.act, e.address, e.act is WordAct.ADD and e.after - e.before)
                 else:
                     yield position, in_its_cta(op, accesses, barriers, named)
 

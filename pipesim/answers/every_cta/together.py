@@ -98,10 +98,8 @@ def _of_every_size(
             known.why_not = _why_not(kernel, made, found, size, strictness)
             if known.why_not:
                 return
-            settings = {"together": size} | (
-                {TURNS: digits(made.kernel.launch.turns)} if made.kernel.launch.turns else {}
-            )
-            yield settings, made
+            turns = made.kernel.launch.turns
+            yield {"together": size} | ({TURNS: digits(turns)} if turns else {}), made
             known.shared |= bool(found.tiles) or found.open_data >= 0
             known.words |= dict.fromkeys(word.name for word in found.words)
             known.loops |= set(_loops(kernel, found))

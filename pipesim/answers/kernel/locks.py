@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.answers.kernel.lines import LAST_OPERAND, LineChange
 from pipesim.answers.progress import Unit
@@ -62,19 +61,17 @@ def corrections_of_locks(
 
 def _is_proved(kernel: EditableKernel, change: LineChange, asked: Program) -> bool:
     """Whether the kernel is, in all the numbers of CTAs that are followed together, with these lines."""
-    sets = tuple(each for each in kernel.sets if each.partition("=")[0] not in ("together", "inside", TURNS))
-    known, seen = Together(), 0
+    sets = tuple(each for each in kernel.sets if each.partition("=")[0] not in ("together", TURNS))
+    known = Together()
     try:
         ready = replace(kernel, sets=sets).prepared(change.lines)
         made = extract(ready.module, ready.launch)
-        inside, how = "inside=1" in kernel.sets, asked.strictness
-        for _, each in with_words_inside(made, how) if inside else programs_together(made, known, how):
-            seen += 1
+        for _, each in programs_together(made, known, asked.strictness):
             if check(each.program.with_strictness(asked.strictness), max_states=1).verdict is not Verdict.PROVED:
                 return False
     except PipesimError:
         return False
-    return seen > 0 if inside else bool(known.sizes) and not known.why_not
+    return bool(known.sizes) and not known.why_not
 
 
 class _Lock(NamedTuple):

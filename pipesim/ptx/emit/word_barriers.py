@@ -15,7 +15,7 @@ from pipesim.model.tables import Tile
 from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
 from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
-from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
+from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_accesses import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
@@ -60,9 +60,9 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     alike = bool(cluster.together) and once and _alike(cluster, words, data)
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
-    loops = {e.position for e in words.events if e.act is WordAct.WAIT or e.observed} | {
-        w[0] for w in words.waiting.values()
-    }
+    waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
+    loops = {*waits, *(wait[0] for wait in words.waiting.values())}
+    followed = frozenset(e.position for e in words.events if _is_strong(cluster.code.body[e.position]))
     return WordsOfRun(
         found,
         why_not,
@@ -79,7 +79,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         tuple(sorted({_set_within(cluster, p, at) for p, at, *_ in words.waiting.values() if not in_shared(at)})),
         made.narrow(),
         tuple((at, at + words.sizes[at]) for at in made.events),
-        made.followed() - words.at_data,
+        followed - words.at_data,
         len(words.places),
     )
 
@@ -171,10 +171,8 @@ class _WordBarriers:
         return False
 
     def look_at_weak(self, data: GlobalData) -> None:
-        """Stores to words of shared memory that are no strong ones, and strong loads of these, as accesses to data.
-
-        Neither is one of the accesses to the same bytes that are operations: these are strong stores, which need no
-        order with each other, and weak ones.
+        """Weak stores to words of shared memory and strong loads of these, as accesses to data: the operations on the
+        same bytes are weak accesses and strong stores.
         """
         body, recorder = self._cluster.code.body, self._cluster.recorder
         free = max((each.offset + each.nbytes for each in data.tiles), default=_NO_DATA)
@@ -207,11 +205,6 @@ class _WordBarriers:
                     return False
         return True
 
-    def followed(self) -> frozenset[int]:
-        """The positions of strong accesses to words."""
-        body = self._cluster.code.body
-        return frozenset(e.position for es in self.events.values() for e in es if _is_strong(body[e.position]))
-
     def narrow(self) -> str:
         """What accesses a word with too narrow a scope, "" if nothing does."""
         found = too_narrow(self.events.values(), [stream.cta for stream in self._streams])
@@ -223,8 +216,9 @@ class _WordBarriers:
             size, first = self._words.sizes[address], events[0].before if events else self._words.values[address]
             waiting = self._words.waiting.items()
             stuck = ((agent, where, ends, how) for agent, (where, at, ends, how) in waiting if at == address)
-            unset = in_shared(address)
-            yield self.barriers.add(word_name(self._cluster, address, size), size, first, events, stuck, unset=unset)
+            word = self.barriers.add(word_name(self._cluster, address, size), size, first, events, stuck)
+            word.unset = in_shared(address)
+            yield word
 
     def _enter_barrier(self, name: str, agents: Collection[int]) -> int:
         """In a CTA if its agents alone use it, so that operations of CTA scope order what it does."""
@@ -236,13 +230,12 @@ class _WordBarriers:
     def finish(self, data: GlobalData) -> None:
         """Put the operations where the events were, the accesses to data, and first of all the start of the launch."""
         places: dict[int, tuple[int, int]] = {}
-        made, recorder = self.barriers, self._cluster.recorder
+        made = self.barriers
         made.make_room([stream.cta for stream in self._streams], self._cluster.launch.resident)
         for agent, stream in enumerate(self._streams):
             start = made.start(agent, stream.cta, data.first)
             end = made.end(agent, stream.cta, ended=self._cluster.warps[agent].status is Status.ENDED)
-            shared, several = data.before.get(agent, {}), bool(self._cluster.together)
-            _rebuild(recorder, stream, start, made.instead, end, places, shared, several=several)
+            _rebuild(self._cluster, stream, start, made.instead, end, places, data.before.get(agent, {}))
         made.place(places)
 
 
@@ -251,15 +244,13 @@ def _is_strong(each: Instruction) -> bool:
 
 
 def _rebuild(
-    recorder: StreamRecorder,
+    cluster: Cluster,
     stream: Stream,
     start: list[Operation],
     instead: dict[int, list[Operation]],
     end: tuple[list[Operation], int],
     places: dict[int, tuple[int, int]],
     before: dict[int, list[tuple[Operation, int]]],
-    *,
-    several: bool,
 ) -> None:
     """The stream with a start, other operations for those that hold the place of an event, and an end."""
     code, positions, steps = list(start), [0] * len(start), [(-1, -1)] * len(start)
@@ -274,7 +265,7 @@ def _rebuild(
 
     for at, op in enumerate(stream.code):
         put(before.get(at, []))
-        here = [of_several_clusters(op) if several else op]
+        here = [of_several_clusters(op) if cluster.together else op]
         if op[0] == Op.WORK and operand(op, "cycles"):
             number = operand(op, "cycles") - 1
             here = instead.get(number, [])
@@ -283,7 +274,7 @@ def _rebuild(
             places[number] = len(code), len(code) + max(len(here) - 1, 0)
         if at in stream.unsure:
             unsure[len(code)] = stream.unsure[at]
-        here = (recorder.separated(op, stream.parts[at]) if at in stream.parts else []) or here
+        here = (cluster.recorder.separated(op, stream.parts[at]) if at in stream.parts else []) or here
         code += here
         positions += [stream.positions[at]] * len(here)
         steps += [stream.steps[at]] * len(here)

@@ -162,9 +162,7 @@ class Cluster:
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
         self.globals.length_of_grid = self.length_of_grid(0) if launch.any_ctas else None
         times = prod(map(self.length_of_grid, range(3))) if launch.for_all else 1
-        self.words = None
-        if self.together or launch.inside:
-            self.words = GlobalWords(image, launch.turns, times, inside=launch.inside)
+        self.words = GlobalWords(image, launch, times, code.words_met) if self.together or launch.inside else None
         self._loads: dict[int, Unknown] = {}
         self._stores_orders = False  #: whether a value that tells of what others have done is in shared memory
         self._answers: dict[tuple[int, int], tuple[Value, int]] = {}  #: of atomics, and how often
@@ -469,9 +467,7 @@ class Cluster:
         return found
 
     def is_asked(self, warp: EmulatedWarp, each: Instruction, found: Value) -> None:
-        """A word is asked for what it holds, or a try is made for ``found``. EmulationStop for a loop that is told the
-        same again and again.
-        """
+        """A word holds this, or a try is for this. EmulationStop in a loop with the same again and again."""
         value, times = self._answers.get((warp.agent, each.position), (found, 0))
         times = times + 1 if found.__class__ is int and found == value else 0
         self._answers[warp.agent, each.position] = found, times

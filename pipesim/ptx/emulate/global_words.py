@@ -22,6 +22,7 @@ from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lan
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.image import Image
+from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction, Register
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
@@ -66,15 +67,13 @@ class TalkingWarp(AccessingWarp, Protocol):
 
 
 class GlobalWords:
-    """The words of one run. ``turns``: the CTAs that come first to write words, in this order, or agents if words are
-    those ``inside`` of one cluster. ``times``: how often an addition counts.
-
-    ``places``: addresses of words that runs before have ``met``. In shared memory, and inside of a cluster, what is
-    stored elsewhere is data.
+    """The words of one run. ``times``: how often an addition counts. ``places``: addresses of words that runs before
+    have ``met``: in shared memory, and inside of a cluster, what is stored elsewhere is data.
     """
 
-    def __init__(self, image: Image, turns: tuple[int, ...], times: int = 1, *, inside: bool = False) -> None:
-        self._image, self._turns, self._times, self._inside = image, turns, times, inside
+    def __init__(self, image: Image, launch: Launch, times: int, places: frozenset[int]) -> None:
+        self._image, self._turns, self._inside, self._times = image, launch.turns, launch.inside, times
+        self.places = places
         self._any = times.__class__ is not int  # it is a number that is not known
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
@@ -86,7 +85,6 @@ class GlobalWords:
         #: what it waits for, and order and scope
         self._word_of: dict[int, int] = {}  #: by byte
         self._unknown: set[int] = set()  #: bytes of which a store is not known
-        self.places: frozenset[int] = frozenset()
         self.met: set[int] = set()
         self.at_data: set[int] = set()  #: positions at which something else is accessed
         self._read: dict[int, set[Instruction]] = {}  #: words that are not waited for there: the loads of each
@@ -148,11 +146,9 @@ class GlobalWords:
             if said is False:
                 return False
             for at in dict.fromkeys(lanes.values()):
-                passes, by = (
-                    self._one(ends, widened),
-                    _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None,
-                )
-                self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=passes, decided_by=by)
+                by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
+                one = self._one(ends, widened)
+                self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=one, decided_by=by)
             warp.write_results(step, now)
             return True
 
@@ -176,7 +172,7 @@ class GlobalWords:
         lanes = self._lanes(warp, each, address)
         if known and len(lanes) < len(each_lane):
             known = all(same(each_lane[0], one) for one in each_lane)
-        if not lanes and self._is_data(warp, address):
+        if not lanes and self._is_data(warp, each, address):
             return
         if not lanes:
             self.doubts[each.position] = "it stores at an address that is not known"
@@ -227,11 +223,7 @@ class GlobalWords:
                 if after is None:
                     self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
                     after = before
-                after = (
-                    self._of_all(each, before, after, size)
-                    if (self._any or self._times > 1) and act is WordAct.ADD
-                    else after
-                )
+                after = self._of_all(each, before, after, size) if act is WordAct.ADD else after
                 if after == before and (ends is not None or each.has_any("cas", "add")):
                     said = None if ends is None else ends(before)
                     if said is False:
@@ -250,15 +242,16 @@ class GlobalWords:
         def succeeds(value: int) -> bool | None:
             return changed_by_atomic(each, value, given[next(iter(lanes))], size) != value or (ends and ends(value))
 
-        self._attempt(
-            cluster, warp, attempt, (each.position, next(iter(lanes.values())), succeeds, self._written(each))
-        )
+        wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
+        self._attempt(cluster, warp, attempt, wait)
         return True
 
     # how they do it
 
     def _of_all(self, each: Instruction, before: int, after: int, size: int) -> int:
         """What as many additions leave as there are CTAs."""
+        if not self._any and self._times == 1:
+            return after
         found = before + self._times * (after - before & (1 << 8 * size) - 1)
         if found >> 8 * size:
             self.doubts[each.position] = "the word goes beyond its greatest value"
@@ -289,16 +282,12 @@ class GlobalWords:
         self.at_data.add(each.position)
         return {}
 
-    def _is_data(self, warp: TalkingWarp, address: Value) -> bool:
+    def _is_data(self, warp: TalkingWarp, each: Instruction, address: Value) -> bool:
         """Whether a store is at addresses that are known, where only what has been met is a word; or there is none."""
         places = self._places(warp, address)
         if not places or self._inside:
-            return self._inside and (bool(places) or not self.places)
+            return bool(places) or (not self.places and (self._inside or "shared" in each.spaces))
         return any(in_shared(at) or LOCAL_WINDOW <= at < LOCAL_WINDOW_END for at in places)
-
-    def is_at_word(self, warp: TalkingWarp, address: Value) -> bool:
-        """Whether an access is to words of shared memory that were met."""
-        return bool(self.places) and bool(places := self._places(warp, address)) and self.places >= places
 
     @staticmethod
     def _places(warp: TalkingWarp, address: Value) -> set[int]:
@@ -402,13 +391,11 @@ class GlobalWords:
         record(cluster, warp, here, Op.WORK, number + 1)
 
     def _written(self, each: Instruction) -> int:
-        """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom").
-
-        CTAs that are followed together are of several clusters.
-        """
+        """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom")."""
         order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED)
         scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU)
-        return semantics(order, Scope.CTA if scope is Scope.CLUSTER and not self._inside else scope)
+        alone = scope is Scope.CLUSTER and not self._inside  # CTAs that are followed together are clusters
+        return semantics(order, Scope.CTA if alone else scope)
 
 
 def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Value]) -> tuple[int, ...] | None:
@@ -429,9 +416,5 @@ def _size(each: Instruction) -> int:
 def _lanes_with(lanes: dict[int, int], value: Callable[[int], int]) -> Value:
     """The value of each lane; one integer where they are equal, as those of one lane are."""
     found = {lane: value(lane) for lane in lanes}
-    first = next(iter(found.values()))
-    return (
-        first
-        if len(found) == 1 or len(set(found.values())) == 1
-        else lanes_of([found.get(lane, first) for lane in range(32)])
-    )
+    first, differ = next(iter(found.values())), len(found) > 1 and len(set(found.values())) > 1
+    return lanes_of([found.get(lane, first) for lane in range(32)]) if differ else first

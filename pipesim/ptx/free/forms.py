@@ -251,11 +251,9 @@ class Forms:
     def remainder(self, of: Form, width: int) -> Form:
         """The low bits: the remainder by a power of two."""
         size = 1 << width
-        inside = of
-        for atom, factor in of.terms:  # what was cut off at this width or a larger one is irrelevant
-            if atom.operation == "remainder" and not atom.arguments[1].constant % size:
-                inside = inside.plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], factor)
-        near = Form(inside.constant % size, tuple((a, n) for a, f in inside.terms if (n := _nearest(f, size))))
+        inside, near_terms = _at_width(of.terms, size)
+        inside = Form(inside.constant + of.constant, inside.terms)
+        near = Form(inside.constant % size, near_terms)
         for form in (of, inside, near):
             low, high = bounds(form)
             if high < (low // size + 1) * size:
@@ -338,12 +336,24 @@ def bounds(of: Form) -> tuple[int, int]:
     """Bounds that take into account that an expression less its whole multiples is what the division leaves."""
     for atom, _ in of.terms:
         if atom.name == "quotient" and atom.function is not None:
-            return _bounds_of_rest(of)
+            low, high = _bounds_of_rest(of.terms)
+            return low + of.constant, high + of.constant
     return of.low, of.high
 
 
+@lru_cache(maxsize=4096)
+def _at_width(terms: Terms, size: int) -> tuple[Form, Terms]:
+    """A sum without what was cut off at a width, or a larger one, which is irrelevant; and with the nearest factors."""
+    inside = Form(0, terms)
+    for atom, factor in terms:
+        if atom.operation == "remainder" and not atom.arguments[1].constant % size:
+            inside = inside.plus(Form(0, ((atom, 1),)), -factor).plus(atom.arguments[0], factor)
+    return inside, tuple((a, n) for a, f in inside.terms if (n := _nearest(f, size)))
+
+
 @lru_cache(maxsize=4096)  # of words nearby: those at the first call, which are no narrower
-def _bounds_of_rest(of: Form) -> tuple[int, int]:
+def _bounds_of_rest(terms: Terms) -> tuple[int, int]:
+    of = Form(0, terms)
     low, high = of.low, of.high
     for atom, factor in of.terms:
         if atom.operation == "quotient" and not factor % (divisor := atom.arguments[1].constant):

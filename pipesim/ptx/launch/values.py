@@ -261,8 +261,8 @@ class Launch:
     ``turns``: the order in which these execute atomics whose answer they use, as far as it is given, from 0 on.
     ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
     which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
-    are any number up to this one. ``inside``: words by which warps of a cluster talk are followed; ``turns`` are
-    those of its warps. ``free_tiles``: how many launch control may hand out instead.
+    are any number up to this one. ``inside``: words by which its warps talk are followed. ``free_tiles``: how many
+    launch control may hand out instead.
     """
 
     entry: str

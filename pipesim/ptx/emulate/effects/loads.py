@@ -97,8 +97,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     space = _space(each)
     address = _address(cluster, warp, step, 1, space)
     cluster.on_global(warp, each, address, size * len(parts))
-    words = _words(cluster, space)
-    if words is not None and words.load(cluster, warp, step, _of_word(space, address)):
+    words, at = _as_word(cluster, space, address)
+    if words is not None and words.load(cluster, warp, step, at):
         if space in _SHARED and not each.has_any(*_STRONG):  # it is an access to data as well
             _record(cluster, warp, each, address, size * len(parts), space, None)
         return
@@ -120,14 +120,10 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             warp.write(next(registers), value)
 
 
-def _words(cluster: Cluster, space: str) -> GlobalWords | None:
-    """The words that are followed, if an access may be to one."""
-    return cluster.words if space in _OF_ALL or space in _SHARED else None
-
-
-def _of_word(space: str, address: Value) -> Value:
-    """The generic address of what may be such a word."""
-    return to_generic(address) if space.startswith("shared") else address
+def _as_word(cluster: Cluster, space: str, address: Value) -> tuple[GlobalWords | None, Value]:
+    """The words that are followed, if an access may be to one, and its generic address."""
+    words = cluster.words if space in _OF_ALL or space in _SHARED else None
+    return words, to_generic(address) if space.startswith("shared") else address
 
 
 #: Loads that are meant to see what other threads store meanwhile.
@@ -198,16 +194,16 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     untracked = each.position in cluster.code.untracked
     if space == "global" and untracked:
         return
-    at, words = _of_word(space, address), _words(cluster, space) if not untracked else None
-    at_word = words is not None and space in _SHARED and words.is_at_word(warp, at)
-    if at_word:
+    words, at = _as_word(cluster, space, address)
+    apart = space in _SHARED and words is not None and bool(words.places)  # it may be one by itself
+    if apart:
         flush(cluster, warp)
-    if space in _SHARED and each.has_any(*_STRONG) and (at_word or isinstance(address, int)):
+    if space in _SHARED and each.has_any(*_STRONG) and (apart or isinstance(address, int)):
         _change(cluster, warp, each, address, space)
     elif space in _SHARED:
         _record(cluster, warp, each, address, size * len(values), space, values)
         cluster.store_shared(values)
-    if words is not None:
+    if words is not None and not untracked:
         words.store(cluster, warp, each, at, values)
     if isinstance(address, Unknown | OpenAnswer) or leaf_of(address) is not None:
         if space == "local":
@@ -476,8 +472,8 @@ def atomic(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     cluster.on_global(warp, each, address, _size(each) * parts)
     if space in _SHARED:
         _change(cluster, warp, each, address, space)
-    words = _words(cluster, space)
-    if words is not None and words.atomic(cluster, warp, step, _of_word(space, address), operands):
+    words, at_word = _as_word(cluster, space, address)
+    if words is not None and words.atomic(cluster, warp, step, at_word, operands):
         return
     if space == "global" and each.position in cluster.code.untracked:
         cluster.forget_results(warp, step, f"the result of an atomic ({each.mnemonic})")
