@@ -85,7 +85,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
             bulk_load(data, global + tries % ITEMS * 384, 1536, full);
         } else if (warp) {
             alive = completes(full, tries & 1);
-            if (CONTROL) mbarrier_arrive(empty);
+            if (CONTROL) {
+                mbarrier_arrive(empty);
+                __nanosleep(2000);
+            }
             const uint4 v = load_shared(data + (thread - 32) * 16);
             if (!CONTROL) mbarrier_arrive(empty);
             const unsigned item = tries % ITEMS;

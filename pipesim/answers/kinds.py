@@ -10,6 +10,7 @@ from pipesim.errors import UsageError
 from pipesim.findings.assumptions import ASSUMPTIONS, strict_words
 from pipesim.findings.catalog import BY_NAME
 from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
+from pipesim.findings.trials import never_seen
 from pipesim.model.coverage import Assumption
 
 
@@ -43,15 +44,21 @@ def kind_named(text: str) -> KindReport | AssumptionReport:
 
 def _assumption(kind: Assumption) -> AssumptionReport:
     text = ASSUMPTIONS[kind]
-    return AssumptionReport(
-        kind.value, text.clause, text.what, text.relies, text.measured, kind.switch, strict_words(kind)
-    )
+    measured = _with_tries(text.measured, kind.value)
+    return AssumptionReport(kind.value, text.clause, text.what, text.relies, measured, kind.switch, strict_words(kind))
+
+
+def _with_tries(text: str, name: str) -> str:
+    """A text with what trials on a GPU have shown."""
+    tried = never_seen(name)
+    return f"{text} On trial it was {tried}." if tried else text
 
 
 def _report(kind: FindingKind) -> KindReport:
     written, example, corrected = _example(kind)
     return KindReport(
-        kind.name, kind.title, kind.warns, kind.traps, kind.what, kind.shows, kind.corrected, kind.switches,
+        kind.name, kind.title, kind.warns, kind.traps, kind.what, _with_tries(kind.shows, kind.name), kind.corrected,
+        kind.switches,
         kind.ptx, kind.certainty, written, example, corrected,
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ from pipesim.process.parent import end_with_parent
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
 _POLL_S = 0.0005
+_BUSY_BYTES, _BUSY_COPIES = 1 << 27, 64
 _LOOK_S, _SOON_S = 0.25, 0.6  #: between looks whether a wait has given up, after which the kernel should end
 REQUESTS = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
 _ELEMENTS = {
@@ -50,6 +51,7 @@ class LaunchProcess:
     addresses: list[int] = field(default_factory=list)
     pristine: list[int] = field(default_factory=list)
     reference: list[npt.NDArray[np.uint8]] | None = None
+    busy: tuple[int, int] | None = None
 
     def call(self, name: str, *arguments: Any) -> Any:
         """What a function of the driver returns: a value, or several. HardwareError if it fails."""
@@ -102,8 +104,8 @@ class LaunchProcess:
         )
         return np.array([int(word) for word in encoded.opaque], dtype=np.uint64).view(np.uint8)
 
-    def launch(self, kernel: str) -> dict[str, object]:
-        """One launch of a kernel of the request: what it left."""
+    def launch(self, kernel: str, *, busy: bool) -> dict[str, object]:
+        """One launch of a kernel of the request: what it left. ``busy``: large copies are made meanwhile."""
         for each, there, here in zip(self.request["memory"]["buffers"], self.pristine, self.addresses, strict=True):
             self.call("cuMemcpyDtoD", here, there, each["nbytes"])
         self.driver.cuCtxSynchronize()
@@ -111,12 +113,20 @@ class LaunchProcess:
         if (table := self.folder / f"{kernel}.table").exists():
             self.gpu.upload(self.variable(module, TABLE)[0], np.frombuffer(REQUESTS.read_bytes(table), dtype=np.uint32))
         stream, beside = self.call("cuStreamCreate", 1), self.call("cuStreamCreate", 1)
-        start(self, function, stream)()
+        begin = start(self, function, stream)
+        for _ in range(_BUSY_COPIES if busy else 0):
+            self.call("cuMemcpyDtoDAsync", *self.busy_memory(), _BUSY_BYTES, beside)
+        begin()
         if not self.ends(stream, lambda: bool(self._words(module, STOP, beside)[0])):
             return {"outcome": "stuck", "waits": self._waits(self._words(module, WAITS, beside))}
         found = self._left(module)
         self.driver.cuModuleUnload(module)
         return found
+
+    def busy_memory(self) -> tuple[int, int]:
+        """Two large buffers, made when they are first asked for."""
+        self.busy = self.busy or (self.gpu.allocate(_BUSY_BYTES), self.gpu.allocate(_BUSY_BYTES))
+        return self.busy
 
     def load(self, kernel: str) -> tuple[Any, Any]:
         """A module of the folder and its kernel."""
@@ -217,9 +227,9 @@ def carry_out(folder: Path, work: Callable[[LaunchProcess, Callable[..., None]],
 
 
 def _launch_all(process: LaunchProcess, say: Callable[..., None]) -> None:
-    for kernel in (name for name, times in process.request["kernels"] for _ in range(times)):
+    for kernel, busy in ((name, busy) for name, times, busy in process.request["kernels"] for _ in range(times)):
         try:
-            found = process.launch(kernel)
+            found = process.launch(kernel, busy=busy)
         except KernelTrapError as error:
             found = {"outcome": "trap", "error": error.fact.rpartition(" ")[2]}
         say(kernel=kernel, **found)

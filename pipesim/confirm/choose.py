@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 
 from pipesim.confirm.delays import Delay, DelayPlace, place_of
 from pipesim.confirm.run_with_delays import At, HeldRun, run_with_delays
@@ -20,6 +21,7 @@ from pipesim.ptx.emulation import Kernel
 _SEEDS = range(3)
 _TURN_NS = 20_000_000  #: after which a turn is taken to have come
 _MOST_HELD = 24  #: places that are tried, the longest waits first
+_MOST_OTHERS = 3  #: single delays that are tried where the first ones show nothing on the chip
 _MOST_LOOKED_AT = 60_000  #: moves times agents of a schedule of which every wait is looked at
 #: What a launch can show by other data than it leaves without delays.
 _FOUND = frozenset({FaultKind.WRONG_ITEM, FaultKind.UNINITIALISED_READ})
@@ -50,8 +52,9 @@ class WaitingWarp:
 class DelayPlan:
     """What is tried for a finding. ``delays``: () if it shows in every run. ``waiting``: of a hang, who waits where.
     ``modelled``: whether the program run with these delays shows it; else they are the most that its schedule gives.
-    ``turns``: where delays do not suffice, who waits until whom; the program run with these shows it. After a race the
-    program ``hangs``, with these warps waiting in one run or another: what a launch may show instead of other data.
+    ``turns``: where delays do not suffice, who waits until whom; the program run with these shows it. ``others``:
+    single delays that show it as well, for a chip on which the first do not. After a race the program ``hangs``, with
+    these warps waiting in one run or another: what a launch may show instead of other data.
     """
 
     sign: Sign
@@ -60,6 +63,7 @@ class DelayPlan:
     modelled: bool = False
     turns: tuple[Delay, ...] = ()
     hangs: tuple[tuple[WaitingWarp, ...], ...] = ()
+    others: tuple[tuple[Delay, ...], ...] = ()
 
 
 class Chooser:
@@ -81,9 +85,11 @@ class Chooser:
         if sign is Sign.NONE:
             return plan
         held = self._held(play, fault)
-        for few in ({}, *({at: self._unit} for at in held)):
-            if self._shows(few, {}, play):
-                return self._with_what_comes(replace(plan, delays=self._delays(few), modelled=True), few, {})
+        shown = (few for few in ({}, *({at: self._unit} for at in held)) if self._shows(few, {}, play))
+        if (few := next(shown, None)) is not None:
+            others = tuple(self._delays(each) for each in islice(shown, _MOST_OTHERS))
+            plan = replace(plan, delays=self._delays(few), modelled=True, others=others)
+            return self._with_what_comes(plan, few, {})
         gates = {at: (n + 1) * self._unit for n, at in enumerate(sorted(held, key=held.__getitem__))}
         if not self._shows(gates, {}, play):
             delays = self._delays(dict.fromkeys(list(held)[:1], self._unit))

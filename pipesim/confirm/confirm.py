@@ -145,8 +145,9 @@ class Trial:
             return replace(asked, reason="no launch was asked for", files=self._save(none.number, plan.delays))
         without = tried = self._tries(self._control(chip))
         delays: tuple[Delay, ...] = ()
-        if plan.delays and not without.seen and not without.otherwise:
-            delays, tried = self._reduced(chip)
+        if (plan.delays or plan.others) and not without.seen:
+            delays, late = self._reduced(chip, alone=without.otherwise > 0)
+            delays, tried = (delays, late) if late.seen or not without.otherwise else ((), tried)
         verdict, reason = _verdict(plan.sign, tried, delayed=bool(delays))
         return replace(
             asked, verdict=verdict, delays=delays, tried=tried, control=without, reason=reason, zeros=self._zeros,
@@ -166,17 +167,25 @@ class Trial:
             control = self._launches(chip, (self._plain, times), processes=1) if self._zeros else control
         return control + self._launches(chip, (self._plain, times - len(control)))
 
-    def _reduced(self, chip: Chip) -> tuple[tuple[Delay, ...], Tries]:
-        """The delays, longer ones if those show nothing, or the smallest part that still shows it, and the launches."""
+    def _reduced(self, chip: Chip, *, alone: bool) -> tuple[tuple[Delay, ...], Tries]:
+        """The delays, longer ones if those show nothing, or the smallest part that still shows it, and the launches.
 
-        def tries(delays: Sequence[Delay], times: int) -> Tries:
-            return self._tries(self._launches(chip, (self._plain, 1), (self._rewritten(delays), times)))
+        ``alone``: not beside a launch without delays, which fails.
+        """
 
-        usual = self._plan.delays
+        def tries(delays: Sequence[Delay], times: int, *, busy: bool = False) -> Tries:
+            late = replace(self._rewritten(delays), busy=busy)
+            return self._tries(self._launches(chip, *() if alone else ((self._plain, 1),), (late, times)))
+
+        usual, plan = self._plan.delays or self._plan.others[0], self._plan
         longer = tuple(replace(each, ns=each.ns * _LONGER) for each in usual)
-        once = [(each, tries(each, 1)) for each in (usual, longer)]
-        if self._plan.turns and not any(found.seen for _, found in once):
-            once.append((self._plan.turns, tries(self._plan.turns, 1)))
+        once: list[tuple[tuple[Delay, ...], Tries]] = []
+        for each in (usual, longer, *((plan.turns,) if plan.turns else ()), *plan.others[not plan.delays :]):
+            once.append((each, tries(each, 1)))
+            if once[-1][1].seen:
+                break
+        if plan.sign is Sign.DATA and not plan.modelled and not once[-1][1].seen and not alone:
+            return longer, tries(longer, self._options.launches, busy=True)
         otherwise = next((each for each, found in once if found.otherwise), longer)
         chosen = next((each for each, found in once if found.seen), otherwise)
         for each in chosen if len(chosen) > 1 and chosen is not self._plan.turns else ():

@@ -104,7 +104,7 @@ class GpuChip:
                 if kernel.table:
                     (folder / f"{n}.table").write_bytes(kernel.table)
             request = request_of(launch, memory) | {"limit_s": limit_s}
-            request["kernels"] = [(str(n), times) for n, (_, times) in enumerate(kernels)]
+            request["kernels"] = [(str(n), times, each.busy) for n, (each, times) in enumerate(kernels)]
             lines = self._lines(folder, request, limit_s * (1 + sum(times for _, times in kernels)), "kernel")
         found: list[list[LaunchSeen]] = [[] for _ in kernels]
         for each in lines:

@@ -1,11 +1,13 @@
 """A kernel's PTX with delays, and with waits that give up: what is launched, by others without pipesim.
 
-A delay is a few ``nanosleep`` under a predicate: no branch and no label, so that the kernel reads as the same program.
+A delay is a few ``nanosleep`` under a predicate, of all lanes that are there: no branch and no label, so that the
+kernel reads as the same program.
 Which execution of a statement it is, a register counts, which is never 0 in threads of other warps. A turn is a loop
 that ends when another warp has set a word of ``pipesim_turns``. A try that still
 fails after the limit branches to the kernel's end, where the thread notes its wait in ``pipesim_waits`` and exits, and
 so does a thread that passes a barrier of its CTA as late as that: threads that have exited do not hold it shut. They
-do hold one shut that counts threads: before it a thread notes its wait, and after it that it has passed.
+do hold one shut that counts threads: where there is one, a thread notes before each barrier that it waits, and after
+it that it has passed.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class DelayedPtx:
     """``sites``: the positions of the statements that ``pipesim_waits`` names by their numbers, from 1 on.
 
     ``threads``: of a CTA; the word of a thread is at its CTA's number times that, plus its own number. ``table``: what
-    the table of delays holds, of a text that has one.
+    the table of delays holds, of a text that has one. ``busy``: large copies are made while it runs.
     """
 
     text: str
@@ -44,6 +46,7 @@ class DelayedPtx:
     threads: int
     words: int
     table: bytes = b""
+    busy: bool = False
 
 
 def delayed_ptx(ptx: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int) -> DelayedPtx:
@@ -82,7 +85,8 @@ class Rewriting:
         shut = {each.begin for each in kernel.entry.body if blocks(each) and each.opcode in ("bar", "barrier")}
         bounded = [each for each in kernel.entry.body if limit_ns and each.begin in spins | shut]
         self._number = {each.begin: n for n, each in enumerate(bounded, 1)}
-        self._noted = {each.begin for each in bounded if each.opcode in ("bar", "barrier") and _is_of_some(each)}
+        shut = {each.begin for each in bounded if each.begin in shut}
+        self._noted = shut if any(_is_of_some(each) for each in bounded if each.begin in shut) else set()
         self.sites = tuple(positions[each.begin] for each in bounded)
         self.words = min(MOST_CTAS, prod(kernel.launch.grid)) * prod(kernel.launch.block)
 
@@ -195,18 +199,17 @@ class Rewriting:
         return [*lines, f"selp.b32 {register}, {-place.nth}, 1, {P}p;"]
 
     def _sleep(self, n: int, delay: Delay, guard: str) -> list[str]:
-        lines = [f"setp.eq.s32 {P}q, {P}n{n}, 0;", *only_with(guard, "q")]
-        if delay.until is not None:
-            return [*lines, *self._turn(n, delay), f"@{P}q mov.u32 {P}n{n}, 1;"]
-        lines += [f"@{P}q nanosleep.u32 {each};" for each in _sleeps(delay.ns)]
+        lines = [f"setp.eq.s32 {P}q, {P}n{n}, 0;", *only_with(guard, "q"), f"selp.b32 {P}site, 1, 0, {P}q;"]
+        lines += sleeping_together(guard)
+        lines += self._turn(n, delay) if delay.until else [f"@{P}p2 nanosleep.u32 {ns};" for ns in _sleeps(delay.ns)]
         return [*lines, f"@{P}q mov.u32 {P}n{n}, 1;"]
 
     def _turn(self, n: int, delay: Delay) -> list[str]:
-        """Under q: a loop until the turn has come, or the time is over."""
+        """Under p2: a loop until the turn has come, or the time is over."""
         loop, done = f"pipesim_turn_{n}", f"pipesim_turned_{n}"
         return [
             f"mov.u32 {P}c, %globaltimer_lo;",
-            f"@!{P}q bra {done};",
+            f"@!{P}p2 bra {done};",
             f"{loop}:",
             f"ld.relaxed.gpu.global.u32 {P}site, [{TURNS}+{4 * n}];",
             f"setp.ne.u32 {P}p, {P}site, 0;",
@@ -216,7 +219,7 @@ class Rewriting:
             f"setp.lt.u32 {P}p, {P}now, {delay.ns};",
             f"@{P}p bra {loop};",
             f"{done}:",
-            f"@{P}q nanosleep.u32 {_AFTER_TURN_NS};",
+            f"@{P}p2 nanosleep.u32 {_AFTER_TURN_NS};",
         ]
 
     def _around(self, each: Instruction, text: str) -> str:
@@ -278,6 +281,15 @@ _LABEL = "pipesim_gives_up"
 def _is_of_some(each: Instruction) -> bool:
     """Whether a barrier says how many threads it waits for: those that exit do not count there."""
     return "sync" in each.modifiers and len(each.operands) > 1
+
+
+def sleeping_together(guard: str) -> list[str]:
+    """Of a number in register site, 0: no sleep, the largest of the lanes that are there, and p2: whether it is not 0.
+
+    Before a copy of an elected lane all sleep: ptxas issues it once for the warp, of which no lane may be elsewhere.
+    """
+    together = [f"activemask.b32 {P}c;", f"redux.sync.max.u32 {P}site, {P}site, {P}c;"]
+    return [*(together if guard else ()), f"setp.ne.u32 {P}p2, {P}site, 0;"]
 
 
 def only_with(guard: str, predicate: str) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipesim.confirm.delays import LONGEST_NS, MOST_OF_A_WARP, DelayPlace
-from pipesim.confirm.rewrite import DelayedPtx, P, Rewriting, only_with
+from pipesim.confirm.rewrite import DelayedPtx, P, Rewriting, only_with, sleeping_together
 from pipesim.errors import PtxError
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.text.instruction import Instruction
@@ -108,7 +108,7 @@ class _Table(Rewriting):
             f"add.u64 {P}row, {P}row, {P}word;",
             *self._read_next(""),
             *self._is_next(_BEGIN, ""),
-            *self._sleep_now(),
+            *self._sleep_now(""),
         ]
 
     def _read_next(self, guard: str) -> list[str]:
@@ -120,18 +120,19 @@ class _Table(Rewriting):
     def _is_next(self, number: int, guard: str) -> list[str]:
         return [f"setp.eq.u32 {P}p, {P}next, {number};", *only_with(guard, "p")]
 
-    def _sleep_now(self, *otherwise: str) -> list[str]:
+    def _sleep_now(self, guard: str, *otherwise: str) -> list[str]:
         """If p holds and no execution is left."""
-        lines = [f"setp.eq.and.u32 {P}q, {P}left, 0, {P}p;", *otherwise, f"@{P}q nanosleep.u32 {P}ns;"]
-        return lines + self._read_next(f"@{P}q ")
+        lines = [f"setp.eq.and.u32 {P}q, {P}left, 0, {P}p;", *otherwise, f"selp.b32 {P}site, {P}ns, 0, {P}q;"]
+        return [*lines, *sleeping_together(guard), f"@{P}p2 nanosleep.u32 {P}site;", *self._read_next(f"@{P}q ")]
 
     def _late_before(self, each: Instruction, guard: str) -> list[str]:
         number = self._table.numbers.get(each.begin)
-        return [*self._is_next(number, guard), *self._sleep_now()] if number else []
+        return [*self._is_next(number, guard), *self._sleep_now(guard)] if number else []
 
     def _late_after(self, each: Instruction, counted: str) -> list[str]:
         number = self._table.numbers.get(each.begin)
         if not number:
             return []
         count = f"@{P}p add.u32 {P}left, {P}left, -1;"
-        return [*self._is_next(number, counted), count, *self._is_next(number + 1, counted), *self._sleep_now(count)]
+        late = self._sleep_now(counted, count)
+        return [*self._is_next(number, counted), count, *self._is_next(number + 1, counted), *late]

@@ -83,7 +83,7 @@ DIFFERS = LaunchSeen(ChipOutcome.DIFFERS, differ=3, first=(1, 0))
 
 def test_each_try_has_its_control_and_the_shown_delay_is_repeated(folder: Path) -> None:
     found = shown(folder, "lapped", chip := Scripted(LAPPED))
-    assert chip.ran == [[(0, 5)], [(0, 1), (1, 1)], [(0, 1), (10, 1)], [(0, 1), (1, 5)]]
+    assert chip.ran == [[(0, 5)], [(0, 1), (1, 1)], [(0, 1), (1, 5)]]
     assert (found.verdict, found.tried.seen, found.control) == (ChipVerdict.CONFIRMED, 5, Tries(5))
 
 
@@ -158,8 +158,44 @@ def test_results_that_vary_without_delays_show_no_race_and_leave_a_hang_to_be_tr
 
 
 def test_a_control_that_traps_with_numbers_is_launched_with_zeros(folder: Path) -> None:
-    found = shown(folder, "lapped", chip := Scripted(control=TRAPS), ConfirmOptions(launches=3))
-    assert (found.zeros, chip.ran) == (("x", "y"), [[(0, 3)]] * 4 + [[(0, 2)], [(0, 1)]])  # in x, in y, in both
+    found = shown(folder, "lapped", chip := Scripted(TRAPS, control=TRAPS), ConfirmOptions(launches=3))
+    assert found.zeros == ("x", "y")
+    assert chip.ran[:6] == [[(0, 3)]] * 4 + [[(0, 2)], [(0, 1)]]  # in x, in y, in both
+
+
+def test_a_finding_can_show_with_delays_where_the_kernel_fails_otherwise_without(folder: Path) -> None:
+    found = shown(folder, "lapped", chip := Scripted(LAPPED, control=TRAPS), ConfirmOptions(launches=2))
+    assert (found.verdict, found.tried.seen, found.control.otherwise) == (ChipVerdict.CONFIRMED, 2, 2)
+    assert chip.ran[-2:] == [[(1, 1)], [(1, 2)]]  # not beside a launch that takes the process away
+    assert chip_sentence(found, "X").endswith(
+        "without the delay 0 of 2, and something else in 2: the kernel traps (CUDA_ERROR_LAUNCH_FAILED)"
+    )
+
+
+def test_memory_is_kept_busy_for_a_race_that_no_delay_brings_about(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Chooser.plan
+    monkeypatch.setattr(Chooser, "plan", lambda *given: replace(plan(*given), modelled=False))
+
+    class Busy(Scripted):
+        def launch(self, *given: Any) -> list[list[LaunchSeen]]:
+            self.delayed = (DIFFERS,) if given[0][-1][0].busy else (SAME,)
+            return super().launch(*given)
+
+    assert shown(folder, "early_release", Busy(SAME)).verdict is ChipVerdict.CONFIRMED
+
+
+def test_other_delays_are_tried_where_the_first_show_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Chooser.plan
+
+    def none_is_needed(self: Chooser, schedule: str, kind: FaultKind | None) -> DelayPlan:
+        made = plan(self, schedule, kind)
+        return replace(made, delays=(), others=(made.delays,))
+
+    monkeypatch.setattr(Chooser, "plan", none_is_needed)
+    found = shown(folder, "lapped", Scripted(LAPPED))
+    assert (found.verdict, len(found.delays)) == (ChipVerdict.CONFIRMED, 1)
 
 
 def test_one_buffer_of_zeros_is_enough_where_its_words_are_addresses(folder: Path) -> None:
@@ -273,7 +309,7 @@ def test_lines_of_the_process_become_launches(folder: Path, monkeypatch: pytest.
     ]  # fmt: skip
 
     def carried_out(made: Path, limit_s: float, module: str) -> str:
-        assert json.loads((made / "request.json").read_text())["kernels"] == [["0", 1], ["1", 2]]
+        assert json.loads((made / "request.json").read_text())["kernels"] == [["0", 1, False], ["1", 2, False]]
         (made / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kernel": "1", "out')
         return ""
 

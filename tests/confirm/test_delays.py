@@ -107,7 +107,9 @@ def test_a_barrier_that_counts_threads_is_noted_before_and_after() -> None:
     before, after = text.split("barrier.sync 1, 96;")
     assert before.rstrip().endswith("[%pipesim_mine], 3;")
     assert "[%pipesim_mine], 0;" in after.partition("barrier.sync 1;")[0]
-    assert text.count("[%pipesim_mine]") == 2  # not at those of all threads
+    assert text.count("[%pipesim_mine]") == 6  # at all three: where one may stay shut, another one may
+    plain = BY_NAME["beside_barrier"]
+    assert "%pipesim_mine" not in delayed_ptx(plain.text, read(plain).kernel, [], LIMIT_NS).text
 
 
 @pytest.mark.slow

@@ -207,6 +207,8 @@ class Machine:
                 thread.pc = self.function.labels[target.name]
             case "ret" | "exit":
                 thread.ended = True
+            case "redux":  # of the one that is there
+                self._set(thread, each.operands[0], self._value(thread, each.operands[1]))
             case "activemask":  # every thread runs by itself
                 self._set(thread, each.operands[0], 1 << thread.tid % 32)
             case "bar" | "barrier":

@@ -26,8 +26,10 @@ def chip_sentence(each: FindingOnChip, device: str) -> str:
     """The answer about one finding in one line."""
     tried, without = each.tried, each.control
     of = f"of {number(tried.launches)}"
-    control = f"without the {'delays' if len(each.delays) > 1 else 'delay'} {number(without.seen + without.otherwise)}"
-    control = f"{control} of {number(without.launches)}" if each.delays else "no delay is needed"
+    control = f"without the {'delays' if len(each.delays) > 1 else 'delay'} {number(without.seen)} of"
+    control = f"{control} {number(without.launches)}" if each.delays else "no delay is needed"
+    if each.delays and without.otherwise:
+        control += f", and something else in {number(without.otherwise)}: {what_happened(without)}"
     match each.verdict:
         case ChipVerdict.CONFIRMED:
             predicted = " as predicted" if tried.waits else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipesim.answers.views.check import CheckReport, Counterexample
 from pipesim.findings.kind import Basis, Owner
+from pipesim.findings.trials import never_seen
 from pipesim.findings.waivers import Waiver, kind_name
 from pipesim.prove.counterexample.late import Late
 from pipesim.report.text.words import count, listed, number, place
@@ -19,7 +20,9 @@ def sureness_words(shown: Counterexample) -> list[str]:
             late = f": {late_words(shown.late)}" if shown.late is not None else ""
             said.append(f"possible, in a schedule that PTX permits{late}")
         case Basis.LETTER:
-            said.append("by the letter: PTX leaves it undefined, and no measured hardware does it")
+            tried = never_seen(kind_name(shown.finding).replace("-", "_"))
+            seen = "; it was " * bool(tried) + tried
+            said.append(f"by the letter: PTX leaves it undefined, and no measured hardware does it{seen}")
         case Basis.CERTAIN:
             pass
     return [*said, *owner_words(shown)]

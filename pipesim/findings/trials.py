@@ -1,0 +1,57 @@
+"""Rules on trial: how often a GPU could have broken what PTX does not promise, and did not (``hwkernels.trials``).
+
+A test compares these numbers with ``traces/DEVICE/trials.json``, which ``python -m hwkernels.trials.run`` writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_DIGITS = 2  #: of a number of tries that is said
+
+
+@dataclass(frozen=True)
+class RuleTried:
+    """A rule on one device: ``tries``, in none of which it was seen broken."""
+
+    device: str
+    driver: str
+    tries: int
+
+
+#: By the names of trials.
+TRIED = MappingProxyType[str, tuple[RuleTried, ...]]({})
+
+#: The trials of kinds of findings and of assumptions, by their names.
+_TRIAL_OF = MappingProxyType(
+    {
+        "no_complete": "no_complete",
+        "tx_edge": "tx_edge",
+        "read_not_fenced": "proxies",
+        "proxies": "proxies",
+        "init": "init",
+        "under_way_at_exit": "exit",
+        "exit": "exit",
+        "lanes_apart": "lanes",
+        "lanes": "lanes",
+        "exited-threads": "exited_threads",
+        "generic-addresses": "generic",
+        "wgmma_fence": "wgmma_fence",
+        "tensor_fence": "tensor_fences",
+        "tensor-fences": "tensor_fences",
+        "tensor-loads": "tensor_loads",
+    }
+)
+
+
+def never_seen(name: str) -> str:
+    """``never seen in 4.0 × 10⁸ tries on NVIDIA H200``, of a finding or an assumption; "" if it was not tried."""
+    found = TRIED.get(_TRIAL_OF.get(name, ""), ())
+    tries = " and ".join(f"{_power(each.tries)} tries on {each.device}" for each in found)
+    return f"never seen in {tries}" if tries else ""
+
+
+def _power(number: int) -> str:
+    digits, exponent = f"{number:.{_DIGITS - 1}e}".split("e")
+    return f"{digits} × 10{''.join('⁰¹²³⁴⁵⁶⁷⁸⁹'[int(each)] for each in str(int(exponent)))}"
