@@ -37,17 +37,16 @@ class Trial(IntEnum):
     """``Trial`` of ``trials.cu``."""
 
     NO_COMPLETE = 0
-    TX_EDGE = 1
-    PROXIES = 2
-    INIT = 3
-    EXIT = 4
-    EXIT_CHECK = 5
-    LANES = 6
-    EXITED_THREADS = 7
-    GENERIC = 8
-    WGMMA_FENCE = 9
-    TENSOR_FENCES = 10
-    TENSOR_LOADS = 11
+    PROXIES = 1
+    INIT = 2
+    EXIT = 3
+    EXIT_CHECK = 4
+    LANES = 5
+    EXITED_THREADS = 6
+    GENERIC = 7
+    WGMMA_FENCE = 8
+    TENSOR_FENCES = 9
+    TENSOR_LOADS = 10
 
 
 _NOT_ALONE, _HOPPER, _TENSOR = {Trial.EXIT_CHECK}, {Trial.WGMMA_FENCE}, {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS}

@@ -5,7 +5,6 @@
 
 enum Trial {
     NO_COMPLETE,    // an arrive.noComplete that completes its phase
-    TX_EDGE,        // a transaction count of 1,048,576
     PROXIES,        // reads of a thread, an arrive, and a copy that overwrites what was read, without fence.proxy.async
     INIT,           // a copy that arrives on a barrier which its thread has initialised, without a fence
     EXIT,           // a bulk store that reads the shared memory of a CTA which has ended
@@ -57,19 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         seen += !tested(own, 0);
         mbarrier_inval(own);
     }
-#elif TRIAL == 1
-    for (; tries < rounds; ++tries) {
-        mbarrier_init(own, 1);
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], 1048575;\n\t"
-                     "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], 1;\n\t"
-                     "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 1048575;" ::"r"(own) : "memory");
-        mbarrier_arrive(own);
-        seen += tested(own, 0);  // one byte is missing
-        if (!CONTROL) asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 1;" ::"r"(own) : "memory");
-        seen += !tested(own, 0);
-        mbarrier_inval(own);
-    }
-#elif TRIAL == 2  // warp 0 copies items of 1,536 bytes, the others read them; item n has n in each word
+#elif TRIAL == 1  // warp 0 copies items of 1,536 bytes, the others read them; item n has n in each word
     const unsigned full = shared_address(words), empty = full + 8;
     if (thread == 0) {
         mbarrier_init(full, 1);
@@ -97,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
     }
     if (thread == 0) completes(full, (tries - 1) & 1);
     tries = thread == 0 ? tries : 0;
-#elif TRIAL == 3  // lane 0 of each warp
+#elif TRIAL == 2  // lane 0 of each warp
     if (lane == 0)
         for (; tries < (CONTROL ? 4 : rounds); ++tries) {
             mbarrier_init(own, 1);
@@ -106,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
             seen += !completes(own, 0);
             mbarrier_inval(own);
         }
-#elif TRIAL == 4  // global: 2 KB of each CTA
+#elif TRIAL == 3  // global: 2 KB of each CTA
     for (unsigned i = thread; i < EXIT_WORDS; i += THREADS) tile[i] = mix(blockIdx.x * EXIT_WORDS + i + rounds);
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
@@ -116,12 +103,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         if (CONTROL) tile[0] = tile[EXIT_WORDS - 1] = 0;
     }
     return;
-#elif TRIAL == 5
+#elif TRIAL == 4
     for (unsigned i = thread; i < EXIT_WORDS; i += THREADS)
         seen |= global[(size_t)blockIdx.x * EXIT_WORDS + i] != mix(blockIdx.x * EXIT_WORDS + i + rounds);
     seen = __syncthreads_or(seen) && thread == 0;
     tries = thread == 0;
-#elif TRIAL == 6  // warps 0 and 2 write, 1 and 3 read
+#elif TRIAL == 5  // warps 0 and 2 write, 1 and 3 read
     const unsigned full = shared_address(words + warp / 2 * 2), empty = full + 8;
     volatile unsigned *mine = tile + warp / 2 * 32;
     if (thread % 64 == 0) {
@@ -147,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         }
     }
     tries = thread % 64 == 0 ? tries : 0;
-#elif TRIAL == 7
+#elif TRIAL == 6
     if (thread >= 64 + 32 * (blockIdx.x % 2)) return;
     for (; tries < rounds; ++tries) {
         tile[thread] = tries;
@@ -156,14 +143,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         if (!CONTROL) asm volatile("bar.sync 0;" ::: "memory");
     }
     tries = thread == 0 ? tries : 0;
-#elif TRIAL == 8
+#elif TRIAL == 7
     for (; tries < rounds; ++tries) {
         unsigned found;
         asm volatile("st.shared.u32 [%0], %1;" ::"r"(data + 4 * thread), "r"(CONTROL ? 0xffffffffu : tries) : "memory");
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(found) : "l"(tile + thread) : "memory");
         seen += found != tries;
     }
-#elif TRIAL == 9
+#elif TRIAL == 8
     for (unsigned i = thread; i < EXIT_WORDS; i += THREADS) tile[i] = 0;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
