@@ -18,7 +18,6 @@ from pipesim.api.call_arguments import (
     KernelLaunch,
     build_target,
 )
-from pipesim.api.simulate import simulate
 from pipesim.api.timelines import WIDTH, lines_of
 from pipesim.errors import UsageError
 from pipesim.formats.html.page import Page, SourceText, page_parts
@@ -36,7 +35,6 @@ from pipesim.report.text.source import lines_around
 from pipesim.report.text.words import parameters, place, printable
 from pipesim.scene.story import Story, story
 from pipesim.targets import Target
-from pipesim.timed.engine import DEFAULT_BUDGET
 from pipesim.trace.whole import write_whole
 
 
@@ -126,6 +124,9 @@ def export(
     if to == PROMELA:
         program = build_target(x, params, ctas, launch=given)[2]
         return ExportResult(program.name, to, to_promela(program).encode())
+    from pipesim.api.simulate import simulate
+    from pipesim.timed.engine import DEFAULT_BUDGET
+
     run = simulate(
         x, profile, ctas=ctas, traced=False, max_steps=DEFAULT_BUDGET, launch=launch, set=set, box=box, **params
     )

@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from hwkernels.device.launch import Gpu, driver_values, require_gpu
 from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.confirm.rewrite import STOP, WAITS
@@ -25,6 +22,7 @@ from pipesim.confirm.table import TABLE
 from pipesim.errors import HardwareError, KernelTrapError, PipesimError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import end_with_parent
+from pipesim.trace.arrays import np, npt
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
 _POLL_S = 0.0005

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipesim.confirm.chip import REQUESTS, LaunchProcess, carry_out, start
 from pipesim.confirm.rewrite import STOP
 from pipesim.confirm.table import TABLE
 from pipesim.errors import KernelTrapError
+from pipesim.trace.arrays import np
 
 MOST_BATCH = 256  #: launches of one
 _FEW = 8  #: of the first two

@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-import numpy as np
-import numpy.typing as npt
-
 from pipesim.confirm.delays import LONGEST_NS, MOST_OF_A_WARP, DelayPlace
 from pipesim.confirm.rewrite import DelayedPtx, P, Rewriting, only_with, sleeping_together
 from pipesim.errors import PtxError
 from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.locations import SourceText
+from pipesim.trace.arrays import np, npt
 
 TABLE = "pipesim_delays"  #: the variable
 _WORDS = 4  #: of a delay: statement, executions before, ns, unused

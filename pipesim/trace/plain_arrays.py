@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, product
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 int64 = int
@@ -169,14 +170,12 @@ class _Extreme:
 maximum, minimum = _Extreme(max), _Extreme(min)
 
 
-class add:  # noqa: N801  # NumPy's name
-    """Of which one part is used."""
+def _add_at(values: ndarray, places: ndarray, number: int) -> None:
+    for each in places.flat:
+        values.flat[each] += number
 
-    @staticmethod
-    def at(values: ndarray, places: ndarray, number: int) -> None:
-        """Add a number at each place, more than once where it is there more than once."""
-        for each in places.flat:
-            values.flat[each] += number
+
+add = SimpleNamespace(at=_add_at)
 
 
 def asarray(values: Any, dtype: Any = None) -> ndarray:
@@ -258,11 +257,6 @@ def unique(
     more = [ndarray([firsts[key] for key in order], dtype=int)] if return_index else []
     more += [ndarray([numbers[key] for key in each], dtype=int)] if return_inverse else []
     return (found, *more) if more else found
-
-
-def sort(values: ndarray) -> ndarray:
-    """The least first."""
-    return ndarray(sorted(values.flat), dtype=values.dtype)
 
 
 def argsort(values: ndarray, kind: str = "stable") -> ndarray:

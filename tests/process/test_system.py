@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -98,17 +97,6 @@ class TestSockets:
                 signal.raise_signal(signal.SIGTERM)
             assert watch.raised is not None
         assert signal.set_wakeup_fd(-1) == -1
-
-    def test_the_numbers_are_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        arrivals: list[bytes] = []
-        monkeypatch.setattr(system, "_pipe", system._socket_pair)
-        with_sockets = system.Arrivals()
-        thread = threading.Thread(target=lambda: arrivals.append(with_sockets.wait(5)))
-        thread.start()
-        with_sockets.stop(7)
-        thread.join()
-        with_sockets.close()
-        assert arrivals == [b"\x07"]
 
 
 def test_a_file_is_locked_for_one_process(tmp_path: Path) -> None:

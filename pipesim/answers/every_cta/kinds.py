@@ -269,7 +269,7 @@ def _first_of_each(
         return np.array([0])
     numbered = [np.unique(np.broadcast_to(column, size), return_inverse=True)[1] for column in columns]
     firsts = np.unique(np.stack(numbered, axis=1), axis=0, return_index=True)[1]
-    return np.sort(firsts)
+    return firsts[np.argsort(firsts, kind="stable")]
 
 
 def anatomies(target: Target, program: Program, rank: int) -> tuple[Anatomy, ...]:
