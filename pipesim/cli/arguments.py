@@ -112,8 +112,10 @@ def named_protocols(options: argparse.Namespace, verb: str) -> list[str]:
             )
     left = [name for name in names if name not in options.excepted]
     if not left:
-        nothing = f"nothing is left to {verb}" if names else "no protocol is named"
-        raise UsageError(nothing, correction="give one or several, or --all for the built-in ones")
+        nothing = f"nothing is left to {verb}" if names else f"nothing is named to {verb}"
+        new = ", of which pipesim new --ptx kernel.ptx writes the launch file; or"
+        kernel = f"a kernel: pipesim check kernel.ptx{new}" if verb == "check" else "name"
+        raise UsageError(nothing, correction=f"{kernel} a protocol (pipesim list), or --all for the built-in ones")
     return left
 
 

@@ -453,11 +453,13 @@ def _paint(options: argparse.Namespace, console: Console, checks: _Checks, faile
 
 COMMAND = Command(
     "check",
-    "check protocols for every schedule",
-    "Check protocols for every schedule, not for one: proved, refuted with a counterexample, or unknown.",
+    "prove kernels (kernel.ptx) and protocols in every schedule, or show where they fail",
+    "Check kernels (kernel.ptx, with its launch file) and protocols in every schedule, not in one: proved, refuted "
+    "with a counterexample, or unknown.",
     _arguments,
     _carry_out,
     (
+        ("pipesim check kernel.ptx", "a kernel; pipesim new --ptx kernel.ptx writes its launch file"),
         ("pipesim check producer_consumer -p stages=2", "a built-in ring with two stages, for any number of tiles"),
         ("pipesim check my_kernel.py --quick", "the protocol of a file of your own, its verdict alone"),
         ("pipesim check my_kernel.py producer_consumer --format junit", "several, for a CI system"),

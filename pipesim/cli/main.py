@@ -58,13 +58,18 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
-TITLE = "Verify, explain and time the mbarrier pipelines of warp-specialised GPU kernels."
+TITLE = (
+    "Prove that the synchronisation of a GPU kernel (kernel.ptx) cannot hang or race in any schedule, or show the "
+    "schedule and the line where it does; explain it, time it, and compare it with hardware."
+)
 HELP = "help"  #: ``pipesim help COMMAND`` is ``pipesim COMMAND --help``
 EXIT_CODES = (
     "exit codes: 0 agrees; 1 findings or divergence; 2 usage; 3 unknown or nothing to compare with; "
     "4 outside --tolerance; 5 hang: it hung; 70 an internal error of pipesim; 130 interrupted"
 )
 EXAMPLES: tuple[Example, ...] = (
+    ("pipesim check kernel.ptx", "every schedule of a kernel; pipesim new --ptx kernel.ptx writes its launch file"),
+    ("pipesim hang -- ./program", "a program that hangs today: who waits for whom"),
     ("pipesim check producer_consumer -p stages=2", "every schedule of a built-in protocol: proved, or one that fails"),
     ("pipesim new my_kernel.py", "a protocol file to start from, checked with: pipesim check my_kernel.py"),
     ("pipesim verify producer_consumer --recorded", "prove, simulate, compare with traces of an H100 and an H200"),

@@ -89,7 +89,7 @@ COMMAND = Command(
     _arguments,
     _carry_out,
     (
-        ("claude mcp add pipesim -- pipesim mcp", "let Claude Code start it"),
+        ("pipesim mcp", "the command that an agent starts, as in: claude mcp add pipesim -- pipesim mcp"),
         ("pipesim mcp --json", "the tools that it has"),
     ),
 )

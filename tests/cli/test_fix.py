@@ -136,6 +136,7 @@ FENCE_OP, SYNC = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0), (int(Op.BAR_SYNC), 
 @pytest.mark.parametrize(
     ("op", "number", "line", "before", "after"),
     [
+        (SYNC, 0, 4, True, "        __syncthreads();  // proposed by pipesim"),
         (FENCE_OP, -1, 2, False, '        asm volatile("fence.proxy.async;" ::: "memory");  // proposed by pipesim'),
         (SYNC, 3, 4, True, '        asm volatile("bar.sync 3, 128;" ::: "memory");  // proposed by pipesim'),
         ((int(Op.FENCE), int(Fence.SC), 0), -1, 2, False, None),
@@ -145,7 +146,8 @@ def test_a_proposal_in_cuda(op: Operation, number: int, line: int, before: bool,
     lines = ["    if (mine) {", "        put(tile,", "            value);", "        arrive(full);", "    }"]
     (tmp_path / "k.cu").write_text("\n".join(lines))
     added = AddedLine(op, number, (), f"{tmp_path / 'k.cu'}:{line}", before)
-    fix = source_fix(Correction(Repair(RepairKind.FENCE, "", ""), "", "", added=added))
+    said = "__syncthreads()" * ("__syncthreads" in (after or ""))
+    fix = source_fix(Correction(Repair(RepairKind.FENCE, "", ""), said, "", added=added))
     expected = "\n".join((*lines[:3], after, *lines[3:])) if after else None
     assert (fix.texts[1] if fix is not None else None) == expected
 

@@ -13,6 +13,9 @@ from tests.support.paths import ROOT
 
 #: Examples that are parsed only: they need a GPU, a shell, or minutes.
 NOT_RUN = {
+    "pipesim mcp": "a client: test_mcp.py",
+    "pipesim check kernel.ptx": "a launch file: tests/cli/test_skill.py",
+    "pipesim hang -- ./program": "a GPU",
     "pipesim verify --all": "minutes",
     **{line: "a GPU" for each in COMMANDS if each.name == "capture" for line, _ in each.examples},
     "pipesim launches -- python train.py": "a GPU",

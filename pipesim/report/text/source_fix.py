@@ -70,7 +70,7 @@ def source_fix(correction: Correction) -> SourceFix | None:
         return None
     path, lines, number = found
     if not correction.source and correction.added is not None:
-        return _proposal(path, lines, number, correction.added)
+        return _proposal(path, lines, number, correction.added, all_threads="__syncthreads()" in correction.said)
     text, repair = lines[number - 1], correction.repair
     if repair.kind in _NUMBERS:
         was = re.compile(rf"(?<![\w.]){repair.was}(?![\w.])")
@@ -136,7 +136,7 @@ def _lines_of(source: str) -> tuple[Path, list[str], int] | None:
     return (path, lines, int(number)) if 0 < int(number) <= len(lines) else None
 
 
-def _proposal(path: Path, lines: list[str], number: int, added: AddedLine) -> SourceFix | None:
+def _proposal(path: Path, lines: list[str], number: int, added: AddedLine, *, all_threads: bool) -> SourceFix | None:
     """The statement before the line, or after the statement that begins there; in a block that it opens, first."""
     python, last = path.suffix == ".py", number
     while not added.before and last < len(lines) and not _closed("".join(lines[number - 1 : last])):
@@ -145,6 +145,7 @@ def _proposal(path: Path, lines: list[str], number: int, added: AddedLine) -> So
     opens = not added.before and text.rstrip().endswith((":", "{"))
     inside = next((line for line in lines[last:] if line.strip()), "") if opens else lines[number - 1]
     statement = _in_python(added, lines[number - 1]) if python else _in_cuda(added)
+    statement = "__syncthreads();" if all_threads and not python else statement
     if not statement:
         return None
     new = f"{inside[: len(inside) - len(inside.lstrip())]}{statement}  {'#' if python else '//'} proposed by pipesim"
