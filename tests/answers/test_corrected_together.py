@@ -200,6 +200,26 @@ def beside(stages: int = 3, tiles: int = 7, last: int = 1):
     return p
 """
 #: One product stays under way: what is given back is the stage before.
+#: Two groups of four warps, each of two roles, that write a number and read those of their group.
+GROUPS = """
+from pipesim import Protocol
+def groups(numbers: int = 2, turns: int = 3):
+    p = Protocol("groups")
+    x = p.smem("x", 2, 512)
+
+    def work(w, group, place):
+        for i in w.loop(turns, "turns"):
+            w.write(x[group].part(place * 128, 128), i)
+            w.bar_sync(1 + group % numbers, 128)
+            w.read(x[group].part((place + 1) % 4 * 128, 128), i)
+            w.bar_sync(1 + group % numbers, 128)
+
+    p.role("first", warps=1)(lambda w: work(w, 0, 0))
+    p.role("others", warps=3)(lambda w: work(w, 0, 1 + w.index))
+    p.role("second", warps=2)(lambda w: work(w, 1, w.index))
+    p.role("rest", warps=2)(lambda w: work(w, 1, 2 + w.index))
+    return p
+"""
 #: What is stored of three stages lies over the first slot, so that the next round of copies waits for it.
 ROUNDS = """
 from pipesim import Engine, Fence, Protocol
@@ -328,6 +348,9 @@ MISTAKES = {
     "turns: does not pass the other's tiles": (
         TURNS, "            n += 2\n", "",
         "each of math0 and math1 advances stage and phase of full by 2 more each time, past what others take"),
+    "groups: at one number": (
+        GROUPS, "numbers: int = 2", "numbers: int = 1",
+        "give each group of warps that meets at named barrier 1 a number of its own, from 2 on"),
     "rounds: copies over what is still to be stored": (
         ROUNDS, "if i and i % steps == 0", "if i < 0",
         "load waits for stored, with parity 1 in the first lap, before each round of the copy to full"),
@@ -354,7 +377,7 @@ def test_all_that_is_meant_comes_first(name: str, tmp_path: Path) -> None:
     assert {re.sub(r" \([^)]*\)", "", each) for each in first} - {"the same as of the finding below"} == {said}
 
 
-@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, ROUNDS, LATE, UNPACK])
+@pytest.mark.parametrize("text", [STORED, SQUARE, TURNS, EVEN, BESIDE, GROUPS, ROUNDS, LATE, UNPACK])
 def test_the_right_one_is_proved(text: str, tmp_path: Path) -> None:
     file = tmp_path / "described.py"
     file.write_text(text)

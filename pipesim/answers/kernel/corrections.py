@@ -308,7 +308,7 @@ def hidden_in_kernel(kernel: EditableKernel, program: Program, refuted: Refutati
 
     What was not read because of the hang is read then.
     """
-    lines = KernelLines(kernel, kernel.read())
+    lines = KernelLines(kernel, kernel.read(past_hangs=True))  # what did not come has no number
     for tried, change in enumerate(islice(numbers(lines), _MOST_NUMBERS)):
         unit(tried, 0)
         try:

@@ -207,7 +207,7 @@ def threads(program: Program) -> Iterator[Repair]:
             continue
         if len(asked) == 1 and min(asked) > WARP and come >= 2 * min(asked) and not come % min(asked):
             yield Repair(RepairKind.NUMBER, "", str(name), _free(program), come // min(asked))
-            yield Repair(RepairKind.NUMBER, "", str(name), _free(program), -1)
+            yield from (Repair(RepairKind.NUMBER, "", str(name), _free(program), alike) for alike in (-1, 0))
         meetings = {n: [a for a, ops in enumerate(here) if n in {operand(op, "threads") for op in ops}] for n in asked}
         met = {n: sum(operand(here[a][0], "lanes") for a in those) for n, those in meetings.items()}
         apart = len(asked) > 1 and all(lanes == n * program.ctas for n, lanes in met.items())

@@ -10,7 +10,7 @@ from pipesim.model.groups import BRANCHES, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARR
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, ranks, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.arithmetic import warpgroups
+from pipesim.prove.repair.arithmetic import WARP, warpgroups
 from pipesim.prove.repair.kinds import OF_COPIES, Repair, RepairKind
 from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
@@ -239,9 +239,18 @@ def own_number(program: Program, agent: int, repair: Repair) -> Listing:
 
 def _of_number(program: Program, agent: int, repair: Repair) -> int:
     """Which of the ``was`` meetings at one number is the agent's: each has as many warps of every role, in order; with
-    -1 each has a role of its own.
+    -1 each has a role of its own, with 0 the warps that follow each other.
     """
     me = program.agents[agent]
+    if not repair.was:
+        meeting = [
+            (program.agents[n].warp, operand(op, "threads"), n)
+            for n, code in enumerate(program.code)
+            for op in [op for op in code if program.named_barrier(op) == int(repair.group)][:1]
+            if program.agents[n].cta == me.cta
+        ]
+        found = [(n, threads) for _, threads, n in sorted(meeting)]
+        return next((place * WARP // threads for place, (n, threads) in enumerate(found) if n == agent), 0)
     if repair.was < 0:
         meet = [
             a.role

@@ -234,6 +234,8 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
                 yield 3, meeting
     for reader, read, writer, written in pairs:
         op, code = program.code[reader][read], program.code[writer]
+        if op[0] in READS_MEMORY:
+            yield from _given_back_after(program, reader, read)
         if op[0] != Op.TRANSFER_READ or program.code[writer][written][0] not in ACCESSES:
             continue
         engine, one = operand(op, "engine"), program.agents[reader].role
@@ -253,6 +255,14 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
             if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine:
                 yield from _meetings_after(program, role, reader, pc)
                 break
+
+
+def _given_back_after(program: Program, agent: int, read: int) -> Iterator[Ranked]:
+    """What a role, with those who share its code, gives back comes only after the last use of the tile that is read."""
+    role, use = program.agents[agent].role, site_of(program, agent, read)
+    role = families(program).get(role, role)
+    for site in (site for site in sites_of(program, role) if site.op in SIGNALS and site.line and use.about):
+        yield 5, Repair(K.MOVE, role, site.about, 2, at=site, past=use._replace(line=""))
 
 
 def before_transfers(program: Program, agent: int, pc: int) -> Iterator[Ranked]:

@@ -153,8 +153,11 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
     order: list[int] = []
     if repair.value == 2:
         ends = [place for place, site in enumerate(sites) if site == repair.at] + [len(sites)]
+        begin = _begins_a_lap(sites, ends[:-1])
         for place, end in pairwise(ends):
-            last = next((n for n in range(end - 1, place, -1) if is_use(sites[n], repair.past)), place)
+            uses = [n for n in range(place + 1, end) if is_use(sites[n], repair.past)]
+            lap = next((n for n in range(place + 1, end) if sites[n] == begin), end)  # the next one
+            last = max((n for n in uses if n < lap), default=max(uses, default=place))
             if sites[last].op in ENGINE_ACCESSES:  # which ends with the wait for it
                 last = next((n for n in range(last, end) if sites[n].op == Op.WAIT_GROUP), last)
             order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
@@ -168,6 +171,12 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
             moved[place], at = at, -1
     held = set(moved.values())
     return [n for place in range(len(sites)) if place not in held for n in (place, moved.get(place, -1)) if n >= 0]
+
+
+def _begins_a_lap(sites: Sequence[SourceInstruction], signals: Sequence[int]) -> SourceInstruction | None:
+    """The first wait that comes once between any two of these signals, which are at those places; None without one."""
+    laps = [Counter(s for s in sites[a:b] if s.op in PARITY_WAITS) for a, b in pairwise(signals)]
+    return next((s for s in sites if laps and all(lap[s] == 1 for lap in laps)), None)
 
 
 def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
