@@ -14,7 +14,7 @@ enum Trial {
     GENERIC,        // a generic address in an instruction on .shared
     WGMMA_FENCE,    // a wgmma without wgmma.fence, on registers that were just written
     TENSOR_FENCES,  // tensor memory of one thread read by another one, without tcgen05.fence
-    TENSOR_LOADS,   // registers of tcgen05.ld moved before tcgen05.wait::ld
+    TENSOR_LOADS,   // registers of tcgen05.ld used before tcgen05.wait::ld
 };
 
 static constexpr unsigned THREADS = TRIAL == TENSOR_FENCES ? 256 : 128, MOST_TRIES = 1u << 16, EXIT_WORDS = 512, ITEMS = 64;
@@ -183,9 +183,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         if (TRIAL == TENSOR_FENCES && !CONTROL) __syncthreads();
         if (thread + 128 >= THREADS) {
             asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];" : "=r"(found) : "r"(column) : "memory");
-            if (TRIAL == TENSOR_LOADS) asm volatile("mov.b32 %0, %1;" : "=r"(moved) : "r"(found) : "memory");
+            if (TRIAL == TENSOR_LOADS) asm volatile("add.u32 %0, %1, 1;" : "=r"(moved) : "r"(found) : "memory");
             asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
-            if (TRIAL == TENSOR_FENCES) moved = found;
+            moved = TRIAL == TENSOR_LOADS ? moved - 1 : found;
         }
         seen += moved != tries + thread % 128;
         __syncthreads();

@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
+from hwkernels.device.compile import compile_ptx
 from hwkernels.device.launch import DeviceInfo
 from hwkernels.trials import run
 from hwkernels.trials.run import Trial, compile_trial, trials_of
+from pipesim.answers.check import check
+from pipesim.model.coverage import Assumption
+from pipesim.model.finding import Verdict
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
+from pipesim.ptx.text.read import read_module
+from pipesim.targets import target_of
 
 INFO = DeviceInfo(0, "NVIDIA B200", 148, "10.0", "580.1", 232448, 233472)
 
@@ -30,6 +38,31 @@ def test_the_kernels_compile(trial: Trial) -> None:
     for arch in archs or ["sm_90a", "sm_100a"]:
         right, wrong = (compile_trial(trial, control=control, arch=arch) for control in (False, True))
         assert right.cubin != wrong.cubin or trial is Trial.EXIT_CHECK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trial", "assumed"),
+    [
+        (Trial.PROXIES, Assumption.PROXIES),
+        (Trial.EXIT, Assumption.EXIT),
+        (Trial.EXITED_THREADS, Assumption.EXITED_THREADS),
+        (Trial.TENSOR_FENCES, Assumption.TENSOR_FENCES),
+        (Trial.TENSOR_LOADS, Assumption.TENSOR_LOADS),
+    ],
+)
+def test_each_is_proved_with_the_assumption_that_is_on_trial(trial: Trial, assumed: Assumption) -> None:
+    arch = "sm_90a" if trial in trials_of("9.0") else "sm_100a"
+    threads = 256 if trial is Trial.TENSOR_FENCES else 128
+    given = (Parameter("", Number("u32", 3)), Parameter("", Pointer()), Parameter("", Pointer()))
+    launch = Launch("trial", (2, 1, 1), (threads, 1, 1), parameters=given)
+    right, wrong = (
+        check(target_of(extract(read_module(text, "trial.ptx"), launch).program), {}, quick=True)
+        for text in (compile_ptx(run.SOURCE, {"TRIAL": int(trial), "CONTROL": n}, arch) for n in (0, 1))
+    )
+    assert (right.verdict, wrong.verdict) == (Verdict.PROVED, Verdict.REFUTED)
+    others = {Assumption.TIME_OUTS, Assumption.BUFFERS}
+    assert {each.kind for each in right.scope.assuming} - others == {assumed}
 
 
 def test_what_was_tried_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
