@@ -24,7 +24,7 @@ from pipesim.trace.arrays import np
 if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
 
-_MOST_INSTRUCTIONS = 4 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes
+_MOST_INSTRUCTIONS = 8 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes
 
 
 _ANY = re.compile(r"([^=]{1,60}?)(?:=([0-9]{1,10})\.\.([0-9]{1,10})?(?::([0-9]{1,10}))?)?")

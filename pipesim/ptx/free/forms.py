@@ -387,7 +387,7 @@ def bounds_of(name: str, a: Form, b: Form) -> tuple[int, int]:
     if name == "and":
         return 0, min(high, other_high)
     if name in ("or", "xor"):
-        return 0, (1 << max(high, other_high).bit_length()) - 1
+        return max(low, other_low) if name == "or" else 0, (1 << max(high, other_high).bit_length()) - 1
     if name == "rshift" or (name == "floordiv" and other_low > 0):
         return 0, high
     if name == "mod" and other_low > 0:

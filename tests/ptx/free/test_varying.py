@@ -164,6 +164,7 @@ def test_what_never_decides_is_no_condition() -> None:
     assert x < 12
     assert (x * 4) % 4 == 0
     assert x * 2 + 1 != 8
+    assert (x + 1) | x != 0  # no less than the greater of both
     assert isinstance(x, Varying)
     assert not inputs.conditions
 
