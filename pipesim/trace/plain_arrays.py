@@ -226,11 +226,6 @@ def repeat(values: Any, times: int) -> ndarray:
     return ndarray([each for each in asarray(values).flat for _ in range(times)])
 
 
-def tile(values: ndarray, times: int) -> ndarray:
-    """All values so many times."""
-    return ndarray(values.flat * times, dtype=values.dtype)
-
-
 def resize(values: Any, length: int) -> ndarray:
     """All values again and again, until there are so many."""
     flat = asarray(values).flat

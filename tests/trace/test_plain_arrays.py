@@ -28,7 +28,7 @@ ASKED: dict[str, Any] = {
     "parts": lambda np, a, b, t: [a[t], a[1:], a[np.argsort(b, kind="stable")], a[2], list(a), len(a), 3 in a],
     "wholes": lambda np, a, b, t: [a.sum(), a.min(), a.max(), t.any(), t.all(), np.all(a == a), a.tolist(), t.sum()],
     "made": lambda np, a, b, t: [np.arange(3, 7), np.full(2, 5), np.zeros(2, dtype=bool), np.ones(3), np.resize(a, 9)],
-    "repeated": lambda np, a, b, t: [np.repeat(a, 3), np.tile(a, 2), np.broadcast_to(np.asarray(4), 3)],
+    "repeated": lambda np, a, b, t: [np.repeat(a, 3), np.broadcast_to(np.asarray(4), 3)],
     "joined": lambda np, a, b, t: [np.concatenate((a, [1], b)), np.stack([a, b], axis=1), np.cumsum(t)],
     "places": lambda np, a, b, t: [np.flatnonzero(t), np.argmin(a), np.argmax(t), np.lexsort((a, b))],
     "searched": lambda np, a, b, t: [np.searchsorted(np.cumsum(t), b, side=side) for side in ("left", "right")],

@@ -267,7 +267,7 @@ def _tried_to(
     end = min(most, at + max(_MOST_TRIED // others, 1))
     while at < end:
         tried = np.arange(at + 1, min(at + step, end) + 1, dtype=np.int64)
-        values = {each: np.tile(array, len(tried)) for each, array in places.items()}
+        values = {each: np.resize(array, len(tried) * others) for each, array in places.items()}
         evaluation = Evaluation(completed(inputs, values | {name: np.repeat(tried, others)}))
         right = np.broadcast_to(holds(condition, evaluation.sum(form), form), len(tried) * others)
         wrong = np.flatnonzero(~right)

@@ -83,7 +83,7 @@ class PointedMemory(Memory):
 
 def _spread(clusters: np.ndarray, base: np.ndarray, ranges: Sequence[tuple[int, int]]) -> Spans:
     bases = np.repeat(base.astype(np.int64), len(ranges))
-    start, end = (bases + np.tile(np.array(each, dtype=np.int64), len(base)) for each in zip(*ranges, strict=True))
+    start, end = (bases + np.resize(np.array(each, dtype=np.int64), len(bases)) for each in zip(*ranges, strict=True))
     return Spans(start, end, np.repeat(clusters, len(ranges)))
 
 
