@@ -19,7 +19,7 @@ from pipesim.cli.arguments import (
 )
 from pipesim.cli.capture_kernel import require_gpu_or
 from pipesim.cli.output import TerminalProgress, progress, show_answer
-from pipesim.errors import ParameterError
+from pipesim.errors import ParameterError, UsageError
 from pipesim.process.watch import SignalError, current
 
 _OUT = Path("confirm")
@@ -91,6 +91,10 @@ def _program_on_chip(options: argparse.Namespace) -> int:
     from pipesim.process.program import run_program
     from pipesim.report.pages.confirm import confirm_program_lines
 
+    for name in ("save", "no_run", "replay", "finding"):
+        if getattr(options, name):
+            fact = f"--{name.replace('_', '-')} is of one kernel, and a program was given"
+            raise UsageError(fact, correction="give it with a kernel that the program launches: its files are in --out")
     require_folder(options.out, force=options.force)
     require_gpu_or("run it on a machine with an H100 or H200")
     limits = replace(limits_of(options.kernels, _MOST_LAUNCHES, _MOST_RECORDS, once=False), copies=options.max_bytes)

@@ -108,3 +108,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     report = json.loads(capsys.readouterr().out)["report"]
     assert (report["command"], report["status"], report["launches"]) == (["sh", "-c", "exit 5"], 5, [])
     assert main(["confirm", "no.ptx"]) == 2
+    assert main(["confirm", "--no-run", "--", "sh", "-c", "exit 5"]) == 2
+    assert "--no-run is of one kernel" in capsys.readouterr().err
