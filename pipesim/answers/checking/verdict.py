@@ -255,8 +255,8 @@ def on_global_memory(state: CheckState, first: Check) -> Check:
     state.asked = replace(asked, program=program, target=target)
     if len(program.coverage.forbidden) > len(asked.program.coverage.forbidden):
         found = proof_of(state, program)
-    elif first.verdict is Verdict.PROVED and Assumption.BUFFERS in program.strictness & {
-        each.kind for each in program.coverage.assumed
+    elif first.verdict is Verdict.PROVED and program.strictness & {
+        each.kind for each in program.coverage.assumed if each not in asked.program.coverage.assumed
     }:
         found = unknown(program, How.ASSUMES)
     else:

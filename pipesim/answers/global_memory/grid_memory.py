@@ -62,15 +62,16 @@ class GridMemory:
     """What is known of what the clusters of a launch do to global memory.
 
     ``left_open``: by position, why it is open. ``equal``: stores of one value by several clusters to the same
-    bytes. ``apart``: whether several memories are accessed, one of them written, which are taken to be different.
-    ``inside``: what a schedule of one cluster has to order. ``cut``: why nothing is known that is not in ``races``, ""
-    if it is.
+    bytes. ``in_step``: accesses of lanes to what others of their warp have accessed. ``apart``: whether several
+    memories are accessed, one of them written, which are taken to be different. ``inside``: what a schedule of one
+    cluster has to order. ``cut``: why nothing is known that is not in ``races``, "" if it is.
     """
 
     ctas: int
     races: tuple[GlobalRace, ...] = ()
     left_open: Mapping[int, str] = field(default_factory=dict)
     equal: frozenset[int] = frozenset()
+    in_step: frozenset[int] = frozenset()
     inside: tuple[MeetingInside, ...] = ()
     apart: bool = False
     cut: str = ""
@@ -142,6 +143,9 @@ def _coverage(coverage: Coverage, kernel: Kernel, found: GridMemory) -> Coverage
     for position in sorted(found.equal):
         what = f"warps or lanes that store to the same bytes at {place_in(kernel, position)} store the same"
         assumed.append(Assumed(Assumption.EQUAL_STORES, what))
+    for position in sorted(found.in_step):
+        what = "a lane accesses what others of its warp have accessed before"
+        assumed.append(Assumed(Assumption.LANES, what, (place_in(kernel, position).partition(" ")[0],)))
     judged = any(each.kind in ON_GLOBAL for each in coverage.not_judged) and not found.cut
     return replace(
         coverage,

@@ -149,7 +149,8 @@ class _Judge:
         x, y, z = self._launch.cluster
         made = GridMemory(self._every.clusters * x * y * z, tuple(self._races), self._left_open, apart=apart, cut=cut)
         inside = (replace(each, told=kind in self._talking) for kind, each in self._inside)
-        return replace(made, equal=frozenset(self._equal), inside=tuple(inside))
+        in_step = frozenset(position for each in self._readings for position in each.in_step)
+        return replace(made, equal=frozenset(self._equal), in_step=in_step, inside=tuple(inside))
 
     def _leave_open(self, positions: Iterable[int], why: str) -> None:
         for position in positions:

@@ -21,7 +21,7 @@ class GlobalReading:
     """The accesses of one cluster. ``ranks``: of each agent, that of its CTA. ``left_open``: what is not known, where.
 
     ``unread``: some instruction is not known. ``cut``: why there may be more accesses, "" if these are all.
-    ``alike``: stores of several lanes to the same bytes.
+    ``alike``: stores of several lanes to the same bytes. ``in_step``: accesses by lanes that are taken to be in order.
     """
 
     kernel: Kernel
@@ -34,6 +34,7 @@ class GlobalReading:
     unread: bool
     cut: str
     alike: frozenset[int]
+    in_step: frozenset[int]
 
     def elsewhere(self, cta: int, contents: tuple[tuple[str, int, int], ...] = ()) -> GlobalReading:
         """The same in another CTA, with elements of free arrays."""
@@ -57,6 +58,7 @@ def read_global(kernel: Kernel) -> GlobalReading:
         unread=bool(cluster.notes.unread),
         cut=_why_cut(cluster, found.unsolved),
         alike=frozenset() if accesses is None else frozenset(accesses.alike),
+        in_step=frozenset() if accesses is None else frozenset(accesses.in_step),
     )
 
 

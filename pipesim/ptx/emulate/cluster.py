@@ -487,6 +487,8 @@ class Cluster:
                 warp.apart.access(warp.mask, each.position)
             sure = not warp.maybe and not warp.has_two_ways
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
+            if each.position in self.code.on_written and not self.code.global_operations:
+                self.global_accesses.follow_lanes(warp.exchanges, warp.way, each, address, size, warp.mask)
             if self.launch_events is not None:
                 self.launch_events.access(warp, each, address, sure=sure)
             if self.code.global_operations:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emit.record import Range, StreamRecorder
+from pipesim.ptx.emulate.exchanges import ExchangeOrder, LaneExchanges, Way, lanes_at
 from pipesim.ptx.emulate.memory import merge_ranges, runs
 from pipesim.ptx.emulate.values import FULL, Leaf, PerLane, Ramp, Unknown, Value, integers, lanes_in, lift
 from pipesim.ptx.free.forms import Form, Terms
@@ -198,7 +199,8 @@ class GlobalAccesses:
     """The accesses of a cluster to global memory, in the order in which they were first made.
 
     ``left_open``: by position, why it is not known whether, where or how often it accesses memory. ``alike``: of stores
-    of several lanes to the same bytes in one instruction.
+    of several lanes to the same bytes in one instruction. ``in_step``: of accesses of lanes to what others of their
+    warp have accessed before, where no barrier of both is in between.
     """
 
     def __init__(self, recorder: StreamRecorder) -> None:
@@ -208,6 +210,7 @@ class GlobalAccesses:
         self._count, self._merge_at = 0, _MERGED
         self.left_open: dict[int, Leaf] = {}
         self.alike: set[int] = set()
+        self.in_step: set[int] = set()
         self.limited = False  #: there were more than are recorded
 
     def __iter__(self) -> Iterator[GlobalAccess]:
@@ -248,6 +251,19 @@ class GlobalAccesses:
             ranges = runs(starts, size)
             self._note_lanes(each, kind, len(starts) * size - sum(end - first for first, end in ranges))
             self._extend(agent, each, kind, terms, ranges, sure=sure)
+
+    def follow_lanes(
+        self, exchanges: LaneExchanges, way: Way, each: Instruction, address: Value, size: int, mask: int
+    ) -> None:
+        """The lanes of ``mask`` load or store; of addresses the lower half is compared, in one memory each."""
+        kind, strength = kind_of(each.opcode, each.modifiers), strength_of(each)
+        run = {AccessKind.LOAD: exchanges.read, AccessKind.STORE: exchanges.write}.get(kind)
+        starts = [int.__int__(one) for one in lanes_of_address(address, mask)]  # no decision on the CTA
+        if run is None or not starts or strength.volatile or strength.order is not Order.DEFAULT:
+            return
+        lanes = lanes_at(mask, (one & 0xFFFFFFFF for one in starts))
+        if run(-1 - (min(starts) >> 32), lanes, size, way) is not ExchangeOrder.PTX:
+            self.in_step.add(each.position)
 
     def _note_lanes(self, each: Instruction, kind: AccessKind, common: int) -> None:
         if common > 0 and kind is AccessKind.STORE:

@@ -20,6 +20,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import target_of
 from tests.support.random_global_kernels import random_kernel
+from tests.support.small_ptx import kernel_target
 from tools.judge_global import judged
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("global_memory.cu", "meetings.cu"))
@@ -174,6 +175,40 @@ def test_what_is_not_followed_inside_a_cta_is_not_judged(case: Case, why: str) -
     report = checked(case)
     assert report.verdict is Verdict.PROVED
     assert why in scope_parts(report)["not judged"]
+
+
+#: %rd2 is each thread's own place, %rd3 that of another lane.
+BY_LANES = """ ld.param.u64 %rd1, [out];
+ mov.u32 %r0, %tid.x;
+ mov.u32 %r1, %ctaid.x;
+ mad.lo.u32 %r2, %r1, 64, %r0;
+ xor.b32 %r3, %r2, 1;
+ mad.wide.u32 %rd2, %r2, 4, %rd1;
+ mad.wide.u32 %rd3, %r3, 4, %rd1;
+"""
+STORE_LOAD = " st.global.u32 [%rd2], 1;\n{}ld.global.u32 %r4, [%rd3];\n"
+LOAD_STORE = " ld.global.u32 %r4, [%rd3];\n{}st.global.u32 [%rd2], %r4;\n"
+
+
+@pytest.mark.parametrize("body", [STORE_LOAD, LOAD_STORE])
+def test_that_lanes_access_global_memory_in_step_is_assumed_where_they_do_not_meet(body: str) -> None:
+    """PTX orders what two lanes access only by a barrier of both, in global memory as in shared memory."""
+    strict = Strictness({Assumption.LANES})
+    for between, assumed in ((" ", True), (" bar.warp.sync -1;\n", False)):
+        target = kernel_target(BY_LANES + body.format(between), ctas=2)
+        report, strictly = check(target, {}, quick=True), check(target.with_strictness(strict), {}, quick=True)
+        assert report.verdict is Verdict.PROVED
+        assert (Assumption.LANES in report.scope.kinds) is assumed
+        assert strictly.verdict is (Verdict.UNKNOWN if assumed else Verdict.PROVED)
+    own = kernel_target(BY_LANES + body.format(" ").replace("%rd3", "%rd2"), ctas=2)
+    assert check(own.with_strictness(strict), {}, quick=True).verdict is Verdict.PROVED
+
+
+def test_that_stores_to_the_same_global_bytes_are_equal_is_an_assumption_with_a_switch() -> None:
+    target = kernel_target(BY_LANES.replace("64, %r0", "32, 0") + " st.global.u32 [%rd2], %r0;\n", ctas=2)
+    strictly = target.with_strictness(Strictness({Assumption.EQUAL_STORES}))
+    assert check(target, {}, quick=True).verdict is Verdict.PROVED
+    assert check(strictly, {}, quick=True).verdict is Verdict.UNKNOWN
 
 
 def test_that_pointers_lead_to_different_memory_is_an_assumption_with_a_switch() -> None:
