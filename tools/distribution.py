@@ -1,7 +1,8 @@
 """What is released: ``python tools/distribution.py FOLDER`` checks the wheel and the sdist in a folder.
 
 The wheel has every tracked file of its packages, the selection of traces, and nothing else; it is smaller than 5 MB.
-The sdist has every tracked file. All places that say the version say the same. Exit code 1 with a line for each fault.
+Its metadata have what an index shows. The sdist has every tracked file. All places that say the version say the same.
+Exit code 1 with a line for each fault.
 """
 
 from __future__ import annotations
@@ -58,9 +59,12 @@ def faults(wheel: Path, sdist: Path, to_hold: Wanted) -> list[str]:
     """What is wrong with them, in a sentence each."""
     with zipfile.ZipFile(wheel) as opened:
         inside = frozenset(name for name in opened.namelist() if not _ADDED.fullmatch(name))
+        (metadata,) = (opened.read(name).decode() for name in opened.namelist() if name.endswith("dist-info/METADATA"))
     with tarfile.open(sdist) as archive:
         unpacked = frozenset(each.name.partition("/")[2] for each in archive if each.isfile())
-    found = [f"{wheel.name} lacks {name}" for name in sorted(to_hold.wheel - inside)]
+    said = ("Name: pipesim", f"Version: {to_hold.version}", "License-Expression: ", "Requires-Python: ", "# pipesim")
+    found = [f"{wheel.name} does not say {each!r}" for each in said if f"\n{each}" not in metadata]
+    found += [f"{wheel.name} lacks {name}" for name in sorted(to_hold.wheel - inside)]
     found += [f"{wheel.name} has {name}, which is not tracked" for name in sorted(inside - to_hold.wheel)]
     found += [f"{sdist.name} lacks {name}" for name in sorted(to_hold.sdist - unpacked)]
     found += [

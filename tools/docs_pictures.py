@@ -29,6 +29,8 @@ PICTURES: dict[str, tuple[str, ...]] = {
     "attention.svg": ("attention_sm90", _ATTENTION, "--to", "svg", "--between", "0..2500"),
 }
 
+DRAWN = ("proved.svg",)  #: by hand
+
 #: Of docs/structs.md: the struct, a protocol that uses it, and the barriers of its stages there.
 STRUCTS = (
     ("ProducerConsumerPipeline", "producer_consumer", ("full", "empty")),

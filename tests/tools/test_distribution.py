@@ -32,6 +32,9 @@ RIGHT = [
     "pipesim/trace/h100/t.parquet",
     "p-1.2.dist-info/METADATA",
 ]
+METADATA = (
+    "Metadata-Version: 2.4\nName: pipesim\nVersion: {}\nLicense-Expression: A\nRequires-Python: >=3\n\n# pipesim\n"
+)
 WANTED = tool.wanted(TRACKED, SETTINGS, '"""It."""\n__version__ = "1.2"\n')
 
 
@@ -40,7 +43,7 @@ def built(folder: Path, wheel: list[str], sdist: list[str], version: str = "1.2"
     made = folder / f"p-{version}-py3-none-any.whl", folder / f"p-{version}.tar.gz"
     with zipfile.ZipFile(made[0], "w") as opened:
         for name in wheel:
-            opened.writestr(name, "x")
+            opened.writestr(name, METADATA.format(version) if name.endswith("METADATA") else "x")
     with tarfile.open(made[1], "w:gz") as archive:
         for name in [*sdist, "PKG-INFO"]:
             entry = tarfile.TarInfo(f"p-{version}/{name}")
@@ -72,7 +75,8 @@ def test_another_version_and_a_wheel_that_is_too_large_are_seen(
 ) -> None:
     wheel, sdist = built(tmp_path, RIGHT, TRACKED, "1.3")
     monkeypatch.setattr(tool, "MOST_BYTES", 100)
-    large, *other = tool.faults(wheel, sdist, WANTED)
+    unsaid, large, *other = tool.faults(wheel, sdist, WANTED)
+    assert unsaid == f"{wheel.name} does not say 'Version: 1.2'"
     assert re.fullmatch(r"p-1\.3-py3-none-any\.whl has [\d,]+ bytes; the limit is 100", large)
     assert other == [f"{name} is not of version 1.2" for name in (wheel.name, sdist.name)]
 

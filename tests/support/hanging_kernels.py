@@ -1,0 +1,56 @@
+"""The kernels of ``tests/hang/kernels``, which hang on a GPU, as sources without host code, with their launch files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from math import prod
+from pathlib import Path
+
+from hwkernels.device.sources import PTX_HEADERS
+from tests.support.paths import ROOT
+
+HANGS = ROOT / "tests" / "hang" / "kernels"
+#: The kernels of tests/hang/kernels that are one launch of one kernel, without tensor maps and memory filled before it.
+HANGING = (
+    "cluster_peer_gone", "copies_not_committed", "copy_not_issued", "extra_wait", "full_grid",
+    "grid_barrier", "grid_laps", "lapped", "lock_kept", "missing_arrive", "named_barrier_count",
+    "remote_arrive_missing", "setmaxnreg", "split_k", "two_locks", "wrong_bytes", "wrong_count", "wrong_flag",
+    "wrong_parity",
+)  # fmt: skip
+_LAUNCH = re.compile(
+    r"(\w+)<<<(\w+|dim3\([^)]*\)), (\w+)>>>\((.*)\);|launch_clusters\((\w+), (\w+), (\w+), (\w+), (.*)\);"
+)
+
+
+def write_hanging(name: str, folder: Path) -> None:
+    """A kernel of tests/hang/kernels with its headers and its launch file, without its host code."""
+    device, _, host = (HANGS / f"{name}.cu").read_text(encoding="utf-8").partition("\nvoid launch(")
+    found = _LAUNCH.search(host)
+    assert found is not None, name
+    plain = found[1] is not None
+    grid, block, given = (found[2], found[3], found[4]) if plain else (found[5], found[7], found[9])
+    (folder / f"{name}.cu").write_text(f"{device}\n", encoding="utf-8")
+    header = (HANGS / "hang.cuh").read_text(encoding="utf-8").replace("#include <cstdio>\n", "")
+    (folder / "hang.cuh").write_text(header.partition("\n// A launch with clusters")[0], encoding="utf-8")
+    for each in PTX_HEADERS.glob("*.cuh"):
+        shutil.copy(each, folder)
+    parameters = [_parameter(each) for each in given.split(", ")]
+    sizes = {
+        "grid": list(map(int, re.findall(r"(?<!\w)\d+", grid))),
+        "block": [int(block)],
+        "cluster": [1 if plain else int(found[6])],
+    }
+    launch = {"format": "pipesim-launch", "version": 1, **sizes, "parameters": parameters}
+    (folder / f"{name}.json").write_text(json.dumps(launch), encoding="utf-8")
+
+
+def _parameter(given: str) -> dict[str, object]:
+    """An argument of a launch: a number, or memory, of which 64 words are 0."""
+    number = re.fullmatch(r"[\d *+/]+", given.replace("TILE", "256").removesuffix("u"))
+    if number is not None:
+        value = sum(prod(map(int, each.split("*"))) for each in number[0].replace("256 / 2", "128").split("+"))
+        return {"kind": "value", "type": "s32", "value": value}
+    words = [{"offset": 0, "kind": "array", "type": "u32", "values": [0] * 32}] if "words" in given else []
+    return {"kind": "pointer", "contents": words}
