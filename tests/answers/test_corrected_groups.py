@@ -85,8 +85,9 @@ def math(group: int, mistake: str) -> Iterator[str]:
         yield at(88, f" mbarrier.arrive.shared::cta.b64 _, [%r3+{STORE + 8 * (1 - group)}];\nstored{group}{turn}:")
 
 
-def turns(mistake: str = "") -> str:
-    rings = ((10, FULL, STAGES), (11, EMPTY, STAGES), (12, MATH, 2), (13, STORE, 2))
+def turns(mistake: str = "", store: int = 13) -> str:
+    """``store``: the line that initialises the turns to store: those of MATH make one array with them at line 12."""
+    rings = ((10, FULL, STAGES), (11, EMPTY, STAGES), (12, MATH, 2), (store, STORE, 2))
     inits = [
         f".loc 1 {line} 3\n mbarrier.init.shared::cta.b64 [%r3+{first + 8 * n}], 1;"
         for line, first, stages in rings
@@ -165,6 +166,9 @@ MISTAKES = {
         "each of store and store_2 advances stage and phase of turns.cu:10 by 2 more each time, past what others take",
         66),
     "from the beginning": (turns(), turns("from the beginning"),
+        "each of store and store_2 begins turns.cu:10 by 2 stages further for each turn that others have before it",
+        66),
+    "from the beginning, in turns of two kinds": (turns("", 12), turns("from the beginning", 12),
         "each of store and store_2 begins turns.cu:10 by 2 stages further for each turn that others have before it",
         66),
     "one parity": (turns(), turns("one parity"),

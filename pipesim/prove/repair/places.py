@@ -15,6 +15,7 @@ from pipesim.model.groups import (
     ON_NAMED_BARRIER,
     PARITY_WAITS,
     READS_MEMORY,
+    SIGNALS,
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
@@ -225,6 +226,8 @@ def carried_on(program: Program, agent: int, repair: Repair) -> Listing:
     by_barrier = {barrier: stage for stage, barrier in stages.items()}
     now: dict[int, int] = {}  #: of each stage that the program names the one that is meant
     others = _of_other_rings(program, agent, repair.group, len(order))
+    given, sites = _turns(program, agent), program.instructions[agent]
+    others |= {pc for pc, op in enumerate(before.code) if op[0] in ON_BARRIER and sites[pc].about in given}
     turn, turns = 0, _turns_of_reads(program, agent, repair.group, order) if repair.was == 2 else {}
     found, start = dict[int, Operation](), repair.value
     if repair.was in (3, 4):
@@ -262,13 +265,28 @@ def waits_in_turn(program: Program, agent: int, group: str) -> int:
 
 
 def turn_of(program: Program, agent: int) -> int:
-    """The stage of a group of several of which the agent waits for one alone: which of those that take turns it is."""
+    """Which of those that take turns an agent is, -1 if that is not one number."""
+    found = set(_turns(program, agent).values())
+    return found.pop() if len(found) == 1 else -1
+
+
+def _turns(program: Program, agent: int) -> dict[str, int]:
+    """The groups of several stages of which the agent waits for one alone, or for one of each of several rows or
+    columns and signals others, and which of them that is.
+    """
     waited: dict[str, set[int]] = {}
     for op in (op for op in program.code[agent] if op[0] in PARITY_WAITS):
         at = program.barriers[operand(op, "barrier")]
         waited.setdefault(at.name, set()).add(at.stage)
-    found = {min(each) for group, each in waited.items() if len(each) == 1 < len(stages_of(program, agent, group))}
-    return found.pop() if len(found) == 1 else -1
+    found: dict[str, int] = {}
+    for group, each in waited.items():
+        teams, rest = divmod(len(stages_of(program, agent, group)), len(each))
+        signals = {operand(op, "barrier") for op in program.code[agent] if op[0] in SIGNALS}
+        others = {stage for stage, bar in stages_of(program, agent, group).items() if bar in signals} - each
+        if teams > 1 and not rest and (others or len(each) == 1):
+            places = ({stage % teams for stage in each}, {stage // len(each) for stage in each})
+            found |= next(({group: min(place)} for place in places if len(place) == 1), {})
+    return found
 
 
 def _iterations(program: Program, agent: int) -> list[int]:
