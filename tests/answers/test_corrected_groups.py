@@ -72,7 +72,8 @@ def math(group: int, mistake: str) -> Iterator[str]:
             yield at(70, f" ld.shared.u32 %r20, [%r6+{512 * stage}]; add.u32 %r30, %r30, %r20; bar.warp.sync -1;")
             yield at(75, f"{GIVE}[%r3+{EMPTY + 8 * stage}];")
             position += 1
-        yield at(77, f"{GIVE}[%r3+{MATH + 8 * (1 - group)}];")
+        to = group if mistake == "to itself" else 1 - group
+        yield at(77, f"{GIVE}[%r3+{MATH + 8 * to}];")
         position += BLOCKS * (mistake != "not past the other's")
         turns = MATH if mistake == "the other turn" else STORE
         yield at(80, wait(f"store{group}{turn}", turns + 8 * group, parity))
@@ -82,7 +83,7 @@ def math(group: int, mistake: str) -> Iterator[str]:
         yield " cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r7], 128;"
         yield at(86, " cp.async.bulk.commit_group;")
         yield at(87, " cp.async.bulk.wait_group.read 0;" if mistake != "no wait" else "")
-        yield at(88, f" mbarrier.arrive.shared::cta.b64 _, [%r3+{STORE + 8 * (1 - group)}];\nstored{group}{turn}:")
+        yield at(88, f" mbarrier.arrive.shared::cta.b64 _, [%r3+{STORE + 8 * to}];\nstored{group}{turn}:")
 
 
 def turns(mistake: str = "", store: int = 13) -> str:
@@ -168,6 +169,9 @@ MISTAKES = {
     "from the beginning": (turns(), turns("from the beginning"),
         "each of store and store_2 begins turns.cu:10 by 2 stages further for each turn that others have before it",
         66),
+    "to itself": (turns("", 12), turns("to itself", 12),
+        ("each of store and store_2 arrives on turns.cu:12 of the one whose turn is next, not on that for which it "
+         "waits itself"), 77),
     "from the beginning, in turns of two kinds": (turns("", 12), turns("from the beginning", 12),
         "each of store and store_2 begins turns.cu:10 by 2 stages further for each turn that others have before it",
         66),

@@ -18,7 +18,7 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, Order, operand, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.kinds import ROWS, SCOPES, Repair, RepairKind
+from pipesim.prove.repair.kinds import ROWS, SCOPES, TO_THE_OTHER, Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of, site_of, stages_of
 
 _Change = Callable[[Program, int, Repair, Operation], Operation]
@@ -182,6 +182,10 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
     at = program.barriers[operand(op, "barrier")]
     there = {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (at.name, at.cta)}
     stages = sorted(there)
+    if repair.was == TO_THE_OTHER:
+        turn = at.stage % repair.value
+        to = at.stage - turn + (turn + 1) % repair.value
+        return with_operand(op, "barrier", there[to]) if to in there else op
     return with_operand(op, "barrier", there[stages[(stages.index(at.stage) + repair.value) % len(stages)]])
 
 

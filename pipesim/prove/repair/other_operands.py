@@ -14,9 +14,9 @@ from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import arrivals_of, count_of
-from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
+from pipesim.prove.repair.kinds import NOWHERE, TO_THE_OTHER, Ranked, Repair, RepairKind
 from pipesim.prove.repair.missing_instructions import given_back_after
-from pipesim.prove.repair.numbers import may_expect
+from pipesim.prove.repair.numbers import may_expect, of_group
 from pipesim.prove.repair.order import gives_back, reads_what_is_signalled, waited_before
 from pipesim.prove.repair.places import passes_by, slots_of_items, tile_of, turn_of, uses_in_turn, waits_in_turn
 from pipesim.prove.repair.sites import (
@@ -384,9 +384,29 @@ def is_crossed(program: Program, role: str, site: SourceInstruction, *, on_slot:
     return bool(found) and all(found)
 
 
+def _of_given_turns(program: Program, role: str) -> Iterator[Ranked]:
+    """The arrives of those that take turns in a group, each on the barriers that it waits for itself: on the next."""
+    for group in dict.fromkeys(site.about for site in sites_of(program, role) if site.op in PARITY_WAITS):
+        own, to = set[frozenset[int]](), set[int]()
+        for code in (program.code[agent] for agent in members(program, role)):
+            here = [op for op in code if op[0] in ON_BARRIER and of_group(program, op, group)]
+            waited, given = (
+                {program.barriers[operand(op, "barrier")].stage for op in here if op[0] in ops}
+                for ops in (PARITY_WAITS, {int(Op.ARRIVE)})
+            )
+            own.add(frozenset(waited))
+            to |= given if given <= waited else {-1}
+        if len(own) > 1 and to and -1 not in to:
+            lines = dict.fromkeys(s.line for s in sites_of(program, role) if (s.op, s.about) == (Op.ARRIVE, group))
+            at = SourceInstruction(int(Op.ARRIVE), "\n".join(lines), "")
+            yield 2, Repair(K.SHIFT, role, group, len(own), TO_THE_OTHER, at=at)
+
+
 def of_turns(program: Program) -> Iterator[Ranked]:
     """Stages and phases that a role restarts, with every tile for instance, while others continue."""
     sizes = _sizes(program)
+    for role in dict.fromkeys((*roles_of(program), *families(program).values())):
+        yield from _of_given_turns(program, role)
     for role in roles_of(program):
         for group in _barrier_uses(program, role).get("waits", ()):
             if len(sizes[group]) > 1 and not all(

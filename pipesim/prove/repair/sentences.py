@@ -335,6 +335,8 @@ def _syncs(r: Repair) -> str:
 
 
 def _shift(r: Repair) -> str:
+    if r.was == TO_THE_OTHER and r.at.op not in ON_NAMED_BARRIER:
+        return f"{r.role} arrives on {r.group} of the one whose turn is next, not on that for which it waits itself"
     if r.was == TO_THE_OTHER:
         others = " and ".join(r.group.split(","))
         return f"{r.role} arrives at the named barrier of the other ({others}), not at the one where it waits itself"
