@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.emulation import Kernel
 
 _OF_OTHERS = {Assumption.GLOBAL_LOOPS, Assumption.POLICIES}
-_FEW = 16  #: clusters of a grid, each of which may have words of its own
+_FEW = 2  #: clusters of a grid, each of which may have words of its own
 AddBeside = Callable[[CheckQuestion, Check], None]  #: a check of other CTAs, which have a finding of their own
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
-from pipesim.answers.global_memory.reading import read_global
+from pipesim.answers.global_memory.reading import GlobalReading, read_global
 from pipesim.answers.global_memory.spans import MOST_SPANS, Spans, TooManyError, joined
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.global_accesses import GlobalAccess
@@ -183,9 +184,15 @@ def _writes(kernel: Kernel, words: Sequence[Range]) -> set[tuple[int, int]] | No
     """What writes these bytes: positions, with the numbers of clusters, of which one stands for more that are alike."""
     first = read_global(on_global_memory(kernel))
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_KINDS * (first.instructions + 1_000))
-    readings = [first, *every]
-    stores = {each.position for each in kernel.function.body if each.opcode in _STORING}
-    if not every.complete or any(each.cut or not stores.isdisjoint(each.left_open) for each in readings):
+    stores, readings = (
+        {each.position for each in kernel.function.body if each.opcode in _STORING},
+        list[GlobalReading](),
+    )
+    for reading in chain((first,), every):
+        if reading.cut or not stores.isdisjoint(reading.left_open):
+            return None
+        readings.append(reading)
+    if not every.complete:
         return None
     clusters, found = every.clusters_of_kinds(), set[tuple[int, int]]()
     kinds = Kinds(clusters, [Evaluation(completed(first.inputs, every.places(each))) for each in clusters])

@@ -111,7 +111,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         elsewhere = not space and isinstance(address, int) and not in_shared(address)
         if step.valued and each.has_any(*_STRONG) and not elsewhere:
             cluster.notes.polls.add(each.position)
-            cluster.is_asked(warp, each, results[0])
+    if step.valued and each.has_any(*_STRONG):
+        cluster.is_asked(warp, each, results[0])
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
         if not isinstance(part, Sink):
