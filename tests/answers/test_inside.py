@@ -111,18 +111,26 @@ def test_wrong_kernels_are_refuted(body: str, kinds: set[FaultKind | Ending]) ->
     assert {each.finding.kind for each in found.refutations} <= {*kinds, *(str(each.value) for each in kinds)}
 
 
-@pytest.mark.parametrize(
-    ("target", "why"),
-    [
-        (kernel(PEEK), "what a look sees depends on the schedule"),
-        (kernel(SHARED, head=HEAD.replace("bar.sync 0;", "")), "the flag may hold anything before it is set"),
-        (kernel(SHARED.replace("[%r5], 1; ret;", "[%r5], 1; st.shared.u8 [%r5+1], 0; ret;")), "a part of it is stored"),
-        (kernel(COUNT.replace("LAST", "1").replace("add.u32 %r7, [%r5]", "add.u32 %r7, [%rd1]").replace(
-            "shared.add", "global.add"), head=HEAD.replace("%r1, 4, %rd1", "%r1, 0, %rd1")), "other CTAs count too"),
-    ],
-)  # fmt: skip
-def test_what_is_not_understood_is_neither_proved_nor_refuted(target: Target, why: str) -> None:
-    assert check(target, {}, quick=True).verdict is Verdict.UNKNOWN, why
+#: One lane takes a number from a counter of all CTAs, and hands it to the other warp.
+TAKEN = """@%p2 bra other; @%p3 bra met; atom.relaxed.gpu.global.add.u32 %r7, [%rd1], 1; setp.gt.u32 %p4, %r7, 2;
+@%p4 bra met; st.shared.u32 [%r5+4], %r7; met: bar.sync 0; AGAIN @%p3 ret; st.shared.u32 [%r5+4], 9; ret;
+other: bar.sync 0; ld.shared.u32 %r8, [%r5+4]; AGAIN""".replace("[%rd1]", "[%rd0]")
+TAKER = HEAD.replace("ld.param.u64 %rd2, [x];", "ld.param.u64 %rd2, [x]; mov.u64 %rd0, %rd1;")
+
+
+def test_a_counter_of_one_warp_orders_nothing_among_the_warps() -> None:
+    """Which other CTAs count as well: a race beside it is refuted, with the program as it is without its words."""
+    assert check(kernel(TAKEN.replace("AGAIN", "bar.sync 0;"), head=TAKER), {}, quick=True).verdict is Verdict.PROVED
+    found = check(kernel(TAKEN.replace("AGAIN", ""), head=TAKER), {}, quick=True)
+    assert {each.finding.kind for each in found.refutations} == {RACE}
+    assert found.scope.policies == {}
+
+
+def test_what_words_do_not_order_is_refuted_without_them() -> None:
+    """A race before a flag that hands over other data: its schedule and corrections are of the kernel as any other."""
+    found = check(kernel("@!%p3 st.shared.u32 [%r5+4], %r0; " + flag("global", "global")), {}, quick=True)
+    assert {each.finding.kind for each in found.refutations} == {RACE}
+    assert "@0" not in str(found.refutations), "which it has where words are followed"
 
 
 def test_what_a_look_decides_is_not_that_of_one_order() -> None:

@@ -29,12 +29,14 @@ from pipesim.answers.global_memory.grid_memory import (
 from pipesim.answers.global_memory.judge import judge, uses_global_memory
 from pipesim.answers.views.check import CheckStep, CutBy, LeftOut
 from pipesim.model.coverage import Assumption, NotJudgedKind
-from pipesim.model.finding import Verdict
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.words import TURNS
 from pipesim.process.limits import LimitReachedError
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
+from pipesim.prove.repair.behind import lines_of
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulation import Kernel
@@ -131,11 +133,18 @@ def by_words_inside(state: CheckState, first: Check) -> Check:
     if not made:
         return first
     question, found = max(reversed(made), key=lambda each: WORSE.index(each[1].verdict))
+    if found.verdict is first.verdict is Verdict.REFUTED and _at(asked.program, first) <= _at(question.program, found):
+        return first  # its words order nothing of what is found
     state.asked = question
     state.look_elsewhere()
     for others, shown in made if found.verdict is Verdict.PROVED else ():
         state.assume_for(others.program, shown)
     return found
+
+
+def _at(program: Program, found: Check) -> set[tuple[FaultKind | Ending, frozenset[str]]]:
+    """The kinds of what is refuted, each with its lines in any order."""
+    return {(each.kind, frozenset(lines_of(program, each))) for each in found.refutations}
 
 
 def _weakened(program: Program) -> Program:

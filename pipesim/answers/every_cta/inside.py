@@ -26,13 +26,21 @@ _MOST_ORDERS, _MOST_WARPS = 96, 9  #: whose numbers are digits of a setting
 
 def may_talk_inside(kernel: Extraction) -> bool:
     """Whether the warps of a cluster may tell each other something by words."""
-    launch, read = kernel.kernel.launch, kernel.kernel.code.regions.observations.read
-    words = (each for each in kernel.kernel.function.body if is_word(each) or is_word(each, shared=True))
-    return not (launch.together or launch.turns) and any(each.position in read for each in words)
+    launch = kernel.kernel.launch
+    return not (launch.together or launch.turns) and next(_talking(kernel), None) is not None
+
+
+def _talking(kernel: Extraction) -> Iterator[int]:
+    """The positions of accesses to words whose answers decide."""
+    read = kernel.kernel.code.regions.observations.read
+    for each in kernel.kernel.function.body:
+        if each.position in read and (is_word(each) or is_word(each, shared=True)):
+            yield each.position
 
 
 def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tuple[dict[str, int], Extraction]]:
-    """The kernel with these words, in each order of their atomics, with its settings; nothing where it has none.
+    """The kernel with these words, in each order of their atomics, with its settings; nothing where it has none, or one
+    warp alone uses them, as of a tile counter: they order nothing among the warps.
 
     Of one that does not say what the kernel does its coverage says that it is not judged.
     """
@@ -49,6 +57,8 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
             if not (found.words or found.stuck or found.why_not):
                 return
             turns = made.kernel.launch.turns
+            if first is None and _are_of_one_warp(made, found):
+                return
             first = first or made
             why = _why_not(made, found, strictness)
             if made.inputs.conditions and made is not first and not _are_of_one_kind(first, made):
@@ -56,6 +66,14 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
             yield {"inside": 1} | ({TURNS: digits(turns)} if turns else {}), _not_judged(made, why) if why else made
     except PtxError:
         return
+
+
+def _are_of_one_warp(made: Extraction, found: WordsOfRun) -> bool:
+    """Whether one warp executes all accesses by which warps may talk, and no other writes their words."""
+    asking = set(_talking(made))
+    agents = {agent for agent, each in enumerate(made.streams) if asking.intersection(each.positions)}
+    agents |= {write.agent for word in found.words for write in word.writes}
+    return len(agents) == 1 and asking <= set(made.streams[min(agents)].positions)
 
 
 def _are_of_one_kind(first: Extraction, made: Extraction) -> bool:
