@@ -278,11 +278,12 @@ def _policies(scope: VerdictScope, free: Collection[str]) -> list[str]:
 
 
 def _together(scope: VerdictScope) -> list[str]:
-    """``with 2, 3 and 4 CTAs that talk by flags[0], at which all 132 CTAs meet``."""
+    """``with 2, 3 and 4 CTAs that talk by flags[0], at which all 132 CTAs meet``, or ``, not all 132 of the grid``."""
     if not scope.together:
         return []
     many = listed(list(map(str, scope.together)))
-    meet = f", at which all {scope.grid:,} CTAs meet" if scope.meet else ""
+    meet = f", not all {scope.grid:,} of the grid" if scope.together[-1] < scope.grid else ""
+    meet = f", at which all {scope.grid:,} CTAs meet" if scope.meet else meet
     meet += f", and those of any gridDim.x up to {scope.any_ctas:,}" if scope.any_ctas else ""
     return [f"with {many} CTA{'s' if scope.together != (1,) else ''} that talk by {_few(scope.words)}{meet}"]
 
