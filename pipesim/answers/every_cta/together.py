@@ -67,10 +67,13 @@ def programs_together(
     ``known``: gets what is known when all of them are proved.
     """
     code, launch = kernel.kernel.code, kernel.kernel.launch
-    waits = waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers)
+    waits = waiting_loops(kernel.kernel.function, code.regions.graph, ())
     answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
-    if not waits and any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
-        return  # which tiles a counter hands out is looked at for one CTA
+    if any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
+        if not waits:
+            return  # which tiles a counter hands out is looked at for one CTA
+        if not waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers):
+            known = Together()  # so it is here: more tiles in a row may be refuted, and nothing is claimed
     if prod(launch.cluster) > 1 or not launch.sizes_together or 2 * kernel.instructions > MOST_TOGETHER:
         if waits or any(each.position in code.valued for each in answers):
             several = "clusters of several CTAs" if prod(launch.cluster) > 1 else "a grid with several long axes"
