@@ -39,7 +39,7 @@ class ArgumentForm(Enum):
 
 @dataclass(frozen=True)
 class ToolArgument:
-    """An argument of a tool: ``option`` is the command's, "" for what stands without one. ``needed``: not optional."""
+    """An argument of a tool: ``option`` is the command's, "" for what has none. ``needed``: not optional."""
 
     what: str
     form: ArgumentForm = ArgumentForm.TEXT

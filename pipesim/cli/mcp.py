@@ -16,7 +16,7 @@ _INSTRUCTIONS = (
     "pipesim proves that a GPU kernel's synchronisation (mbarriers, named barriers, __syncthreads, copies, words of "
     "global memory) cannot hang or race in any schedule, or says where it does, why, and what corrects it. Compile "
     "with -lineinfo, call check on the PTX after every change, and correct the source at the places that it names. "
-    "unknown is no proof; what a proof assumes and does not judge is in its sentence."
+    "unknown proves nothing; what a proof assumes, and what it leaves open, is in its sentence."
 )
 
 
@@ -24,7 +24,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python",
         action="store_true",
-        help="run protocols in Python files, too, with the rights of this process (default: every call is confined to "
+        help="also run protocols in Python files, with the rights of this process (default: every call is confined to "
         "the folders of its inputs and the current one, as by --untrusted)",
     )
 

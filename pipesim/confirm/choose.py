@@ -21,7 +21,7 @@ from pipesim.ptx.emulation import Kernel
 _SEEDS = range(3)
 _TURN_NS = 20_000_000  #: after which a turn is taken to have come
 _MOST_HELD = 24  #: places that are tried, the longest waits first
-_MOST_OTHERS = 3  #: single delays that are tried where the first ones show nothing on the chip
+_MOST_OTHERS = 3  #: single delays that are tried where the first ones show nothing on the GPU
 _MOST_LOOKED_AT = 60_000  #: moves times agents of a schedule of which every wait is looked at
 #: What a launch can show by other data than it leaves without delays.
 _FOUND = frozenset({FaultKind.WRONG_ITEM, FaultKind.UNINITIALISED_READ})

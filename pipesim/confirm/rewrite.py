@@ -235,7 +235,7 @@ class Rewriting:
         return "\n\t".join(lines)
 
     def _note(self, number: int, guard: str) -> list[str]:
-        """Where the thread is about to wait, for the host, 0: nowhere. It may wait for ever."""
+        """Where the thread is about to wait, for the host, 0: nowhere. It may never return."""
         word = f"@{P}p st.relaxed.gpu.global.u32 [{P}mine], {number};"
         return [f"setp.ne.u32 {P}p, {P}noted, 0;", *only_with(guard, "p"), word]
 

@@ -87,7 +87,7 @@ class Arrivals:
         self._before = signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
 
     def wait(self, seconds: float) -> bytes:
-        """Those that have arrived; empty after so many seconds without one."""
+        """Those that have arrived; empty after that number of seconds without one."""
         from select import select
 
         return self._reads.read(4096) or b"" if select([self._reads], [], [], seconds)[0] else b""
@@ -120,7 +120,7 @@ def _socket_pair() -> tuple[RawIOBase, RawIOBase]:
 
 
 def set_timer(seconds: float) -> bool:
-    """Have the system send :data:`ALARM` after so many seconds, 0: never; False where it has no timer."""
+    """Have the system send :data:`ALARM` after that number of seconds, 0: never; False where it has no timer."""
     if not hasattr(signal, "setitimer"):
         return False
     signal.setitimer(signal.ITIMER_REAL, seconds)

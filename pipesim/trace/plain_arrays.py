@@ -197,7 +197,7 @@ def arange(start: int, stop: int | None = None, dtype: Any = int) -> ndarray:
 
 
 def full(length: int, value: Any, dtype: Any = None) -> ndarray:
-    """So many times the value."""
+    """The value, repeated."""
     return broadcast_to(asarray(value, dtype), length)
 
 
@@ -222,12 +222,12 @@ def concatenate(parts: Iterable[Any]) -> ndarray:
 
 
 def repeat(values: Any, times: int) -> ndarray:
-    """Each value so many times."""
+    """Each value, repeated."""
     return ndarray([each for each in asarray(values).flat for _ in range(times)])
 
 
 def resize(values: Any, length: int) -> ndarray:
-    """All values again and again, until there are so many."""
+    """All values in their order, repeated up to that number."""
     flat = asarray(values).flat
     return ndarray((flat * (length // len(flat) + 1))[:length] if flat else [0] * length)
 

@@ -135,7 +135,7 @@ def test_a_kind_of_ctas_that_is_not_followed_with_others_is_said(name: str, cta:
     """Both hang on a GPU, since that CTA leaves early: the others say nothing of the grid."""
     found = check(find(str(ROOT / "tests" / "hang" / "records" / "words" / f"{name}.ptx")), {}, quick=True)
     assert found.scope.together == ()
-    assert any(f"CTA {cta} does otherwise" in word for each in found.scope.not_judged for word in each.names)
+    assert any(f"CTA {cta} does not do the same" in word for each in found.scope.not_judged for word in each.names)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -196,7 +196,7 @@ def test_the_metadata_of_every_stored_trace_of_this_version(every: bool) -> None
     stored = [json.loads(pq.read_schema(path).metadata[b"pipesim"]) for path in paths]
     latest = max(document["schema"] for document in stored)
     newest = [document | {"schema": SCHEMA_VERSION} for document in stored if document["schema"] == latest]
-    assert len(newest) > 3
+    assert len(newest) >= 3
     assert [wrong for document in newest if (wrong := errors("trace-metadata", document))] == []
 
 

@@ -97,7 +97,7 @@ def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str
     if made.limited or made.program.coverage.stopped:
         return "a warp is not followed to its end"
     if len(made.streams) > _MOST_WARPS and made.kernel.launch.turns:
-        return "too many warps come to its atomics"
+        return "too many warps execute its atomics"
     on_global, launch = [each for each in found.places if not in_shared(each[0])], made.kernel.launch
     plain = replace(made.kernel, launch=replace(launch, inside=False, turns=()))
     both = (made.kernel, plain) if on_global and launch.grid != launch.cluster else ()

@@ -150,7 +150,7 @@ class OtherLaunches:
                     yield self._target.with_settings(settings, made)
             if self.together.sizes and not self.together.meet and (apart := self._is_apart(kernel)):
                 self.together = Together()
-                self.together.why_not = f"CTA {apart:,} does otherwise than those that are followed together"
+                self.together.why_not = f"CTA {apart:,} does not do the same as those that are followed together"
         self._ended = True
 
     def _is_apart(self, kernel: Extraction) -> int:

@@ -181,7 +181,7 @@ def written_elsewhere(kernel: Kernel, words: Sequence[Range]) -> bool:
 
 
 def _writes(kernel: Kernel, words: Sequence[Range]) -> set[tuple[int, int]] | None:
-    """What writes these bytes: positions, with the numbers of clusters, of which one stands for more that are alike."""
+    """What writes these bytes: positions, with the numbers of clusters, of which one represents more that are alike."""
     first = read_global(on_global_memory(kernel))
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=_MOST_KINDS * (first.instructions + 1_000))
     stores, readings = (

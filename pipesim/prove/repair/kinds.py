@@ -101,7 +101,7 @@ class Placement(Enum):
     VISIT = 5  #: before the first use of the bytes that each signal is about
     ONE_WARP = 4  #: by the first warp of the role alone, or of every ``value`` of them
     LAST = 2  #: after the last use before the same barrier is waited for again, beyond other waits
-    PARTLY = 7  #: before the first of every so many executions of an instruction, as often as the group is signalled
+    PARTLY = 7  #: before some executions of an instruction: the first of as many as there are to a signal of the group
     WRITTEN = 6  #: before what it reads, in the phase that is signalled when that is written
 
 

@@ -397,7 +397,7 @@ def _of_given_turns(program: Program, role: str) -> Iterator[Ranked]:
             own.add(frozenset(waited))
             to |= given if given <= waited else {-1}
         if len(own) > 1 and to and -1 not in to:
-            lines = dict.fromkeys(s.line for s in sites_of(program, role) if (s.op, s.about) == (Op.ARRIVE, group))
+            lines = dict.fromkeys(s.line for s in sites_of(program, role) if s.op == Op.ARRIVE and s.about == group)
             at = SourceInstruction(int(Op.ARRIVE), "\n".join(lines), "")
             yield 2, Repair(K.SHIFT, role, group, len(own), TO_THE_OTHER, at=at)
 

@@ -143,11 +143,12 @@ class _WordBarriers:
             return "a barrier of the cluster"
         if any(stream.held for stream in self._streams):
             return "what follows depends on the result of a try_wait"
-        ctas = [stream.cta for stream in self._streams]
+        ctas, decides = [stream.cta for stream in self._streams], self._cluster.code.regions.observations.read
         for events in self.events.values() if self._cluster.together else ():
-            who = {e.agent for e in events if e.act.writes} if any(e.observed for e in events) else set()
+            asked = any(e.observed and e.position in decides for e in events)
+            who = {e.agent for e in events if e.act.writes} if asked else set()
             if len({ctas[agent] for agent in who}) < len(who):
-                return "several warps of a CTA come to its atomics"
+                return "several warps of a CTA execute its atomics"
         for warp in self._cluster.warps:
             apart = any(pc not in frame.joins for frame in warp.frames for pc, _ in frame.pending)
             if warp.agent in self._words.waiting and apart:

@@ -217,7 +217,7 @@ class LengthenedLoop:
         alike = len(slots) == len(lap.values) and lap.known == known_bytes(self._cluster)
         pairs = zip(slots, lap.values, strict=True) if alike else ()
         others = [(holder, key) for (holder, key), value in pairs if not is_next(value, holder[key], lap.t, lap.u)]
-        if others and lap.lefts:  # one answer of a try after the other would be another one
+        if others and lap.lefts:  # the answer after the other one would differ
             others += [(holder, key) for holder, key in slots if not isinstance(holder[key], PerLane | int)]
         if not alike or others:
             self._fails = self._stood >= lap.times and (not alike or lap.lefts >= _MOST_LEFTS)

@@ -148,7 +148,7 @@ def test_a_flag_that_is_awaited_orders_what_is_not_followed() -> None:
     loop += " ld.shared.u32 %r9, [tile+4];"
     zero = f"{START} @!%p0 st.shared.u32 [tile], 0;\n{MEET}"
     assert verdict(zero + by_warps(sets, loop.format("acquire.cta.")).removeprefix(START)) == "unknown"
-    assert verdict(zero + by_warps(sets, loop.format("")).removeprefix(START)) == "refuted RACE"
+    assert verdict(zero + by_warps(sets, loop.format("")).removeprefix(START)) == "refuted RACE WRONG_ITEM"
 
 
 #: A copy of 4,096 bytes and who reads it: warp 1 loads a word of each 64 bytes of it, twice in each iteration.
