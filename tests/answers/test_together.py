@@ -130,7 +130,9 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
     assert loops == ([] if name == "last_block" else [f"132 CTAs {do} as {most} do"])
 
 
-@pytest.mark.parametrize(("name", "cta"), [("grid_barrier_hangs", 5), ("split_k_hangs", 1)])
+@pytest.mark.parametrize(
+    ("name", "cta"), [("grid_barrier_hangs", 5), pytest.param("split_k_hangs", 1, marks=pytest.mark.long)]
+)
 def test_a_kind_of_ctas_that_is_not_followed_with_others_is_said(name: str, cta: int) -> None:
     """Both hang on a GPU, since that CTA leaves early: the others say nothing of the grid."""
     found = check(find(str(ROOT / "tests" / "hang" / "records" / "words" / f"{name}.ptx")), {}, quick=True)
