@@ -294,6 +294,25 @@ TURN = """spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.ne.u32 %p2, %r8, %r1
 UPDATE add.u32 %r9, %r1, 1; st.release.gpu.global.u32 [%rd1], %r9;"""
 AT = "mad.wide.s32 %rd5, %r4, 4, %rd2; st.global.u32 [%rd5], %r0;"
 ARRIVAL = "red.release.gpu.global.add.u32 [%rd1], 1; "
+#: A lock that the sixth CTA keeps; the first try is before the loop, as a compiler writes it.
+KEPT = """atom.acquire.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.eq.u32 %p2, %r8, 0; @%p2 bra mine;
+spin: atom.acquire.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin;
+mine: atom.relaxed.gpu.global.add.u32 %r9, [%rd1+4], 1; setp.eq.u32 %p3, %r9, 5; @%p3 bra end;
+st.release.gpu.global.u32 [%rd1], 0;
+end:"""
+
+
+def test_a_loop_that_few_ctas_never_enter_is_taken_to_end() -> None:
+    """Of 16 CTAs ten hang; it was proved by 2 of them without this assumption."""
+    found = check(kernel(KEPT, 16), {}, quick=True)
+    assert found.verdict is Verdict.PROVED
+    assert found.scope.together[-1] < 16
+    said = [each.what for each in found.scope.assuming if each.kind is Assumption.GLOBAL_LOOPS]
+    assert "16 CTAs wait for each other, and order what they access, as 2 do" in said
+    strict = kernel(KEPT, 16).with_strictness(frozenset({Assumption.GLOBAL_LOOPS}))
+    assert check(strict, {}, quick=True).verdict is Verdict.UNKNOWN
+
+
 #: A warp that stores 32 words, which the next CTA loads where one lane has waited for the lane that says so.
 OF_LANES = """mad.wide.u32 %rd5, %r0, 4, %rd2; setp.ne.u32 %p3, %r0, 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra take;
 st.global.u32 [%rd5], %r0; BEFORE @%p3 bra end; st.release.gpu.global.u32 [%rd1], 3; bra end;

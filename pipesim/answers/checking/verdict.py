@@ -14,7 +14,7 @@ from pipesim.answers.checking.counterexample import FEW_STATES
 from pipesim.answers.checking.failures import CheckQuestion
 from pipesim.answers.checking.state import ENDED, CheckState
 from pipesim.answers.every_cta.inside import may_talk_inside, with_words_inside
-from pipesim.answers.every_cta.launches import WORSE
+from pipesim.answers.every_cta.launches import WORSE, OtherLaunches
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.every_size.words import words_that_decide
@@ -228,7 +228,10 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
             worst = unknown(asked.program, ENDED[reached.limit])
             state.take(worst)
     else:
-        if others.left_out and worst.verdict is Verdict.PROVED:
+        if worst.verdict is Verdict.PROVED and _is_ruled_out(asked.program, others):
+            worst = unknown(asked.program, How.ASSUMES)
+            state.take(worst)
+        elif others.left_out and worst.verdict is Verdict.PROVED:
             how = How.SOME_CONTENTS if others.contents else How.SOME_CTAS
             worst = replace(worst, verdict=Verdict.UNKNOWN, how=how)
             state.take(worst)
@@ -238,6 +241,11 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
             worst = together  # which has all that one of them does, with its order
             state.take(worst)
     return worst
+
+
+def _is_ruled_out(program: Program, others: OtherLaunches) -> bool:
+    """Whether what is assumed of CTAs that talk is not to be assumed."""
+    return not program.strictness.isdisjoint(each.kind for each in others.together.assumed)
 
 
 def on_global_memory(state: CheckState, first: Check) -> Check:

@@ -118,7 +118,9 @@ def _of_every_size(
     if known.sizes:
         yield from _residency(kernel, known, strictness)
     grid = prod(kernel.kernel.launch.grid)
-    if known.loops and known.sizes and known.sizes[-1] < grid:
+    code = kernel.kernel.code  # a loop may be one that few CTAs never enter, as where each finds a lock free
+    waits = known.loops or waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers)
+    if waits and known.sizes and known.sizes[-1] < grid:
         known.any_ctas = most_that_meet(kernel)
         known.meet = known.any_ctas > 0 or all_meet(kernel)
         do = "order" if known.meet else "wait for each other, and order"
