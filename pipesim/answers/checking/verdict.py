@@ -228,10 +228,7 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
             worst = unknown(asked.program, ENDED[reached.limit])
             state.take(worst)
     else:
-        if worst.verdict is Verdict.PROVED and _is_ruled_out(asked.program, others):
-            worst = unknown(asked.program, How.ASSUMES)
-            state.take(worst)
-        elif others.left_out and worst.verdict is Verdict.PROVED:
+        if others.left_out and worst.verdict is Verdict.PROVED:
             how = How.SOME_CONTENTS if others.contents else How.SOME_CTAS
             worst = replace(worst, verdict=Verdict.UNKNOWN, how=how)
             state.take(worst)
@@ -239,6 +236,9 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
             state.left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK))
         if state.weakened and worst is first and together is not None and others.are_all_together:
             worst = together  # which has all that one of them does, with its order
+            state.take(worst)
+        if worst.verdict is Verdict.PROVED and _is_ruled_out(asked.program, others):
+            worst = unknown(asked.program, How.ASSUMES)
             state.take(worst)
     return worst
 
