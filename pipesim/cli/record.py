@@ -47,7 +47,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.files.gather import require_folder
     from pipesim.launches.inject import limits_of, observed_environment, spool_folder
     from pipesim.launches.record.gather import gather_recording
-    from pipesim.launches.record.preparation import RecordOptions
+    from pipesim.launches.record.options import RecordOptions
+    from pipesim.launches.record.service import answering
     from pipesim.launches.record.session import MOST_DISTINCT
     from pipesim.process.program import run_program
     from pipesim.report.pages.launches import recording_lines
@@ -59,7 +60,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     chosen = RecordOptions(*given, ends_process=options.deadline is not None)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, more=chosen.to_environment())
-        ran = run_program(words, environment, to_stderr=options.json)
+        with answering(spool, chosen):
+            ran = run_program(words, environment, to_stderr=options.json)
         current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was recorded"):
             report, files = gather_recording(

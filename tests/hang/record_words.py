@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from hwkernels.rewriter import RewrittenPtx, assemble, instrument
-from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer, compare_with_program, trace_of
+from pipesim.launches.record.buffer_file import LaunchEnd, RecordedBuffer
+from pipesim.launches.record.gather import compare_with_program, trace_of
 from pipesim.launches.record.preparation import rewrite_options
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer, Shape

@@ -11,7 +11,8 @@ from pipesim.conform.agreement import Agreement
 from pipesim.coredump.dump import open_dump
 from pipesim.errors import TraceFormatError
 from pipesim.launches.files.of_dump import launch_of_dump
-from pipesim.launches.record.gather import compare_with_program, decode_buffer, trace_of
+from pipesim.launches.record.buffer_file import decode_buffer
+from pipesim.launches.record.gather import compare_with_program, trace_of
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Launch
 from pipesim.trace.files import read_trace

@@ -12,7 +12,8 @@ import pytest
 
 from pipesim.answers.views.sequence import Promise
 from pipesim.conform.agreement import Agreement
-from pipesim.launches.record.gather import compare_with_program, decode_buffer, trace_of
+from pipesim.launches.record.buffer_file import decode_buffer
+from pipesim.launches.record.gather import compare_with_program, trace_of
 from pipesim.trace.schema import EARLIER_KERNELS, Trace
 from tests.hang.record_pair import GIVEN, launch_of, overlap_of, sequence_of
 

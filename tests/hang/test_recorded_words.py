@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from pipesim.conform.agreement import Agreement
-from pipesim.launches.record.gather import PtxComparison, RecordedBuffer, compare_with_program, decode_buffer, trace_of
+from pipesim.launches.record.buffer_file import RecordedBuffer, decode_buffer
+from pipesim.launches.record.gather import PtxComparison, compare_with_program, trace_of
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.values import Launch
 from pipesim.trace.schema import TURNS, WORDS, EventKind, Trace

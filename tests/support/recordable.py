@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from hwkernels.rewriter import RewrittenPtx, instrument
-from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer
+from pipesim.launches.record.buffer_file import LaunchEnd, RecordedBuffer
 from pipesim.launches.record.preparation import rewrite_options
 from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module

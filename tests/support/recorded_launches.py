@@ -1,46 +1,25 @@
-"""What records a launch, without a driver: a driver and a framework of the test, and kernels that are made ready."""
+"""What records a launch, without a driver: a driver of the test, and a kernel that is made ready."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipesim.launches.observe.driver import NOT_READY
 from pipesim.launches.observe.loaded_images import KernelCode
-from pipesim.launches.observe.observer import DryLaunch, LaunchObserver
 from pipesim.launches.record.memory import Buffer, CudaMemory, DeviceFacts
-from pipesim.launches.record.preparation import PreparedKernel, Usage
+from pipesim.launches.record.requests import ReadyKernel
 
 SYMBOL = "pipesim_buffer"
 FACTS = DeviceFacts("NVIDIA H200", 132, (9, 0), 13000)
 PTX = "// the text\n"
 RECORD: dict[str, Any] = {"kernel": "gemm", "code": "gemm.ptx", "grid": [4, 1, 1], "via": "launch"}
 CODE = KernelCode("gemm.ptx", "Triton", "", PTX.encode())
-#: Handles: the program's function, the instrumented one; addresses: its variable, a buffer; the stream of dry runs.
-OWN, INSTRUMENTED, VARIABLE, BUFFER, BESIDE = 1, 2, 0x1000, 0x9000, 99
+#: Handles: the program's function, the instrumented one; addresses: its variable, a buffer.
+OWN, INSTRUMENTED, VARIABLE, BUFFER = 1, 2, 0x1000, 0x9000
 
 
-def made_ready(record: dict[str, Any], ptx: str, *_: Any) -> PreparedKernel:
-    """A kernel with a buffer of 16 bytes."""
-    return PreparedKernel(
-        record["kernel"], b"\x7fELF" + ptx.encode(), SYMBOL, bytes(16), Usage(40, 0, 0), Usage(44, 8, 0), ()
-    )
-
-
-class FakeDryRuns(LaunchObserver):
-    """Describes what the test launches in the stream of dry runs."""
-
-    def __init__(self, *launches: DryLaunch) -> None:
-        self.launches = list(launches)
-        self.streams: list[int] = []
-
-    @contextmanager
-    def dry_run(self, stream: int) -> Iterator[list[DryLaunch]]:
-        """All of its launches."""
-        self.streams.append(stream)
-        yield self.launches
+READY = ReadyKernel(b"\x7fELF" + PTX.encode(), SYMBOL, bytes(16))
 
 
 @dataclass
@@ -63,15 +42,6 @@ class FakeRecordingDriver(CudaMemory):
     def is_capturing(self, stream: int) -> bool:
         """As the test says."""
         return self.capturing
-
-    def begin_dry_run(self) -> int:
-        """Noted."""
-        self.log.append(("dry",))
-        return BESIDE
-
-    def end_dry_run(self, stream: int) -> None:
-        """Noted."""
-        self.log.append(("dried", stream))
 
     def load(self, cubin: bytes, kernel: str, like: int) -> int:
         """Noted."""

@@ -7,16 +7,22 @@ the ``Program`` of ``cuda.core``. Others keep the PTX: Triton beside the machine
 from __future__ import annotations
 
 import gc
+import getpass
+import glob
 import hashlib
+import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -86,11 +92,20 @@ class _ChangingLoader(Loader):
         return getattr(self._loader, name)
 
 
+@dataclass(frozen=True)
+class Assembler:
+    """The ptxas of a kernel's own compiler ("": that of PATH), and the options that decide about its results."""
+
+    ptxas: str = ""
+    options: tuple[str, ...] = ()
+
+
 class Source(NamedTuple):
-    """A module's PTX, and the name of what compiled it."""
+    """A module's PTX, the name of what compiled it, and what makes machine code of it."""
 
     text: bytes
     origin: str
+    assembler: Assembler = Assembler()
 
 
 def hash_of(image: bytes) -> str:
@@ -218,10 +233,51 @@ def triton_source(image: str, function: int) -> Source | None:
             asm, handle = kernel.asm, getattr(kernel, "function", None)
             if (image and hash_of(asm["cubin"]) == image) or (not image and handle == function):
                 text = asm["ptx"]
-                return Source(text.encode() if isinstance(text, str) else bytes(text), "Triton")
+                metadata = getattr(kernel, "metadata", None)
+                by = _triton_assembler(
+                    fused=getattr(metadata, "enable_fp_fusion", True), more=getattr(metadata, "ptx_options", None)
+                )
+                return Source(text.encode() if isinstance(text, str) else bytes(text), "Triton", by)
         except (AttributeError, KeyError, TypeError, OSError):
             continue
     return None
+
+
+def _triton_assembler(*, fused: object, more: object) -> Assembler:
+    """Triton's own ptxas, with the options that it is given for a kernel."""
+    package = Path(getattr(sys.modules.get("triton"), "__file__", None) or "none").parent
+    ptxas = package / "backends" / "nvidia" / "bin" / "ptxas"
+    options = () if fused else ("--fmad=false",)
+    return Assembler(str(ptxas) if ptxas.is_file() else "", (*options, *(str(more).split() if more else ())))
+
+
+def cached_source(image: str, kernel: str, folders: Iterable[Path]) -> Source | None:
+    """The PTX of machine code that Triton or Inductor has in a cache, where another process may have put it.
+
+    ``folders`` have files that this process loaded; those of the caches follow. The machine code is compared.
+    """
+    name = f"{glob.escape(kernel)}.cubin"
+    places = chain((each.glob(name) for each in folders), (each.glob(f"**/{name}") for each in _triton_caches()))
+    for cubin in chain.from_iterable(places):
+        with suppress(OSError, CodeImageError, ValueError):
+            if hash_of(_FILE.read_bytes(cubin)) != image:
+                continue
+            text, said = _FILE.read_bytes(cubin.with_suffix(".ptx")), cubin.with_suffix(".json")
+            known = json.loads(said.read_bytes()) if said.is_file() else {}
+            by = _triton_assembler(fused=known.get("enable_fp_fusion", True), more=known.get("ptx_options"))
+            return Source(text.rstrip(b"\0"), "Triton's cache", by)
+    return None
+
+
+def _triton_caches() -> Iterator[Path]:
+    """Triton's folder and Inductor's, where a framework of this process may have files."""
+    if not any(each in sys.modules for each in ("triton", "torch")):
+        return
+    home = Path(os.environ.get("TRITON_HOME") or Path.home())
+    yield Path(os.environ.get("TRITON_CACHE_DIR") or home / ".triton" / "cache")
+    inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    with suppress(OSError, KeyError):
+        yield Path(inductor) if inductor else Path(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
 
 
 def _triton_kernels() -> Iterator[Any]:

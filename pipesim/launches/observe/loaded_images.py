@@ -14,7 +14,15 @@ from pipesim.errors import CodeImageError
 from pipesim.inputs import InputKind
 from pipesim.launches.images.code_image import ImageKind, image_at
 from pipesim.launches.images.fat_binary import choose, entries_at, entry_bytes
-from pipesim.launches.observe.compilers import CompiledPtx, Source, cute_source, hash_of, triton_source
+from pipesim.launches.observe.compilers import (
+    Assembler,
+    CompiledPtx,
+    Source,
+    cached_source,
+    cute_source,
+    hash_of,
+    triton_source,
+)
 from pipesim.launches.observe.spool import Spool
 
 _MOST_BYTES = 1 << 26  #: of one image that is read from a file, or whose PTX is kept
@@ -28,6 +36,7 @@ class KernelCode(NamedTuple):
     origin: str = ""
     why_not: str = ""
     text: bytes = b""
+    assembler: Assembler = Assembler()
 
 
 class LoadedImage(NamedTuple):
@@ -52,6 +61,7 @@ class LoadedImages:
         self._images: dict[int, LoadedImage] = {}
         self._links: dict[int, list[bytes]] = {}
         self._sources: dict[tuple[str, str], Source | None] = {}
+        self._folders: dict[Path, None] = {}  #: of files that were loaded
 
     def note_loaded(self, handle: int, place: int, *, is_path: bool) -> None:
         """Note what a module or library was made of: the image at an address, or the file with a path there."""
@@ -88,7 +98,8 @@ class LoadedImages:
         name = spool.code(data, suffix)
         if not name:
             return KernelCode("", why_not="the limit on bytes was reached before its PTX was written")
-        return KernelCode(name, origin, text=data if suffix == ".ptx" else b"")
+        assembler = source.assembler if source is not None else Assembler()
+        return KernelCode(name, origin, text=data if suffix == ".ptx" else b"", assembler=assembler)
 
     def _image(self, owners: Sequence[int]) -> LoadedImage:
         return next((self._images[each] for each in owners if each in self._images), LoadedImage())
@@ -99,7 +110,7 @@ class LoadedImages:
         if key not in self._sources:
             found = self._compiled.get(image.key)
             if found is None and (image.is_cubin or not image.key):  # Triton's is never in a fat binary
-                found = triton_source(image.key, function)
+                found = triton_source(image.key, function) or cached_source(image.key, kernel, self._folders)
             self._sources[key] = found or cute_source(kernel)
         return self._sources[key]
 
@@ -136,6 +147,7 @@ class LoadedImages:
         return LoadedImage(hash_of(data), data, ".entry", "a fat binary")
 
     def _from_file(self, path: bytes) -> LoadedImage:
+        self._folders[Path(os.fsdecode(path)).parent] = None
         with suppress(CodeImageError):
             held = ctypes.create_string_buffer(_FILE.read_bytes(Path(os.fsdecode(path))))
             return self._image_at(ctypes.addressof(held))

@@ -1,4 +1,4 @@
-"""The driver's calls with which a launch is recorded: the instrumented kernel, its buffer, copies beside it, a dry run.
+"""The driver's calls with which a launch is recorded: the instrumented kernel, its buffer, copies beside it.
 
 In host memory the records outlive a context that a trap has ended, and the word that stops a kernel is a plain store.
 In device memory a record costs the kernel less: stores to the host share the bus.
@@ -11,7 +11,7 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from pipesim.launches.observe.driver import NON_BLOCKING, RELAXED, CudaDriver
+from pipesim.launches.observe.driver import CudaDriver
 
 _PORTABLE_MAPPED = 3  #: CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
 _SMS = 16  #: CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
@@ -53,26 +53,6 @@ class CudaMemory(CudaDriver):
         """The status of a call, made so that the capture of a graph in another thread is not ended."""
         with self._relaxed_capture():
             return self._call(name, *arguments)
-
-    def begin_dry_run(self) -> int:
-        """A stream of its own, in which a launch is only noted; 0 if there is none.
-
-        What the thread does meanwhile in other streams is allowed (relaxed).
-        """
-        stream = c_void_p()
-        if self._relaxed_call("cuStreamCreate", byref(stream), c_uint(NON_BLOCKING)):
-            return 0
-        if self._call("cuStreamBeginCapture_v2", stream, c_int(RELAXED)):
-            self._relaxed_call("cuStreamDestroy_v2", stream)
-            return 0
-        return stream.value or 0
-
-    def end_dry_run(self, stream: int) -> None:
-        """Forget what was launched there."""
-        graph = c_void_p()
-        if self._call("cuStreamEndCapture", c_void_p(stream), byref(graph)) == 0 and graph.value:
-            self._relaxed_call("cuGraphDestroy", graph)
-        self._relaxed_call("cuStreamDestroy_v2", c_void_p(stream))
 
     def load(self, cubin: bytes, kernel: str, like: int) -> int:
         """A kernel of an image, with the attributes of the function ``like``; its handle, 0 if it cannot be loaded.

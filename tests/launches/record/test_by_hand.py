@@ -13,15 +13,8 @@ import pytest
 from hwkernels.rewriter.assemble import find_ptxas
 from pipesim.cli.main import main
 from pipesim.conform.agreement import Agreement
-from pipesim.launches.record.gather import (
-    HEADER,
-    LaunchEnd,
-    compare_with_program,
-    decoded_trace,
-    kernel_of,
-    read_record_file,
-    write_instrumented,
-)
+from pipesim.launches.record.buffer_file import LaunchEnd, read_record_file
+from pipesim.launches.record.gather import HEADER, compare_with_program, decoded_trace, kernel_of, write_instrumented
 from pipesim.model.ending import Ending
 from pipesim.ptx.launch.file import launch_json
 from pipesim.trace.files import read_trace

@@ -14,7 +14,8 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.conform.agreement import Agreement
 from pipesim.formats.documents import as_json, record_exit_code
 from pipesim.formats.documents import document as document_named
-from pipesim.launches.record.gather import LaunchEnd, RecordedBuffer, gather_recording
+from pipesim.launches.record.buffer_file import LaunchEnd, RecordedBuffer
+from pipesim.launches.record.gather import gather_recording
 from pipesim.model.ending import Ending
 from pipesim.ptx.kernel import read_kernel
 from pipesim.report.pages.document import in_words

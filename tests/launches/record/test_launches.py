@@ -12,32 +12,26 @@ from typing import Any
 
 import pytest
 
-from pipesim.errors import PtxError
-from pipesim.launches.observe.compilers import CompiledPtx, hash_of
 from pipesim.launches.observe.loaded_images import KernelCode
-from pipesim.launches.observe.observer import DryLaunch
+from pipesim.launches.observe.observer import DescribedCall
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record import launches as module
-from pipesim.launches.record.gather import LaunchEnd, decode_buffer
+from pipesim.launches.record.buffer_file import LaunchEnd, decode_buffer
 from pipesim.launches.record.launches import RecordedLaunches
-from pipesim.launches.record.preparation import RecordOptions
+from pipesim.launches.record.options import NotRecordableError, RecordOptions
 from tests.support.recorded_launches import (
-    BESIDE,
     BUFFER,
     CODE,
     INSTRUMENTED,
     OWN,
-    PTX,
+    READY,
     RECORD,
     VARIABLE,
-    FakeDryRuns,
     FakeRecordingDriver,
-    made_ready,
 )
 
-DRY = [("dry",), ("dried", BESIDE)]
 LOADED = [("load", "gemm", OWN)]
-READY = [("allocate", 16, "device"), ("fill", 16, 7), ("symbol", VARIABLE, BUFFER, 7)]
+FILLED = [("allocate", 16, "device"), ("fill", 16, 7), ("symbol", VARIABLE, BUFFER, 7)]
 FREED = [("free", BUFFER)]
 
 
@@ -45,23 +39,20 @@ class World:
     """A process that launches one kernel in stream 7."""
 
     def __init__(
-        self, folder: Path, options: RecordOptions | None = None, seen: DryLaunch | None = None, **driver: Any
+        self, folder: Path, options: RecordOptions | None = None, code: KernelCode | None = CODE, **driver: Any
     ) -> None:
-        self.folder, self.driver = folder, FakeRecordingDriver(**driver)
-        self.dry_runs = FakeDryRuns(seen or DryLaunch(dict(RECORD), CODE))
-        self.compiled, self.asked = CompiledPtx(), list[dict[str, Any]]()
-        self.launched: list[tuple[str, int]] = []
-        self.launches = RecordedLaunches(
-            self.driver, self.dry_runs, Spool(folder, 1 << 20), options or RecordOptions(), self.compiled, self.prepare
-        )
+        self.folder, self.driver, self.code = folder, FakeRecordingDriver(**driver), code
+        self.asked, self.launched = list[dict[str, Any]](), list[int]()
+        self.launches = RecordedLaunches(self.driver, Spool(folder, 1 << 20), options or RecordOptions(), self.prepare)
 
-    def prepare(self, record: dict[str, Any], ptx: str, *more: Any) -> Any:
+    def prepare(self, record: dict[str, Any], *_: Any) -> Any:
         self.asked.append(record)
-        return made_ready(record, ptx)
+        return READY
 
-    def launch(self) -> None:
-        with self.launches.recorded_launch(OWN, 7, lambda stream: self.launched.append(("dry", stream))) as function:
-            self.launched.append(("launch", function))
+    def launch(self, *, taken: bool = True) -> None:
+        chosen = self.launches.begin(OWN, 7, lambda: DescribedCall(dict(RECORD), self.code))
+        self.launched.append(chosen or OWN)
+        self.launches.end(launched=taken)
 
     def lines(self, kind: str = "recorded") -> list[dict[str, Any]]:
         (file,) = self.folder.glob("*.jsonl")
@@ -75,9 +66,9 @@ class World:
 def test_one_launch_takes_place_with_the_instrumented_kernel(tmp_path: Path) -> None:
     world = World(tmp_path, busy=3)
     world.launch()
-    assert world.launched == [("dry", BESIDE), ("launch", INSTRUMENTED)]
-    assert world.driver.log == [*DRY, *LOADED, *READY, *FREED]
-    assert (world.dry_runs.streams, world.asked) == ([7], [RECORD])
+    assert world.launched == [INSTRUMENTED]
+    assert world.driver.log == [*LOADED, *FILLED, *FREED]
+    assert world.asked == [RECORD]
     (line,) = world.lines()
     assert (line["reason"], line["launch"]) == ("", RECORD)
     kept = decode_buffer((tmp_path / line["file"]).read_bytes(), "x")
@@ -85,36 +76,23 @@ def test_one_launch_takes_place_with_the_instrumented_kernel(tmp_path: Path) -> 
         LaunchEnd.FINISHED, "NVIDIA H200", 132, (9, 0), 13000, False,
     )  # fmt: skip
     assert kept.data == b"records.".ljust(16, b"\0")
-    assert world.lines("instrumented") == [
-        {
-            "kind": "instrumented",
-            "kernel": "gemm",
-            "code": "gemm.ptx",
-            "registers": [40, 44],
-            "spills": [0, 8],
-            "stack": [0, 0],
-            "warnings": [],
-        }
-    ]
-    assert world.compiled[hash_of(b"\x7fELF" + PTX.encode())].text == PTX.encode()
 
 
 def test_the_launches_that_are_asked_for(tmp_path: Path) -> None:
     world = World(tmp_path, RecordOptions(launches=2, skip=1))
     for _ in range(5):
         world.launch()
-    assert [function for what, function in world.launched if what == "launch"] == [OWN, 2, 2, OWN, OWN]
-    assert world.driver.log == [*DRY, *LOADED, *READY, *FREED, *DRY, *READY, *FREED]  # alike: made once
+    assert world.launched == [OWN, INSTRUMENTED, INSTRUMENTED, OWN, OWN]
+    assert world.driver.log == [*LOADED, *FILLED, *FREED, *FILLED, *FREED]  # alike: made once
     assert (len(world.lines()), len(world.asked)) == (2, 1)
 
 
 @pytest.mark.parametrize("code", [None, KernelCode("", why_not="machine code only")])
 def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Path, code: Any) -> None:
-    world = World(tmp_path, RecordOptions(launches=9), DryLaunch(dict(RECORD), code))
+    world = World(tmp_path, RecordOptions(launches=9), code)
     world.launch()
     world.launch()
-    assert world.launched == [("dry", BESIDE), ("launch", OWN), ("launch", OWN)]
-    assert (world.driver.log, world.lines()) == (DRY, [])
+    assert (world.launched, world.driver.log, world.lines()) == ([OWN, OWN], [], [])
 
 
 @pytest.mark.parametrize(
@@ -123,25 +101,29 @@ def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Pat
         ({"capturing": True}, "it was launched in a CUDA graph; record it where it is launched by a stream"),
         ({"variable": 0}, "the driver does not load the instrumented kernel"),
         ({"memory": 8}, "there is no memory for its buffer of 16 bytes"),
-        (
-            {"seen": DryLaunch(dict(RECORD), KernelCode("k.entry", "a fat binary"))},
-            "its PTX is in a fat binary, which a framework of Python does not load",
-        ),
     ],
 )
 def test_what_cannot_be_recorded_is_launched_as_it_is_and_said_once(tmp_path: Path, given: Any, reason: str) -> None:
     world = World(tmp_path, RecordOptions(launches=2), **given)
     world.launch()
     world.launch()
-    assert [function for what, function in world.launched if what == "launch"] == [OWN, OWN]
+    assert world.launched == [OWN, OWN]
     assert [(line["file"], line["reason"]) for line in world.lines()] == [("", reason)]
+
+
+def test_a_driver_that_launches_the_program_s_own_kernel_all_the_same(tmp_path: Path) -> None:
+    world = World(tmp_path, writes=bytes(16))
+    world.launch()
+    assert [each["reason"] for each in world.lines()] == [
+        "the driver launched the program's own kernel: it left no record"
+    ]
 
 
 def test_a_kernel_that_cannot_be_instrumented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path, RecordOptions(launches=2))
 
     def refuse(*_: Any) -> Any:
-        raise PtxError("it cannot be followed", cause="a warp stops")
+        raise NotRecordableError("it cannot be followed: a warp stops")
 
     monkeypatch.setattr(world.launches, "_prepare", refuse)
     world.launch()
@@ -158,20 +140,19 @@ def test_a_mistake_of_ours_does_not_reach_the_program(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(world.launches, "_prepare", fail)
         world.launch()
-    assert world.launched[-1] == ("launch", OWN)
+    assert world.launched == [OWN]
     assert [note["text"] for note in world.lines("note")] == ["a launch was not recorded: ZeroDivisionError: a mistake"]
     world.launch()  # and the thread that failed holds no lock
-    assert world.launched[-1] == ("launch", INSTRUMENTED)
+    assert world.launched[-1] == INSTRUMENTED
 
 
-def test_an_error_of_the_launch_is_the_program_s_own(tmp_path: Path) -> None:
+def test_a_launch_that_the_driver_refuses(tmp_path: Path) -> None:
     world = World(tmp_path, RecordOptions(launches=2))
-    with pytest.raises(RuntimeError, match="too large"), world.launches.recorded_launch(OWN, 7, lambda _: None):
-        raise RuntimeError("too large")
-    assert world.driver.log == [*DRY, *LOADED, *READY, *FREED]
+    world.launch(taken=False)
+    assert world.driver.log == [*LOADED, *FILLED, *FREED]
     assert world.lines() == []
     world.launch()
-    assert world.launched[-1] == ("launch", INSTRUMENTED)
+    assert world.launched[-1] == INSTRUMENTED
 
 
 def test_a_launch_beyond_its_deadline_is_stopped(tmp_path: Path) -> None:

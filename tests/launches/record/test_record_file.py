@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipesim.errors import LaunchFileError, ParameterError
-from pipesim.launches.record.gather import HEADER_BYTES, LaunchEnd, RecordedBuffer, decode_buffer, read_record_file
-from pipesim.launches.record.preparation import OPTIONS, RecordOptions
+from pipesim.launches.record.buffer_file import HEADER_BYTES, LaunchEnd, RecordedBuffer, decode_buffer, read_record_file
+from pipesim.launches.record.options import OPTIONS, RecordOptions
 
 DATA = bytes(range(64))
 BUFFER = RecordedBuffer(LaunchEnd.STOPPED, "NVIDIA H200", 132, (9, 0), 13000, 1_234_567_890_123, DATA, True, cta=5)

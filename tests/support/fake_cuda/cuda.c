@@ -6,8 +6,8 @@
    with a P in the last byte of its identification) it also copies the file of FAKE_CUDA_RECORDS, if one is named, to the
    buffer whose address is in "pipesim_buffer"; a kernel "hangs..." keeps its stream busy until the first word of the
    buffer is set, "stuck..." always, and "traps..." leaves the stream with an error. Every function of the real driver that
-   CUPTI would report calls the subscriber of the fake libcupti before and after it. Not safe for several threads but in
-   launches. */
+   CUPTI would report calls the subscriber of the fake libcupti before and after it; a launch then is of the function that
+   the subscriber has left in its arguments, as that of driver 580 is. Not safe for several threads but in launches. */
 #define _GNU_SOURCE
 #include "cuda.h"
 #include <dlfcn.h>

@@ -129,12 +129,12 @@ struct launch_params {
 CUDA_API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                  unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
   struct launch_params P = {f, {gx, gy, gz, bx, by, bz, shared}, stream, params, extra};
-  REPORTED(307, "cuLaunchKernel", f->name, launch(f, P.shape, NULL, stream, params, extra));
+  REPORTED(307, "cuLaunchKernel", f->name, launch(P.f, P.shape, NULL, stream, params, extra));
 }
 CUDA_API CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                       unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
   struct launch_params P = {f, {gx, gy, gz, bx, by, bz, shared}, stream, params, extra};
-  REPORTED(442, "cuLaunchKernel_ptsz", f->name, launch(f, P.shape, NULL, stream, params, extra));
+  REPORTED(442, "cuLaunchKernel_ptsz", f->name, launch(P.f, P.shape, NULL, stream, params, extra));
 }
 CUDA_API CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                             unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params) {
@@ -145,7 +145,7 @@ CUDA_API CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned 
     CUstream stream;
     void **params;
   } P = {f, {gx, gy, gz, bx, by, bz, shared}, stream, params};
-  REPORTED(477, "cuLaunchCooperativeKernel", f->name, launch(f, P.shape, NULL, stream, params, NULL));
+  REPORTED(477, "cuLaunchCooperativeKernel", f->name, launch(P.f, P.shape, NULL, stream, params, NULL));
 }
 CUDA_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
   struct {
@@ -156,7 +156,7 @@ CUDA_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, v
   const unsigned *cluster = NULL;
   for (unsigned i = 0; i < config->numAttrs; i++)
     if (config->attrs[i].id == 4) cluster = &config->attrs[i].value.clusterDim.x;
-  REPORTED(652, "cuLaunchKernelEx", f->name, launch(f, &config->gridDimX, cluster, config->hStream, params, extra));
+  REPORTED(652, "cuLaunchKernelEx", f->name, launch(P.f, &config->gridDimX, cluster, config->hStream, params, extra));
 }
 
 /* graphs */

@@ -24,10 +24,12 @@ def _observe() -> None:
 
     try:
         if os.environ.get("PIPESIM_RECORD"):
-            _provide(_FOLDER.parents[3] / "hwkernels")
-            from pipesim.launches.record.session import RecordOptions, start_recording
+            from pipesim.launches.record.options import RecordOptions
+            from pipesim.launches.record.process import start_recording
+            from pipesim.launches.record.requests import asked_in
 
-            start_recording(spool, Limits.from_environment(), RecordOptions.from_environment())
+            options = RecordOptions.from_environment()
+            start_recording(spool, Limits.from_environment(), options, asked_in(spool))
         else:
             start(spool, Limits.from_environment())
     except PipesimError as error:
