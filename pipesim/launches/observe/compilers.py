@@ -10,7 +10,6 @@ import gc
 import getpass
 import glob
 import hashlib
-import json
 import os
 import re
 import sys
@@ -28,8 +27,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from pipesim.bounds import MAX_PTX_BYTES
-from pipesim.errors import CodeImageError
-from pipesim.inputs import InputKind
+from pipesim.errors import CodeImageError, PipesimError
+from pipesim.inputs import InputKind, json_value
 
 Changes = Mapping[str, Callable[[Any], None]]  #: what is done with a module, by its name
 
@@ -259,11 +258,11 @@ def cached_source(image: str, kernel: str, folders: Iterable[Path]) -> Source | 
     name = f"{glob.escape(kernel)}.cubin"
     places = chain((each.glob(name) for each in folders), (each.glob(f"**/{name}") for each in _triton_caches()))
     for cubin in chain.from_iterable(places):
-        with suppress(OSError, CodeImageError, ValueError):
+        with suppress(OSError, PipesimError, ValueError):
             if hash_of(_FILE.read_bytes(cubin)) != image:
                 continue
             text, said = _FILE.read_bytes(cubin.with_suffix(".ptx")), cubin.with_suffix(".json")
-            known = json.loads(said.read_bytes()) if said.is_file() else {}
+            known = json_value(_FILE.read_bytes(said).decode(), MAX_PTX_BYTES) if said.is_file() else {}
             by = _triton_assembler(fused=known.get("enable_fp_fusion", True), more=known.get("ptx_options"))
             return Source(text.rstrip(b"\0"), "Triton's cache", by)
     return None
