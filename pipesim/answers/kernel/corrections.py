@@ -7,6 +7,7 @@ operands of memory that is read too early) is asked of the file with lines chang
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -19,9 +20,9 @@ from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
-from pipesim.model.ops import Op, operand
+from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
-from pipesim.model.tables import SourceInstruction
+from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import beside
@@ -154,11 +155,27 @@ class _Trial:
             said = slip_sentence(self.lines, slip, before, again)
             known.update(number for number, _ in slip.lines)
             token = changed_token(*slip.lines[0], self._kernel, source)
+            if token is None and (changed := self._line_of_change(before, again)):
+                line = outer = changed  # not where the compiler computes an address
             offered = Correction(repair, said, line, outer, token=token)
             found[again.code] = slip.cost, offered
             if len(found) == MOST:
                 break
         return tuple(correction for _, correction in found.values())
+
+    def _line_of_change(self, before: Program, after: Program) -> str:
+        """The one line of the operations that no agent executes in the other program, "" of several; of reads, which
+        are in parts as others write them, only where nothing else is.
+        """
+        found, reads = set[str](), set[str]()
+        for agent, (code, now) in enumerate(zip(before.code, after.code, strict=True)):
+            left = Counter(_without_item(after, op) for op in now)
+            for pc, op in enumerate(_without_item(before, op) for op in code):
+                if not left[op]:
+                    (reads if op[0][0] == Op.READ else found).add(self.lines.line_at(agent, pc))
+                left[op] -= 1
+        found = found or reads
+        return found.pop() if len(found) == 1 else ""
 
     def of_program(self, refuted: Refutation, last: int = _LAST_OF_LINES) -> tuple[Correction, ...]:
         """Single changes of the program with which it is proved, or the kernel if it is read again with them."""
@@ -242,6 +259,13 @@ class _Trial:
         return False
 
 
+def _without_item(program: Program, op: Operation) -> tuple[Operation, Access | None]:
+    """An operation of whichever item, with its place."""
+    if op[0] not in TOUCHES_MEMORY:
+        return op, None
+    return with_operand(with_operand(op, "item", -1), "access", -1), program.accesses[operand(op, "access")]
+
+
 def _accessing(reading: KernelReading) -> set[int]:
     """The lines at which memory is accessed."""
     pairs = zip(reading.program.code, reading.lines, strict=True)
@@ -255,7 +279,16 @@ def _does_less(before: Program, after: Program) -> bool:
     """
     (copies, nbytes, written, uses), (copies_now, nbytes_now, written_now, uses_now) = map(_work, (before, after))
     less = nbytes_now < nbytes or (not copies and written_now < written)
+    if _told(after) < _told(before):
+        return True
     return less and (uses_now < uses or (copies_now == copies and nbytes_now < nbytes))
+
+
+def _told(program: Program) -> set[tuple[int, int]]:
+    """The CTAs that write to another one, each with that one."""
+    pairs = ((program.agents[n].cta, op) for n, code in enumerate(program.code) for op in code)
+    writes = ((cta, program.accesses[operand(op, "access")].cta) for cta, op in pairs if op[0] in WRITES_MEMORY)
+    return {(one, other) for one, other in writes if one != other}
 
 
 def _work(program: Program) -> tuple[int, int, int, int]:

@@ -23,7 +23,7 @@ from pipesim.ptx.flow.graph import ENDS
 from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.source_files import path_of
-from pipesim.ptx.text.instruction import Frame, Immediate, Instruction, Register
+from pipesim.ptx.text.instruction import Frame, Immediate, Instruction, Register, Special
 
 LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 
@@ -253,6 +253,12 @@ class KernelLines:
         if len(named) != 1 or len(moves) != 1 or moves[0].opcode != "mov":
             return None
         return moves[0].line if moves[0].operands[1] == Immediate(value) else None
+
+    def rank_in(self, register: str) -> str:
+        """The special register that alone is moved to a register, "" of another."""
+        moves = [each for each in self._function.body if _written(each) == register.lstrip("%")]
+        last = moves[0].operands[-1] if len(moves) == 1 else None
+        return last.name if isinstance(last, Special) else ""
 
 
 def _written(each: Instruction) -> str:

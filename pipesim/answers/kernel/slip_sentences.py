@@ -53,6 +53,9 @@ def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Progr
     effects = effects or list(_counts(before, after))
     lines = [line for line, _ in slip.lines]
     edits = " and ".join(_edit(kernel.text(line), new) for line, new in slip.lines)
+    words = {word for line, new in slip.lines for word in {*_WORD.findall(new)} ^ {*_WORD.findall(kernel.text(line))}}
+    ranks = [f"{word} is {rank}" for word in sorted(words) if (rank := kernel.rank_in(word))]
+    edits += f" ({', '.join(ranks)})" * bool(ranks)
     said = "; ".join(effects[:_MOST_EFFECTS]) or kernel.who(lines[0]) or "the kernel"
     return f"{said}: {edits} ({kernel.places(lines)})"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from pipesim.ptx.emulation import Kernel
-from pipesim.ptx.text.instruction import Immediate, Instruction, Operand
+from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Special
 
 Texts = Iterator[tuple[float, tuple[object, ...], str]]  #: with what it costs, and what is changed to what
 
@@ -28,6 +28,9 @@ _NEIGHBOUR = {
 _EXCHANGED = {"sync": "arrive", "arrive": "sync"}  #: of named barriers
 _LANES = (31, 127)  #: what masks the threads of a warp, and of a warpgroup
 _SIBLINGS = 4  #: numbers of other instructions that are tried for one
+_INDEXING = frozenset({"shl", "mul", "mad", "st", "ld", "mapa"})  #: what addresses are computed by, and used
+_RANKS = tuple(map(Special, ("%tid.x", "%laneid", "%cluster_ctarank", "%cluster_ctaid.x", "%ctaid.x")))
+_IN_SCOPE = 4  #: other variables that are tried for one
 _RELATIVES = 6  #: registers that are tried for one
 _MOST_SOURCES = 64  #: registers that are computed from as many, as the sums of a product, are not looked through
 _DISTANCES = 8  #: to other mbarriers, the nearest
@@ -139,12 +142,10 @@ class LineTexts:
                         yield cost, (value, new), line.having(operands=f"{before}{new}{rest}")
             elif not far:
                 twice = line.operands.count(token) > 1 and each.opcode in ("and", "or", "setp")
-                for n, name in enumerate(self._relatives(each, token)):
-                    yield (
-                        (0.4 if twice else 1.3) + 0.05 * n,
-                        (token, name),
-                        line.having(operands=f"{before}{name}{rest}"),
-                    )
+                beside = dict.fromkeys(self._in_scope(each, token), 0.45)
+                others = (name for name in self._relatives(each, token) if name not in beside)
+                for n, (name, cost) in enumerate((beside | dict.fromkeys(others, 0.4 if twice else 1.3)).items()):
+                    yield cost + 0.05 * n, (token, name), line.having(operands=f"{before}{name}{rest}")
 
     def _other_instruction(self, each: Instruction, line: _Line) -> Texts:
         """Another comparison, the other sort of meeting, the two values of a selection exchanged."""
@@ -250,6 +251,31 @@ class LineTexts:
         if address and abs(value) > 1 and each.opcode in ("add", "mov"):
             yield from ((0.9, value + by) for by in self._distances(self._focus))
 
+    def _in_scope(self, each: Instruction, token: str) -> list[str]:
+        """Other variables that an index or a parity may be: bits of counters of a wait, for another register what is
+        in its place in such an instruction, and the ranks of a thread and a CTA.
+        """
+        at, parity = each.position, "parity" in each.modifiers
+        name = next((read for read in self._uses.reads[at] if _plain(read) == _plain(token)), "")
+        if not name or not (parity or each.opcode in _INDEXING):
+            return []
+        found: list[str] = []
+        for rank in () if parity else _RANKS:
+            moves = (n for n, one in enumerate(self._body) if one.opcode == "mov" and one.operands[-1] == rank)
+            found += (written for n in moves for written in self._uses.writes[n])
+            if found and "cluster" in rank.name:
+                break
+        for other in sorted((n for n in self._kept if n != at), key=lambda n: (n > at, abs(n - at))):
+            there = self._body[other]
+            if parity and there.opcode == "and" and there.operands[-1] == Immediate(1):
+                found += self._uses.writes[other]
+            alike = (there.opcode, there.modifiers) == (each.opcode, each.modifiers)
+            if alike and len(there.operands) == len(each.operands) and (parity or _numbers(there) == _numbers(each)):
+                found += self._uses.reads[other][-1:] if parity else self._uses.reads[other]
+        known = (other for other in dict.fromkeys(found) if other != name and _sort(other) == _sort(name))
+        before = (other for other in known if min(self._writers[other], default=0) < at)
+        return [f"%{_plain(other)}" for other in islice(before, _IN_SCOPE)]
+
     def _relatives(self, each: Instruction, token: str) -> list[str]:
         """Registers of the same sort from which one is computed, or that are computed from it or beside it."""
         reads, writes = self._uses.reads, self._uses.writes
@@ -276,6 +302,10 @@ def _aligned(distance: int) -> int:
     """What other distances between tiles are multiples of as well; of one between something else what none is."""
     power = distance & -distance
     return min(power, _OF_TILES) if power >= _OF_TILES // 8 else 1 << 32
+
+
+def _numbers(each: Instruction) -> list[Operand]:
+    return [part for part in each.operands if isinstance(part, Immediate)]
 
 
 def _is_bit(part: Operand) -> bool:

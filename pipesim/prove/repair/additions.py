@@ -89,8 +89,12 @@ def add_arrives(program: Program, agent: int, repair: Repair) -> Listing:
 
 
 def at_the_end(program: Program, agent: int, repair: Repair) -> Listing:
-    """The arrives that are missing when the agent ends, after a wait for the transfers that are left under way."""
+    """The arrives that are missing when the agent ends, after a wait for the transfers that are left under way; or
+    (``value`` 2) the one that tells of what it writes last.
+    """
     before, stages = listing(program, agent), stages_of(program, agent, repair.group)
+    if repair.value == 2:
+        return insert_operations(before, _next_stage(before, [stages[stage] for stage in sorted(stages)]))
     arrives = [pc for pc, op in enumerate(before.code) if gives_back(op) and operand(op, "barrier") in stages.values()]
     if not arrives:
         return insert_operations(before, _once(program, agent, repair, stages.values()))
@@ -117,6 +121,17 @@ def _once(program: Program, agent: int, repair: Repair, barriers: Iterable[int])
             return
         if count := share_of(program, role, agent, barrier):
             yield Insertion(end, (int(Op.ARRIVE), barrier, count, 0, -1, 0), before.lines[max(end - 1, 0)])
+
+
+def _next_stage(before: Listing, barriers: list[int]) -> Iterator[Insertion]:
+    """An arrive after the last write, on the barrier that follows the last one of these that the agent signals."""
+    told = [pc for pc, op in enumerate(before.code) if op[0] == Op.ARRIVE and operand(op, "barrier") in barriers]
+    written = [pc for pc in range(told[-1], len(before.code)) if before.code[pc][0] in OWN_WRITES] if told else []
+    if written:
+        last = before.code[told[-1]]
+        after = barriers[(barriers.index(operand(last, "barrier")) + 1) % len(barriers)]
+        arrive = (int(Op.ARRIVE), after, operand(last, "count"), 0, -1, operand(last, "semantics"))
+        yield Insertion(written[-1] + 1, arrive, before.lines[written[-1]])
 
 
 def share_of(program: Program, role: str, agent: int, barrier: int) -> int:

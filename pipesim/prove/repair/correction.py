@@ -32,6 +32,7 @@ from pipesim.prove.repair.arithmetic import registers
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
+from pipesim.prove.repair.left_over import of_reads_again
 from pipesim.prove.repair.meeting_points import of_signals_for_all, of_uses
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.overlap import serialised
@@ -235,7 +236,8 @@ def candidates(
     if program.overlaps:
         return iter(())
     if fault is not None and fault.kind is FaultKind.READ_NOT_FENCED:
-        return fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+        fenced = fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+        return merge(fenced, of_reads_again(program, fault), key=_rank)
     if fault is not None and fault.kind is FaultKind.MISSING_PROXY_FENCE:
         return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
     if fault is not None and fault.kind is FaultKind.READ_BEFORE_WAIT:
@@ -267,6 +269,7 @@ def candidates(
         words = words_of(program)
         of_ctas = (each for each in found if fits_words(each[1], words))
         found = merge(sorted(of_words, key=_rank), of_ctas, key=_rank)
+    found = merge(of_reads_again(program, fault), found, key=_rank) if fault is not None else found
     races = fault is not None and fault.kind is FaultKind.RACE and touching
     raced = {program.instructions[agent][pc].about for agent, pc in at} if races else set()
     found = (

@@ -175,7 +175,7 @@ class Repair:
     @property
     def is_after_uses(self) -> bool:
         """True of what comes only after the last use of a tile, which ``past`` names."""
-        return self.kind is RepairKind.MOVE and self.value in (2, 3)
+        return self.kind is RepairKind.MOVE and self.value in (2, 3, 4)
 
     @property
     def meets(self) -> bool:

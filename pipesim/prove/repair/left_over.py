@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipesim.model.edits import Listing, listing, replace_operations
+from pipesim.model.finding import Fault
 from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, READS_MEMORY, READS_REGISTER, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, Operation, Space, operand, ranks, with_operand
 from pipesim.model.program import Program
@@ -129,6 +130,33 @@ def elsewhere(program: Program, agent: int, repair: Repair) -> Listing:
                 if there in program.accesses:
                     found[pc] = with_operand(before.code[pc], "access", program.accesses.index(there))
     return replace_operations(before, found)
+
+
+# reads
+
+
+def of_reads_again(program: Program, fault: Fault) -> Iterator[Ranked]:
+    """Of a fault at a read of bytes that the agent has read before, as often: without it, and all others of them."""
+    for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)):
+        if agent < 0 or pc < 0 or not program.coverage.extracted or program.code[agent][pc][0] != Op.READ:
+            continue
+        place, late = operand(program.code[agent][pc], "access"), program.instructions[agent][pc]
+        times: dict[SourceInstruction, int] = {}
+        for op, site in zip(program.code[agent], program.instructions[agent], strict=True):
+            if op[0] == Op.READ and operand(op, "access") == place:
+                times[site] = times.get(site, 0) + 1
+        first, *others = times
+        cells = program.cells[place]
+        writes = [program.cells[operand(op, "access")] for op in program.operations if op[0] in WRITES_MEMORY]
+        written = sum(begin < cells[1] and cells[0] < end for begin, end in writes)
+        if late not in others or times[first] < max(times[late], written):  # another one could be meant
+            continue
+        role = ",".join(each for each in roles_of(program) if {first, late} <= set(sites_of(program, each)))
+        again = [Repair(K.OMIT, role, site.about, at=site, past=first) for site in others if site != late]
+        alone = Repair(K.OMIT, role, late.about, at=late, past=first)
+        yield 2, alone
+        if again:
+            yield 2, replace(alone, also=tuple(again))
 
 
 # groups

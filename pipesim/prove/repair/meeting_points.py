@@ -18,7 +18,7 @@ from pipesim.model.groups import (
     SIGNALS,
     TOUCHES_MEMORY,
 )
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import WARP, count_of, pairs, warpgroups
@@ -228,7 +228,7 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
     )
     alike = families(program).get(role := program.agents[fault.agent].role, role)
     if fault.other_agent >= 0 and program.agents[fault.other_agent].role in alike.split(","):
-        for agent, pc, *_ in (pair for pair in pairs if program.code[pair[0]][pair[1]][0] in ACCESSES):
+        for agent, pc, *_ in (pair for pair in pairs if _is_of_threads(program.code[pair[0]][pair[1]])):
             for numbers, count in _meeting_places(program, alike):
                 meeting = Repair(K.SYNC, alike, ",".join(map(str, numbers)), count, 0, at=site_of(program, agent, pc))
                 yield 3, meeting
@@ -257,10 +257,18 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
                 break
 
 
+def _is_of_threads(op: Operation) -> bool:
+    """True of an access of threads, and of their cp.asyncs."""
+    return op[0] in ACCESSES or (op[0] == Op.TRANSFER_WRITE and operand(op, "engine") == Engine.CP_ASYNC)
+
+
 def _given_back_after(program: Program, agent: int, read: int) -> Iterator[Ranked]:
     """What a role, with those who share its code, gives back comes only after the last use of the tile that is read."""
     role, use = program.agents[agent].role, site_of(program, agent, read)
     role = families(program).get(role, role)
+    signals = (site for site in sites_of(program, role) if site.op in SIGNALS | COMMITS and not site.about.isdecimal())
+    for group in dict.fromkeys(site._replace(line="") for site in signals if use.about):
+        yield 3, Repair(K.MOVE, role, group.about, 4, at=group, past=use._replace(line=""))
     for site in (site for site in sites_of(program, role) if site.op in SIGNALS and site.line and use.about):
         yield 5, Repair(K.MOVE, role, site.about, 2, at=site, past=use._replace(line=""))
 

@@ -28,6 +28,8 @@ def of_arrives(program: Program) -> Iterator[Ranked]:
         after = [s for s in reversed(sites_of(program, role)) if s.op in (ON_BARRIER - LIFE) | TOUCHES_MEMORY]
         for group in (group for group in groups if not arrivals_of(program, group) and (role, group) not in waits):
             yield from ((5, Repair(K.TAIL, role, group, at=site)) for site in after)  # once in its work
+        told = pairs(program, lambda op: op[0] == Op.ARRIVE)
+        yield from ((3, Repair(K.TAIL, role, group, 2)) for one, group in told if one == role)
         users = [
             n for n in members(program, role) if any(op[0] in ACCESSES | ENGINE_ACCESSES for op in program.code[n])
         ]
@@ -215,7 +217,7 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             yield 2, Repair(K.CLOSE, role, str(engine))
             yield 3, Repair(K.CLOSE, role, str(engine), 2)
             commits = [s for s in sites_of(program, role) if s.op == Op.COMMIT and s.about == str(engine)]
-            for site in commits[-1:] if engine == Engine.CP_ASYNC else ():  # that of the loop
+            for site in _left_out(program, role, engine) if engine == Engine.CP_ASYNC else ():
                 yield 2, Repair(K.CLOSE, role, str(engine), 1, at=site)
             left = any(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine and operand(op, "groups")
                        for n in members(program, role) for op in program.code[n])  # fmt: skip
@@ -226,6 +228,24 @@ def of_transfers(program: Program) -> Iterator[Ranked]:
             rank = 7 if waits_for_each(program, role, engine) else 5
             for depth in range(_DEEPEST, -1, -1):
                 yield from ((rank, Repair(K.GROUP_WAIT, role, str(engine), depth, at=at)) for at in reversed(before))
+
+
+def _left_out(program: Program, role: str, engine: int) -> dict[SourceInstruction, None]:
+    """The commits that come before a wait for groups most times, and not each time."""
+    found: dict[SourceInstruction, None] = {}
+    for agent in members(program, role):
+        commit, before, without = NOWHERE, dict[SourceInstruction, SourceInstruction](), dict[SourceInstruction, None]()
+        for op, site in zip(program.code[agent], program.instructions[agent], strict=True):
+            if op[0] == Op.COMMIT and operand(op, "engine") == engine:
+                commit = site
+            elif op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
+                if commit.op:
+                    before[site] = commit
+                else:
+                    without[site] = None
+                commit = NOWHERE
+        found |= dict.fromkeys(before[wait] for wait in without if wait in before)
+    return found
 
 
 def given_back_after(program: Program, role: str, site: SourceInstruction) -> SourceInstruction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 
 from pipesim.model.edits import (
@@ -28,7 +28,7 @@ from pipesim.model.groups import (
     TOUCHES_MEMORY,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import Op, Operation, operand
+from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair
@@ -125,27 +125,63 @@ def later(program: Program, agent: int, repair: Repair) -> Listing:
 def moved_past(program: Program, agent: int, repair: Repair) -> Listing:
     """Every operation at ``at`` after the next one at ``past``, if that comes before the next at ``at``; with ``value``
     1 before the last one at ``past``, if that comes after the last at ``at``; with 2 after the last one at ``past``
-    before the next at ``at``; with 3 after the last one at ``past`` of the same item.
+    before the next at ``at``; with 3 after the last one at ``past`` of the same item; with 4 every signal of the group
+    after the last use of its slot of that tile before the slot is filled again.
     """
     before = listing(program, agent)
     if repair.value == 1:
         backward = _past(program.instructions[agent][::-1], repair)
         return reorder_operations(before, [len(before.code) - 1 - place for place in reversed(backward)])
-    if repair.value == 3:
-        return reorder_operations(before, _past_last_of_item(program, agent, repair))
+    if repair.value in (3, 4):
+        last = _last_of_item(program, agent, repair) if repair.value == 3 else _last_of_slot(program, agent, repair)
+        return reorder_operations(before, _each_after(len(before.code), last))
     return reorder_operations(before, _past(program.instructions[agent], repair))
 
 
-def _past_last_of_item(program: Program, agent: int, repair: Repair) -> list[int]:
-    """Each execution of the instruction after the last use of the item in the tile that was used last before it."""
-    code, sites, moved = program.code[agent], program.instructions[agent], dict[int, list[int]]()
+def _last_of_item(program: Program, agent: int, repair: Repair) -> dict[int, int]:
+    """By execution of the instruction the last use of the item in the tile that was used last before it."""
+    code, sites, found = program.code[agent], program.instructions[agent], dict[int, int]()
     uses = [pc for pc, site in enumerate(sites) if is_use(site, repair.past)]
     for place in (pc for pc, site in enumerate(sites) if site == repair.at):
         last = next((pc for pc in reversed(uses) if pc < place), -1)
         same = (pc for pc in reversed(uses) if last >= 0 and operand(code[pc], "item") == operand(code[last], "item"))
-        moved.setdefault(max(next(same, place), place), []).append(place)
-    held = {place for end, places in moved.items() for place in places if place != end}
-    order = ([*([pc] if pc not in held else []), *(p for p in moved.get(pc, ()) if p != pc)] for pc in range(len(code)))
+        found[place] = max(next(same, place), place)
+    return found
+
+
+def _last_of_slot(program: Program, agent: int, repair: Repair) -> dict[int, int]:
+    """By signal of the group the last use of its slot of the tile before the next wait for that, or the same signal."""
+    code, sites, found = program.code[agent], program.instructions[agent], dict[int, int]()
+    filled: dict[int, set[int]] = {}  # by slot the barriers on which copies to it complete
+    tiles = [range(t.offset, t.offset + t.nbytes * t.slots) for t in program.tiles if t.name == repair.past.about]
+    for op in (op for op in program.operations if op[0] == Op.TMA_LOAD):
+        if any(program.accesses[operand(op, "access")].offset in tile for tile in tiles):
+            filled.setdefault(program.slot_of(operand(op, "access")), set()).add(operand(op, "barrier"))
+    for place, site in enumerate(sites):
+        if (site.op, site.about) != (repair.at.op, repair.group):
+            continue
+        barrier, last = operand(code[place], "barrier"), place
+        stage = program.barriers[barrier].stage
+        for pc in range(place + 1, len(code)):
+            again = code[pc][0] in PARITY_WAITS and operand(code[pc], "barrier") in filled.get(stage, ())
+            if again or (sites[pc] == site and operand(code[pc], "barrier") == barrier):
+                break
+            if is_use(sites[pc], repair.past) and program.slot_of(operand(code[pc], "access")) == stage:
+                last = pc
+        ends = sites[last].op in ENGINE_ACCESSES and operand(code[last], "engine") != Engine.TCGEN05
+        found[place] = (
+            next((n for n in range(last, len(sites)) if sites[n].op == Op.WAIT_GROUP), last) if ends else last
+        )
+    return found
+
+
+def _each_after(count: int, last: Mapping[int, int]) -> list[int]:
+    """The order in which some places come after others."""
+    moved: dict[int, list[int]] = {}
+    for place, end in last.items():
+        moved.setdefault(end, []).append(place)
+    held = {place for place, end in last.items() if place != end}
+    order = ([*([pc] if pc not in held else []), *(p for p in moved.get(pc, ()) if p != pc)] for pc in range(count))
     return [pc for each in order for pc in each]
 
 

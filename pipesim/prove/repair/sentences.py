@@ -292,7 +292,7 @@ def _move(r: Repair) -> str:
     if r.value == 1:
         moved = _all_of(instruction(each.at) for each in (*r.also, r) if each.at.op != r.at.op or each is r)
         return f"{r.role} executes {moved} before {_with_line(r.past)}, not after it"
-    if r.value in (2, 3):
+    if r.is_after_uses:
         last = f"use of {r.past.about}" if r.past.about else _with_line(r.past)[4:]
         return f"{r.role} executes {instruction(r.at)} only after its last {last}"
     if r.past.op in SETS_UP - MEETINGS and r.at.op not in MEETINGS:
@@ -306,6 +306,8 @@ def _tail(r: Repair) -> str:
     if not r.value:
         when = f"after it first executes {_with_line(r.at)}" if r.at.op else "at its end"
         return f"{r.role} arrives on {r.group} once {when}: no role does"
+    if r.value == 2:
+        return f"{r.role} arrives on {r.group} once more, after what it writes last: no signal follows that"
     return f"{r.role} arrives on {r.group} for its last stages as well, when their transfers have ended"
 
 
@@ -482,7 +484,9 @@ _SENTENCES: dict[RepairKind, str | Callable[[Repair], str]] = {
     RepairKind.INIT: "initialise all barriers: the program never initialises some stages",
     RepairKind.ARRIVES_TOO: "{role} arrives on {group} as well when it expects bytes: arrive.expect_tx",
     RepairKind.OMIT: lambda r: (
-        f"{r.role} omits {instruction(r.at) if r.at.op else 'its inits: another role makes them'}"
+        f"{r.role} uses what it read before ({r.past.line}) instead of {_with_line(r.at).replace('the', 'another', 1)}"
+        if r.past.op
+        else f"{r.role} omits {instruction(r.at) if r.at.op else 'its inits: another role makes them'}"
         + " the first time" * r.value
     ),
     RepairKind.INSIDE: "put {at} inside elect_one(): only one lane of the warp needs it",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from pipesim.model.groups import PARITY_WAITS
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.kinds import Repair, RepairKind
@@ -62,7 +63,7 @@ class Siblings:
         if repair.also:
             return None
         roles = self._roles.get(repair.role, "").split(",")
-        sharing = self._sharing.get(repair.at, [])
+        sharing = self._sharing.get(repair.at, []) if repair.at.op else self._waiting(repair)
         if roles == [""] and repair.role in sharing[:1] and len(sharing) > 1:
             return replace(repair, role=",".join(sharing))
         if roles != [""]:
@@ -76,6 +77,13 @@ class Siblings:
             return None
         renamings = (self._exchanging(groups[0], group) for group in groups[1:])
         return replace(repair, also=tuple(_renamed(repair, renaming) for renaming in renamings))
+
+    def _waiting(self, repair: Repair) -> list[str]:
+        """Who executes all waits of a role for a group, which another parity or stage concerns."""
+        if repair.kind not in _OF_ONE:
+            return []
+        waits = [(s, who) for s, who in self._sharing.items() if s.op in PARITY_WAITS and s.about == repair.group]
+        return next((who for _, who in waits if all(who == other for _, other in waits if repair.role in other)), [])
 
     def is_shared(self, repair: Repair) -> bool:
         """Whether others execute what a correction changes in one role alone, but for the parities of its waits."""

@@ -8,6 +8,7 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.check import check
+from pipesim.prove.repair.correction import corrections
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import sites_of
@@ -47,3 +48,82 @@ def test_the_last_use_is_that_before_the_next_lap() -> None:
     right = apply_repair(wrong, Repair(RepairKind.MOVE, "math", "empty", 2, at=arrive, past=use))
     assert right is not None
     assert check(right).verdict is Verdict.PROVED
+
+
+def two_uses(first: bool, laps: int = 6, stages: int = 3) -> Program:
+    """Each stage is used twice, the second time while the next one is used for the first time."""
+    p = Protocol("two")
+    q, full, empty = p.smem("q", stages, 1024), p.mbarriers("full", stages, 1), p.mbarriers("empty", stages, 1)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for lap in range(laps):
+                empty[lap % stages].wait(lap // stages & 1 ^ 1)
+                full[lap % stages].expect_bytes(1024)
+                w.tma_load(q[lap % stages], full[lap % stages], lap)
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        for lap in range(laps + 1):
+            if lap < laps:
+                full[lap % stages].wait(lap // stages & 1)
+                w.read(q[lap % stages], lap)
+                if first:
+                    with w.elect_one():
+                        empty[lap % stages].arrive()
+            if lap:
+                w.read(q[(lap - 1) % stages], lap - 1)
+                if not first:
+                    with w.elect_one():
+                        empty[(lap - 1) % stages].arrive()
+
+    return p.flatten()
+
+
+def test_the_last_use_is_that_of_the_same_slot() -> None:
+    assert check(two_uses(first=False)).verdict is Verdict.PROVED
+    wrong, use = two_uses(first=True), SourceInstruction(int(Op.READ), "", "q")
+    assert check(wrong).verdict is Verdict.REFUTED
+    arrives = SourceInstruction(int(Op.ARRIVE), "", "empty")
+    right = apply_repair(wrong, Repair(RepairKind.MOVE, "math", "empty", 4, at=arrives, past=use))
+    assert right is not None
+    assert check(right).verdict is Verdict.PROVED
+
+
+def told(last: bool, laps: int = 4) -> Program:
+    """What is read in each lap says whether there is another one."""
+    p = Protocol("told")
+    word, full, empty = p.smem("word", 2, 128), p.mbarriers("full", 2, 1), p.mbarriers("empty", 2, 1)
+    q = p.smem("q", 2, 1024)
+
+    @p.role("load")
+    def load(w: Warp) -> None:
+        with w.elect_one():
+            for lap in range(laps + 1):
+                empty[lap % 2].wait(lap // 2 & 1 ^ 1)
+                w.write(word[lap % 2], lap)
+                if lap < laps:
+                    full[lap % 2].expect_bytes(1024)
+                    w.tma_load(q[lap % 2], full[lap % 2], lap)
+                elif last:
+                    full[lap % 2].arrive()
+
+    @p.role("math")
+    def math(w: Warp) -> None:
+        for lap in range(laps + 1):
+            full[lap % 2].wait(lap // 2 & 1)
+            w.read(word[lap % 2], lap)
+            if lap < laps:
+                w.read(q[lap % 2], lap)
+            with w.elect_one():
+                empty[lap % 2].arrive()
+
+    return p.flatten()
+
+
+def test_what_is_written_last_is_told_as_well() -> None:
+    assert check(told(last=True)).verdict is Verdict.PROVED
+    wrong = told(last=False)
+    offered = [each.said for refuted in check(wrong).refutations for each in corrections(wrong, refuted, wrong)]
+    assert offered == ["load arrives on full once more, after what it writes last: no signal follows that"]
