@@ -347,6 +347,8 @@ class _FollowedCluster:
         if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
             self._void = void
             cluster = self._run(cluster.boxless.again(), cluster.reused, cluster.refused)
+        if cluster.words is not None:
+            cluster.notes.apart |= cluster.words.in_step
         return cluster
 
 

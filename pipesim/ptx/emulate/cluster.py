@@ -484,7 +484,7 @@ class Cluster:
         """The lanes that execute access ``size`` bytes each of global memory, or of another one by its address."""
         if self.global_accesses is not None and each.position in self.code.on_global:
             if self.words is not None and each.position in self.code.on_written:
-                warp.apart.access(warp.mask, each.position)
+                warp.apart.access_global(warp.mask, each.position)
             sure = not warp.maybe and not warp.has_two_ways
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             if each.position in self.code.on_written and not self.code.global_operations:

@@ -208,6 +208,11 @@ class LaneExchanges:
         self._open.append(_LaneCopy(cta, lanes, size))
         return self._overwrites(cta, self._access(lanes, size, way))
 
+    def order(self, cta: int, lanes: LaneStarts, size: int, way: Way, *, writes: bool) -> ExchangeOrder:
+        """What orders a copy of these bytes, that lanes begin now, after what other lanes have done to them."""
+        access = _LaneAccess(lanes, size, len(self._events), self._steps, way)
+        return self._overwrites(cta, access) if writes else self._order(self._writes.get(cta), access, reads=True)
+
     def commit(self, lanes: int) -> None:
         """What these lanes have issued is a group."""
         self._groups.append(_LaneGroup(lanes, _of(self._open, lanes)))

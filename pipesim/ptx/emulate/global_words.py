@@ -17,7 +17,7 @@ from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
 from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences
+from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.free.varying import Varying
@@ -88,6 +88,7 @@ class GlobalWords:
         self.met: set[int] = set()
         self.at_data: set[int] = set()  #: positions at which something else is accessed
         self._read: dict[int, set[Instruction]] = {}  #: words that are not waited for there: the loads of each
+        self._told_by: dict[int, set[int]] = {}  #: by word, where lanes write it that hand on what others have done
         self._observed: Observations | None = None
         self._version = 0
 
@@ -107,6 +108,11 @@ class GlobalWords:
             written = {event.position for event in self.events if event.address in asked and event.act.writes}
             asked |= {at for at, loads in self._read.items() if any(decides(each, written) for each in loads)}
         return asked
+
+    @property
+    def in_step(self) -> set[int]:
+        """Where lanes write words that others ask for, and so hand on what lanes have done that these have not met."""
+        return {position for at in self.asked for position in self._told_by.get(at, ())}
 
     # what instructions do
 
@@ -130,7 +136,7 @@ class GlobalWords:
         found = _lanes_with(lanes, lambda lane: self.values[lanes[lane]])
         if not (strong and cluster.code.regions.polls(each.position)):
             for at in dict.fromkeys(lanes.values()):
-                self._event(cluster, warp, each, at, WordAct.READ, self.values[at])
+                self._event(cluster, warp, each, at, warp.mask, WordAct.READ, self.values[at])
                 self._observed = cluster.code.regions.observations
                 self._read.setdefault(at, set()).update([each] if strong or self._inside else ())
             warp.write_results(step, widened(found))
@@ -148,7 +154,8 @@ class GlobalWords:
             for at in dict.fromkeys(lanes.values()):
                 by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
                 one = self._one(ends, widened)
-                self._event(cluster, warp, each, at, WordAct.WAIT, self.values[at], passes=one, decided_by=by)
+                mask = _at(warp, lanes, at)
+                self._event(cluster, warp, each, at, mask, WordAct.WAIT, self.values[at], passes=one, decided_by=by)
             warp.write_results(step, now)
             return True
 
@@ -185,7 +192,7 @@ class GlobalWords:
                 if not self._is_in_turn(warp, len(given)):
                     return False
                 for at, value in given.items():
-                    self._change(cluster, warp, each, at, WordAct.STORE, value)
+                    self._change(cluster, warp, each, at, _at(warp, lanes, at), WordAct.STORE, value)
                 return True
 
             wait = each.position, next(iter(given)), lambda _: True, self._written(each)
@@ -229,13 +236,13 @@ class GlobalWords:
                     if said is False:
                         return False
                     kind = WordAct.READ if ends is None or said is None else WordAct.WAIT
-                    self._event(cluster, warp, each, at, kind, before, passes=ends)
+                    self._event(cluster, warp, each, at, _at(warp, lanes, at), kind, before, passes=ends)
                     continue
                 if len(lanes) == 1 and not self._is_in_turn(warp, 1):
                     return False
                 if ends is not None and each.has_any(*_TAKES) and ends(after) is None:
                     self.doubts[each.position] = "when the loop ends depends on more than this word"
-                self._change(cluster, warp, each, at, act, after, observed=observed)
+                self._change(cluster, warp, each, at, _at(warp, lanes, at), act, after, observed=observed)
             warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
             return True
 
@@ -360,29 +367,34 @@ class GlobalWords:
         return all(turn == who for turn in self._turns[at : at + writes])
 
     def _change(
-        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, after: int,
-        *, observed: bool = False,
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
+        after: int, *, observed: bool = False,
     ) -> None:  # fmt: skip
         self.sequence.append((warp.agent if self._inside else warp.cta, at))
         before, self.values[at] = self.values[at], after
         self._version += 1
-        self._event(cluster, warp, each, at, act, before, after, observed=observed)
+        self._event(cluster, warp, each, at, lanes, act, before, after, observed=observed)
 
     def _event(
-        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, act: WordAct, before: int,
-        after: int | None = None, *, observed: bool = False, passes: Callable[[int], bool | None] | None = None,
-        decided_by: tuple[int, ...] | None = None,
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
+        before: int, after: int | None = None, *, observed: bool = False,
+        passes: Callable[[int], bool | None] | None = None, decided_by: tuple[int, ...] | None = None,
     ) -> None:  # fmt: skip
         here, alone, written = each.position, warp.mask != warp.live, self._written(each)
         order = order_of(written)
         if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
             warp.apart.act(LaneAct.WAIT, warp.mask, here, hands_on=False, alone=alone)
+            if lanes != warp.mask:
+                warp.apart.learn_alone(lanes)
             if order not in (Order.ACQUIRE, Order.ACQ_REL):
                 warp.fences.wait(warp.mask)
         if act not in (WordAct.WAIT, WordAct.READ):
+            earlier = None if in_shared(at) else warp.apart.earlier
+            if (each.opcode != "st" or each.has_any(*STRONG)) and relies_on(warp.apart.unmet(earlier), lanes):
+                self._told_by.setdefault(at, set()).add(here)
             warp.apart.act(LaneAct.SIGNAL, warp.mask, here, hands_on=True, alone=alone)
             if order not in (Order.RELEASE, Order.ACQ_REL) or scope_of(written) is Scope.CTA:
-                warp.fences.signal(warp.mask, at)
+                warp.fences.signal(lanes, at)
         number = len(self.events)
         self.events.append(
             WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
@@ -406,6 +418,11 @@ def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Valu
     names = sorted({name for p in loop for name in uses.reads[p]} - set(uses.writes[each.position]))
     values = [registers[code.register(name)] for name in names]
     return tuple(int(each) for each in values if isinstance(each, int)) if integers(values) else None
+
+
+def _at(warp: TalkingWarp, lanes: dict[int, int], at: int) -> int:
+    """The lanes that access the word at this address; of all that execute one may be named for all."""
+    return warp.mask if len(lanes) == 1 else sum(1 << lane for lane, word in lanes.items() if word == at)
 
 
 def _size(each: Instruction) -> int:

@@ -13,7 +13,7 @@ for all lanes. Where it may not, it is noted, and the fence counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
@@ -61,15 +61,17 @@ class _Done:
 class LanesApart:
     """What the lanes of a warp have done since all of them last met.
 
-    ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since,
-    and not signalled. ``places``: of the instructions that rely on lanes being together; kept by the owner.
+    ``accessed``: lanes that have accessed memory and ``waited``: that have waited, which no other lane has met since.
+    ``_sent``: those of them that have signalled since, of which lanes learn that wait. ``places``: of the instructions
+    that rely on lanes being together; kept by the owner.
     """
 
-    __slots__ = ("_done", "_met", "_parted", "accessed", "places", "waited")
+    __slots__ = ("_done", "_met", "_parted", "_sent", "accessed", "earlier", "places", "waited")
 
     def __init__(self, places: set[int]) -> None:
         self.places = places
-        self.accessed = self.waited = 0
+        self.accessed = self.waited = self._sent = 0
+        self.earlier = 0  #: those that had accessed memory before the last access of global memory
         self._done: dict[tuple[LaneAct, int], _Done] = {}
         self._met: list[Met] = []
         self._parted: dict[int, None] = {}  #: the ends of branches at which lanes parted
@@ -86,13 +88,18 @@ class LanesApart:
 
     def meet(self) -> None:
         """All lanes meet at a barrier: what each has accessed before comes before what the others do now."""
-        self.accessed = self.waited = 0
+        self.accessed = self.waited = self._sent = 0
         if self._done or self._met or self._parted:
             self._done, self._met, self._parted = {}, [], {}
 
-    def unmet(self) -> tuple[Met, ...]:
+    def unmet(self, accessed: int | None = None) -> tuple[Met, ...]:
         """What lanes have done that others pass on."""
-        return (self.accessed | self.waited, 0), *self._met
+        return ((self.accessed if accessed is None else accessed) | self.waited | self._sent, 0), *self._met
+
+    def access_global(self, lanes: int, here: int) -> None:
+        """Lanes access global memory: data, or a word by which they tell others of what they have done before."""
+        self.earlier = self.accessed
+        self.access(lanes, here)
 
     def fence(self, lanes: int, *, alone: bool) -> None:
         """Lanes execute a fence between the proxies, on which rest copies and signals of others of their warp."""
@@ -111,10 +118,11 @@ class LanesApart:
             each.later |= lanes if each.later & lanes else 0
             each.knowing |= lanes if each.knowing & lanes else 0
         self._met = [(by, told | lanes if told & lanes else told) for by, told in self._met]
-        if mine := (self.accessed | self.waited) & lanes:
+        if mine := (self.accessed | self.waited | self._sent) & lanes:
             self._met.append((mine, lanes))
             self.accessed &= ~lanes
             self.waited &= ~lanes
+            self._sent &= ~lanes
 
     def join(self, here: int, *, parted: bool) -> None:
         """Lanes that took different ways reach the same place; ``parted``: others may notice what they did there."""
@@ -131,11 +139,10 @@ class LanesApart:
 
     def act(self, act: LaneAct, lanes: int, here: int, *, hands_on: bool, alone: bool) -> None:
         """Lanes do this; ``hands_on``: for what they have done before; ``alone``: there are others that do not."""
-        if hands_on:
-            self._hand_on(lanes, here)
         if self._done:
             self._rely(act if hands_on or act is LaneAct.WAIT else None, lanes, here, fenced=act is LaneAct.SIGNAL)
         if act is LaneAct.WAIT:
+            self._learn(lanes)
             self.waited |= lanes
         elif self._parted and lanes & (lanes - 1):  # what several lanes do together is several acts of lanes apart
             self.places.update(self._parted)
@@ -143,15 +150,31 @@ class LanesApart:
         if alone:
             self._done[act, lanes] = _Done(lanes, lanes)
 
-    def _hand_on(self, lanes: int, here: int) -> None:
-        """Lanes signal what has been done before: also what others have accessed and waited for."""
-        if relies_on(self.unmet(), lanes):
+    def hand_on(self, lanes: Sequence[int], here: int) -> None:
+        """Lanes signal what has been done before, those of each mask to others of their own.
+
+        Also what lanes of other masks have accessed and waited for.
+        """
+        unmet = self.unmet()
+        if any(relies_on(unmet, mask) for mask in lanes):
             self.places.add(here)
-            self.accessed = self.waited = 0
+            self.accessed = self.waited = self._sent = 0
             self._met = []
-        self.accessed &= ~lanes
-        self.waited &= ~lanes
-        self._met = [each for each in self._met if not each[1] & lanes]
+        for mask in lanes:
+            self._sent |= (self.accessed | self.waited) & mask
+            self.accessed &= ~mask
+            self.waited &= ~mask
+            self._met = [each for each in self._met if not each[1] & mask]
+
+    def learn_alone(self, lanes: int) -> None:
+        """Some of the lanes that waited by one instruction have waited for something of their own."""
+        self._done[LaneAct.WAIT, lanes] = _Done(-1, lanes)
+
+    def _learn(self, lanes: int) -> None:
+        """Lanes wait, and learn so of what others have done before they signalled."""
+        if self._sent & ~lanes:
+            self._met.append((self._sent, lanes))
+            self._sent = 0
 
     def _rely(self, act: LaneAct | None, lanes: int, here: int, *, fenced: bool = False) -> None:
         """Lanes do what has to come after what others have done before; None: they access memory.

@@ -246,6 +246,8 @@ class EmulatedWarp(DividedWarp):
         """What others learn of an instruction: other lanes may not have done yet what these signal, unless they met."""
         if step.logged:
             self.cluster.recorder.execute(self.agent, here, mask)
+        if step.hands_on and not step.instruction.has_any("arrive", "arrive_drop"):
+            self.apart.hand_on([mask], here)
         if step.act is not None:
             self.apart.act(step.act, mask, here, hands_on=step.hands_on, alone=mask != self.live)
         if step.hands_on:

@@ -15,9 +15,11 @@ _LANES = range(32)
 LANES_0_AND_1 = " setp.eq.u32 %p5, %r2, 0;\n setp.eq.u32 %p6, %r2, 1;\n"
 #: All lanes of warp 0 store and {signal}, those of warp 1 {wait} and {read}.
 _HANDED = (
-    SET_UP.replace("{first}", "{{count}}").format(count=1)
+    SET_UP.replace("{first}", "{{count}}").format(count=4_096)
     + LANES_0_AND_1
-    + """ shl.b32 %r20, %r2, 2;
+    + """ and.b32 %r20, %r2, 1;
+ mad.lo.u32 %r24, %r20, 8, %r3;
+ shl.b32 %r20, %r2, 2;
  mov.u32 %r21, tile;
  add.u32 %r21, %r21, %r20;
  mov.u64 %rd1, 268435456;
@@ -34,6 +36,7 @@ FENCE = "fence.acq_rel.gpu;\n"
 TO_RELEASE, TO_ACQUIRE = "fence.release.gpu;\n", "fence.acquire.gpu;\n"
 ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [%r3];\n"
 RELAXED = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%r3];\n"
+ELSEWHERE = "mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"  #: for which the second warp does not wait
 WAIT = """again:
  mbarrier.try_wait.parity{order}.shared::cta.b64 %p9, [%r3], 0;
  @!%p9 bra again;
@@ -47,6 +50,7 @@ _WHO: dict[str, Callable[[int], bool]] = {
     SECOND: lambda lane: lane == 1,
     OTHERS: lambda lane: lane != 0,
 }
+_BY_TWO = "  "  #: all lanes, the even ones on the first mbarrier
 
 
 def handed(signal: str, wait: str, read: str = READ, count: int = 1) -> Program:
@@ -59,15 +63,17 @@ def random_fences(seed: int) -> tuple[Program, bool]:
     rng = random.Random(seed)
     known, released = [{lane} for lane in _LANES], [set[int]() for _ in _LANES]
     signal = _steps(rng, known, TO_RELEASE, lambda lane: released[lane].update(known[lane] - released[lane]))
-    who, weak = rng.choice([FIRST, FIRST, FIRST, SECOND, ALL]), rng.random() < 0.7
-    lanes = [lane for lane in _LANES if _WHO[who](lane)]
+    who, weak = rng.choice([FIRST, FIRST, FIRST, SECOND, ALL, _BY_TWO]), rng.random() < 0.7
+    lanes = [lane for lane in _LANES if (lane % 2 == 0 if who == _BY_TWO else _WHO[who](lane))]
+    arrive = (RELAXED if weak else ARRIVE).replace("%r3", "%r24" if who == _BY_TWO else "%r3")
+    before = rng.choice([ALL, FIRST, OTHERS]) + ELSEWHERE if rng.random() < 0.3 else ""
     told = set[int]().union(*((released if weak else known)[lane] for lane in lanes))
     weak_wait, alone = rng.random() < 0.7, rng.random() < 0.5
     waited = [told if lane == 0 or not alone else set[int]() for lane in _LANES]
     knows = [set[int]() if weak_wait else set(each) for each in waited]
     wait = (IN_LANE_0 if alone else WAIT).format(order=".relaxed.cta" if weak_wait else "")
     wait += _steps(rng, knows, TO_ACQUIRE, lambda lane: knows[lane].update(waited[lane]))
-    program = handed(signal + who + (RELAXED if weak else ARRIVE), wait, count=len(lanes))
+    program = handed(signal + before + who + arrive, wait, count=len(lanes))
     return program, all(each == {*_LANES} for each in knows)
 
 

@@ -294,6 +294,7 @@ def land(
         cluster.notes.policies[each.position] = (
             "a copy signals the mbarrier at the same place in the CTA where it lands"
         )
+    _order_lanes(cluster, warp, step, lane, (cta, offset), nbytes, writes=True)
     ranks = [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]
     item = cluster.item(None if value is None else ("copy", value))
     where = [(rank, _signalled_barrier(bar, cta, rank)) for rank in ranks]
@@ -315,6 +316,16 @@ def land(
     cluster.boxless.begins(offset, None if boxless is None else boxless.key)
     for _, place in where:
         cluster.land_on(warp.agent, each.position, place, nbytes, boxless)
+
+
+def _order_lanes(
+    cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, lane: int, place: Place, nbytes: int, *, writes: bool
+) -> None:  # fmt: skip
+    """Of several lanes that copy by one instruction each has met those that have accessed the bytes of its copy."""
+    if warp.mask & (warp.mask - 1):
+        lanes = lanes_at(1 << lane, [place[1]])
+        found = warp.exchanges.order(place[0], lanes, nbytes, warp.way, writes=writes)
+        cluster.notes.exchange(step.instruction.position, found)
 
 
 def _check_place(cluster: Cluster, step: DecodedStep, offset: int) -> None:
@@ -367,6 +378,7 @@ def _read_shared(
     if not nbytes:
         around = cluster.items[cta].around(offset)
         nbytes = max(around[1] - offset, LEAST_COPY) if around is not None else LEAST_COPY
+    _order_lanes(cluster, warp, step, lane, (cta, offset), nbytes, writes=False)
     warp.groups[Engine.BULK].issue(1 << lane)
     for low, high, item in cluster.items[cta].inside(offset, offset + nbytes):
         access = cluster.recorder.access(Space.SHARED, cta, low, high - low)

@@ -202,7 +202,7 @@ def _tensor_transfer(
 def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     (place, lanes), *others = places(cluster, warp, step, 0).items()
-    if others or lanes != 1:
+    if others or lanes & (lanes - 1):
         raise EmulationStop("several lanes commit in one instruction")
     if warp.uncommitted & ~warp.mask:
         cluster.notes.undefined[each.position] = "it commits nothing of what another lane has issued"

@@ -13,7 +13,7 @@ from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
-from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, lanes_by_value, one_of, semantics_of
+from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, one_of, semantics_of
 from pipesim.ptx.emulate.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
 from pipesim.ptx.emulate.stop import EmulationStop
@@ -38,14 +38,21 @@ def _pending_count(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> N
 
 
 def places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
-    """The mbarriers of the lanes that execute, and how many lanes name each."""
+    """The mbarriers of the lanes that execute, and which lanes name each."""
     given = step.get(index, warp)
     if given.__class__ is int:
-        return {barrier_place(cluster, step.instruction.position, given): warp.mask.bit_count()}
+        return {barrier_place(cluster, step.instruction.position, given): warp.mask}
     found: dict[Place, int] = {}
-    for address, lanes in lanes_by_value(warp, given, _WHAT).items():
+    for lane, address in by_lane(warp, given, _WHAT).items():
         place = barrier_place(cluster, step.instruction.position, address)
-        found[place] = found.get(place, 0) + lanes
+        found[place] = found.get(place, 0) | 1 << lane
+    return found
+
+
+def _told(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, index: int) -> dict[Place, int]:
+    """The mbarriers on which lanes arrive, and which on each, for what these have done before."""
+    found = places(cluster, warp, step, index)
+    warp.apart.hand_on([*found.values()], step.instruction.position)
     return found
 
 
@@ -114,14 +121,15 @@ def _arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     drop = each.has("arrive_drop")
     if drop or each.has("noComplete"):
         cluster.uncertified = True
-    for place, lanes in places(cluster, warp, step, at).items():
+    for place, by in _told(cluster, warp, step, at).items():
+        lanes = by.bit_count()
         count = lanes if expects or not extra else lanes * number
         expect = lanes * number if expects else 0
         before = cluster.barrier(place)
         bar = cluster.recorder.barrier(place)
         meaning = semantics_of(each)
         if order_of(meaning) is Order.RELAXED:
-            warp.fences.signal(warp.mask, ON_MBARRIER)
+            warp.fences.signal(by, ON_MBARRIER)
         if each.has("noComplete"):
             effect = mbarrier.arrive_no_complete(before, count)
             record(cluster, warp, each.position, Op.ARRIVE_NO_COMPLETE, bar, count, -1, meaning)
@@ -139,11 +147,11 @@ def _transactions(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> No
     each = step.instruction
     nbytes = one_of(warp, step.get(1, warp), "the bytes of an mbarrier instruction")
     expects = each.has("expect_tx")
-    for place, lanes in places(cluster, warp, step, 0).items():
-        total = nbytes * lanes
+    for place, by in places(cluster, warp, step, 0).items():
+        total = nbytes * by.bit_count()
         bar = cluster.recorder.barrier(place)
         op = Op.EXPECT_TX if expects else Op.COMPLETE_TX
-        warp.fences.signal(warp.mask, ON_MBARRIER)
+        warp.fences.signal(by, ON_MBARRIER)
         record(cluster, warp, each.position, op, bar, total, semantics_of(each))
         cluster.effect(place, mbarrier.add_tx(cluster.barrier(place), total if expects else -total))
 
@@ -271,8 +279,8 @@ def cp_async_arrive(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> 
     warp.exchanges.copied(warp.mask, 0, warp.way)
     warp.exchanges.happens(LaneEvent.ARRIVE, warp.mask)
     noinc = each.has("noinc")
-    for place, lanes in places(cluster, warp, step, 0).items():
-        bar = cluster.recorder.barrier(place)
+    for place, by in _told(cluster, warp, step, 0).items():
+        bar, lanes = cluster.recorder.barrier(place), by.bit_count()
         record(cluster, warp, each.position, Op.CP_ASYNC_ARRIVE, bar, lanes, int(noinc))
         if not noinc:
             cluster.effect(place, mbarrier.raise_pending(cluster.barrier(place), lanes))
