@@ -112,7 +112,7 @@ class OutputExistsError(UsageError):
 
 
 class MissingExtraError(UsageError):
-    """A package of an optional extra is not installed."""
+    """A package that only some commands need, or of an optional extra, is not installed."""
 
 
 class CompileError(PipesimError):

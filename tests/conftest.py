@@ -45,7 +45,7 @@ def pytest_configure() -> None:
     if threading.current_thread() is threading.main_thread():
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
             signal.signal(signal.SIGHUP, lambda *_: None)
 
 

@@ -51,7 +51,7 @@ from pipesim.cli import (
 from pipesim.cli.arguments import Command, Example, add_limits, complete, names_of
 from pipesim.cli.limits import carry_out, interrupt_message
 from pipesim.cli.output import complain, deliver, drop_output, lasting_streams, refuse, remark, remark_text
-from pipesim.errors import TRACEBACK, LimitError, PipesimError, UsageError, internal_error
+from pipesim.errors import TRACEBACK, LimitError, MissingExtraError, PipesimError, UsageError, internal_error
 from pipesim.process.watch import exit_code_of
 
 if TYPE_CHECKING:
@@ -291,6 +291,11 @@ def _as_error(error: BaseException) -> PipesimError:
                 "there is not enough memory for this command",
                 cause="the input is too large for this machine, or for the limit that the process was given",
                 correction="use smaller parameters, fewer states (--max-states), or a machine with more memory",
+            )
+        case ModuleNotFoundError(name=str(name)) if not name.startswith("pipesim"):
+            package = name.partition(".")[0]
+            return MissingExtraError(
+                f"this command needs the package {package}, which is not installed", correction=f"pip install {package}"
             )
         case _:
             return internal_error(error)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.answers.spread import processors, spread
+from pipesim.process.system import ENDING
 from tests.support.paths import with_root
 
 FOREVER = 10_000
@@ -117,7 +118,7 @@ def test_a_process_leaves_the_signals_of_a_terminal_to_this_one() -> None:
     def to_all(n: int) -> None:
         if n == 0:
             for child in active_children():
-                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                for number in ENDING:
                     os.kill(child.pid or 0, number)
 
     assert spread([0, 0, 0], time.sleep, told, to_all, 2) == [None] * 3

@@ -6,7 +6,6 @@ The programs here write the records that the observer writes on a machine with a
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -23,11 +22,14 @@ from pipesim.launches import checks, inject
 from pipesim.launches.inject import observed_environment
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
+from pipesim.process.system import ENDING
 from pipesim.process.watch import SignalError
 from pipesim.ptx.launch.file import read_launch
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 from tests.support.spools import record_of, write_spool
+
+resource = pytest.importorskip("resource")  # a program is observed on Linux alone
 
 KERNELS = ROOT / "tests" / "ptx" / "kernels"
 COPY = 'cp prepared/* "$PIPESIM_LAUNCHES_SPOOL"'
@@ -163,7 +165,7 @@ class TestTheProgramItself:
 
     @pytest.mark.slow
     @pytest.mark.sampled(1, 1)
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    @pytest.mark.parametrize("number", ENDING)
     def test_a_signal_is_passed_on_and_what_was_launched_is_written(self, number: int) -> None:
         """The program says that it got the signal, and ends with a status of its own."""
         script = f"import os, signal, sys\nsignal.signal({number}, lambda *_: sys.exit(9))\nos.system({COPY!r})\n"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pipesim import targets
+from pipesim.process.system import ENDING
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT
 
@@ -20,9 +21,8 @@ PC = "producer_consumer"
 FEW = ("-p", "tiles=2")
 EXPORT = ("export", PC, *FEW, "--to", "promela", "-o", "out.pml")
 ENDS = [
-    (signal.SIGINT, 130, "pipesim: interrupted\n"),
-    (signal.SIGTERM, 143, "pipesim: ended by SIGTERM\n"),
-    (signal.SIGHUP, 129, "pipesim: ended by SIGHUP\n"),
+    (number, 128 + number, f"pipesim: {'interrupted' if number is signal.SIGINT else f'ended by {number.name}'}\n")
+    for number in ENDING
 ]
 
 
@@ -95,7 +95,7 @@ def test_one_while_modules_are_imported(module: str, number: signal.Signals, cod
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("line", "number"), [("schema", signal.SIGINT), ("--version", signal.SIGTERM), ("schema", signal.SIGHUP)]
+    ("line", "number"), [("--version" if number is signal.SIGTERM else "schema", number) for number in ENDING]
 )
 def test_one_as_the_interpreter_ends_changes_nothing(line: str, number: signal.Signals) -> None:
     code, out, err = _to_itself(number, "", line)

@@ -15,6 +15,7 @@ import pytest
 from pipesim import protocol_process, targets
 from pipesim.errors import ProtocolError
 from pipesim.process.limits import LimitReachedError
+from pipesim.process.system import ENDING
 from pipesim.process.watch import Watch
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT, with_root
@@ -83,7 +84,7 @@ def test_a_process_that_ends_early_or_lies_is_no_success(call: Call, user: User,
     assert answer.error[1].startswith(f"  probable cause: {how}: ")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", ENDING)
 def test_a_signal_that_the_command_ignores_does_not_end_one(call: Call, user: User, number: signal.Signals) -> None:
     """As under nohup, and in a worker, which leaves the signals of a terminal to its parent."""
     user(ring(f"os.kill(os.getpid(), {int(number)})"))

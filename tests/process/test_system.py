@@ -19,18 +19,10 @@ from tests.support.paths import ROOT
 
 #: Run before the command: what Windows and a browser do not have is taken away, and what need not be installed.
 LESS = """
-import os, signal, sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"numpy", "pyarrow", "scipy", "simpy", "resource", "fcntl"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
-for module, names in (
-    (signal, "SIGHUP SIGALRM SIGQUIT SIGKILL SIGSTOP setitimer pthread_sigmask pthread_kill"),
-    (os, "fork register_at_fork sysconf mkfifo sched_getaffinity getppid O_NOFOLLOW O_CLOEXEC O_NONBLOCK O_NOCTTY"),
-):
-    for name in names.split():
-        delattr(module, name)
+import sys
+from tests.support.less import PACKAGES, take_modules, take_names
+take_modules("resource", "fcntl", *PACKAGES)
+take_names()
 from pipesim.__main__ import run
 sys.exit(run())
 """
@@ -80,6 +72,21 @@ def until_something_is_raised() -> None:
         pass
 
 
+def test_a_package_that_is_missing_is_named() -> None:
+    code, out, err = said(["run", "producer_consumer"], ["-c", LESS])
+    assert (code, out) == (2, "")
+    assert err == "pipesim: this command needs the package numpy, which is not installed\n  try: pip install numpy\n"
+
+
+@pytest.mark.slow
+def test_the_tests_run_with_less_and_skip_what_needs_a_package() -> None:
+    words = ["-rs", "-n0", "-p", "no:cacheprovider", "-p", "tests.support.less", "-p", "tests.support.no_packages"]
+    code, out, _ = said([*words, "tests/model/test_barrier_word.py", "tests/report/test_timeline.py"], ["-m", "pytest"])
+    assert code == 0
+    assert "SKIPPED [1] tests/report/test_timeline.py:0: needs numpy" in out.splitlines()
+    assert "passed, 1 skipped in" in out
+
+
 class TestWithoutTimers:
     def test_the_thread_looks_at_the_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(signal, "setitimer")
@@ -99,6 +106,7 @@ class TestSockets:
         assert signal.set_wakeup_fd(-1) == -1
 
 
+@pytest.mark.skipif(system._fcntl is None and system._msvcrt is None, reason="no file is locked there")
 def test_a_file_is_locked_for_one_process(tmp_path: Path) -> None:
     with (tmp_path / "a").open("w+b") as one, (tmp_path / "a").open("r+b") as other:
         system.lock_file(one)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import resource
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pipesim.process.system import ENDING
 from pipesim.process.watch import SignalError, Watch, current, exit_code_of, signals_held
 
 MUCH = 1 << 50
+resource = pytest.importorskip("resource")  # what is tested here is of POSIX
 NORESERVE = 0x4000  # MAP_NORESERVE of mmap(2), which the module has from Python 3.12 on
 
 

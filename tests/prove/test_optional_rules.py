@@ -360,6 +360,7 @@ def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> Non
         assert main(["check", twin, switch]) == 1
         said = " ".join(capsys.readouterr().out.split())
         assert f"{switch}" in said.partition("again: ")[2], "the line that shows it again asks for the rule as well"
+    pytest.importorskip("numpy", reason="what is simulated")
     assert main(["verify", READ, "--no-hardware"]) == 0
     assert main(["verify", READ, "--no-hardware", "--strict-proxies"]) == 1
     capsys.readouterr()

@@ -55,6 +55,7 @@ def test_a_word_that_is_set_decides(kernel: Path, capsys: pytest.CaptureFixture[
 def test_a_simulation_of_what_was_not_followed_says_nothing_of_the_kernel(
     kernel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("numpy", reason="what is simulated")
     assert main(["run", str(kernel)]) == 3
     assert capsys.readouterr().out.endswith("? unknown: kernel was not followed to its end\n")
     assert main(["run", str(kernel), "--set", "laps=0"]) == 0
