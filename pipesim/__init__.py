@@ -72,6 +72,8 @@ if TYPE_CHECKING:
         LaunchVerdicts as LaunchVerdicts,
         capture_launches as capture_launches,
     )
+    from pipesim.launches.hooks.checker import CompiledKernelWarning as CompiledKernelWarning
+    from pipesim.launches.hooks.start import install as install
     from pipesim.launches.record.session import RecordedTrace as RecordedTrace, Recording as Recording, record as record
     from pipesim.model.ending import Ending as Ending
     from pipesim.model.finding import (
@@ -118,6 +120,8 @@ _HOMES = {
         "pipesim.lang.tiles": ("Slot", "TileArray"),
         "pipesim.lang.warp": ("Warp",),
         "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
+        "pipesim.launches.hooks.checker": ("CompiledKernelWarning",),
+        "pipesim.launches.hooks.start": ("install",),
         "pipesim.launches.record.session": ("RecordedTrace", "Recording", "record"),
         "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),
         "pipesim.model.ops": ("Engine", "Fence", "Order", "Scope", "Space"),

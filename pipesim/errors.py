@@ -75,6 +75,12 @@ class TooManyOperationsError(ProtocolError):
     """The roles of a protocol record more operations than a program may have."""
 
 
+class RefutedKernelError(PipesimError):
+    """A kernel that was compiled is refuted, and this was asked to be an error (``PIPESIM=strict``)."""
+
+    exit_code = 1
+
+
 class HandleError(ProtocolError):
     """A stage handle was dropped, released twice, or used after its release."""
 

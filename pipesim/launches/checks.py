@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from pipesim.answers.budget import Budget, states_of
 from pipesim.answers.check import check
 from pipesim.answers.progress import SILENT, Progress
+from pipesim.answers.views.check import CheckReport
 from pipesim.answers.views.launches import CaughtKernel, CaughtLaunch, LaunchesReport
 from pipesim.errors import PipesimError, internal_error
 from pipesim.model.finding import Verdict
@@ -57,19 +58,26 @@ def check_launch(
 
     ``max_states``: as ``pipesim check --max-states``. Only the verdict is looked for, no smaller size or correction.
     """
+    report = checked(ptx, launch, max_states=max_states, budget=budget, progress=progress)
+    return (Verdict.UNKNOWN, report) if isinstance(report, str) else (report.verdict, in_one_line(report))
+
+
+def checked(
+    ptx: Path, launch: Path, *, max_states: int | None = None, budget: Budget | None = None, progress: Progress = SILENT
+) -> CheckReport | str:
+    """The answer about one launch, as :func:`check_launch` says it; a line where there is none."""
     try:
         target = find(str(ptx), launch=str(launch))
         program = target.build()
         most = states_of(max_states, program)
-        report = check(target, {}, max_states=most, program=program, quick=True, budget=budget, progress=progress)
+        return check(target, {}, max_states=most, program=program, quick=True, budget=budget, progress=progress)
     except PipesimError as error:
-        return Verdict.UNKNOWN, f"unknown: {error.fact}"
+        return f"unknown: {error.fact}"
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others
-        return Verdict.UNKNOWN, f"unknown: {internal_error(error).fact}"
+        return f"unknown: {internal_error(error).fact}"
     except LimitReachedError as reached:
         current().resume()
-        return Verdict.UNKNOWN, limit_error(reached).fact
-    return report.verdict, in_one_line(report)
+        return limit_error(reached).fact
 
 
 def check_launches(report: LaunchesReport, folder: Path, check_one: CheckOne = check_launch) -> LaunchesReport:

@@ -14,7 +14,7 @@ from pipesim.ptx.launch.values import Array, Content, Field, Launch, Number, Par
 
 _ARCHITECTURES = {"sm_90a": 90, "sm_100a": 100}
 _SCALARS = {"i1": "u8", "u1": "u8", "fp16": "f16", "fp32": "f32", "fp64": "f64", "bf16": "bf16"}
-_INTEGERS = {"torch.int32": "s32", "torch.int64": "s64", "torch.int8": "s8", "torch.uint8": "u8", "torch.int16": "s16"}
+INTEGERS = {"torch.int32": "s32", "torch.int64": "s64", "torch.int8": "s8", "torch.uint8": "u8", "torch.int16": "s16"}
 _MOST = 1 << 16  #: elements of an integer tensor that a launch file holds
 _ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32")
 _ON_DEVICE = {8: 10, 9: 8, 10: 9}  #: the device's number of an element type and the driver's, where they differ
@@ -97,16 +97,17 @@ def _parameters(dry: OfflineLaunch) -> Iterator[Parameter]:
     descriptors = iter(getattr(dry.metadata, "tensordesc_meta", None) or ())
     names = dry.source.fn.arg_names
     for name, kind, value in zip(names, dry.source.signature.values(), dry.arguments, strict=True):
-        for content in _contents(kind, value, descriptors):
+        for content in contents_of(kind, value, descriptors):
             yield Parameter(name, content)
     yield Parameter("global_scratch", Pointer())
     yield Parameter("profile_scratch", Pointer())
 
 
-def _contents(kind: Any, value: Any, descriptors: Iterator[Mapping[str, Any]]) -> Iterator[Content]:
+def contents_of(kind: Any, value: Any, descriptors: Iterator[Mapping[str, Any]]) -> Iterator[Content]:
+    """The parameters that an argument becomes. ``descriptors``: the metadata of the tensor maps that follow."""
     if isinstance(kind, tuple):
         for each, part in zip(kind, value, strict=True):
-            yield from _contents(each, part, descriptors)
+            yield from contents_of(each, part, descriptors)
     elif kind == "constexpr":
         return
     elif kind.startswith("tensordesc"):
@@ -147,7 +148,7 @@ def tensor_map(given: Mapping[str, Any], shape: Sequence[int], strides: Sequence
 
 
 def _pointer(value: Any) -> Pointer:
-    kind = _INTEGERS.get(str(getattr(value, "dtype", "")))
+    kind = INTEGERS.get(str(getattr(value, "dtype", "")))
     on_host = str(getattr(value, "device", "")) == "cpu"
     if kind is None or not on_host or value.numel() > _MOST:
         return Pointer()

@@ -175,18 +175,23 @@ def names_in_force(ptx: Path, launch: Path | None = None) -> tuple[Path, Launch]
 
 @dataclass(frozen=True)
 class LaunchTemplate:
-    """A launch file to fill in: its text, the kernel, and the words of its parameters without a value, for ``--set``.
+    """A launch file to fill in: its text and launch, and the words of its parameters without a value, for ``--set``.
 
     ``block``: PTX does not say how many threads a CTA has. ``tensor_maps``: some parameters are, or have, tensor maps.
     ``dynamic_shared``: the kernel has shared memory of which only the launch says the size.
     """
 
     text: str
-    entry: str
+    launch: Launch
     open_words: tuple[str, ...]
     block: bool
     tensor_maps: bool
     dynamic_shared: bool
+
+    @property
+    def entry(self) -> str:
+        """The kernel."""
+        return self.launch.entry
 
 
 def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
@@ -211,7 +216,7 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     dynamic = any(each.external for each in function.shared)
     image = Image(made, function)
     words = tuple(image.place(PARAMETERS + offset) for offset in open_words(made, function))
-    return LaunchTemplate(launch_json(made), name, words, made.block == NO_SHAPE, maps, dynamic)
+    return LaunchTemplate(launch_json(made), made, words, made.block == NO_SHAPE, maps, dynamic)
 
 
 class KernelReading(NamedTuple):

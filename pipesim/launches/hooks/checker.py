@@ -1,0 +1,168 @@
+"""In the first process of a tree: what was compiled is checked by one other process, and what it says is passed on."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from pipesim.launches.hooks.compilers import ANSWER, JOB
+
+WAIT = "PIPESIM_WAIT"  #: seconds that the end of the process waits for kernels that are not checked yet
+_WAIT = 60.0
+_LOOK = 0.05  #: seconds between two looks at the folder
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+class CompiledKernelWarning(UserWarning):
+    """A kernel that was compiled is refuted; at the line of its source."""
+
+
+def begin() -> Path:
+    """Check what is left in a new folder from now on, until the process ends; the folder."""
+    folder = Path(tempfile.mkdtemp(prefix="pipesim-compiled-"))
+    checker = Checker(folder)
+    atexit.register(checker.end)
+    threading.Thread(target=checker.run, name="pipesim checks", daemon=True).start()
+    return folder
+
+
+class Checker:
+    """Gives each kernel of a folder to the process that checks, which is started for the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._owner = os.getpid()
+        self._counts: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()  #: what is not known of kernels without a verdict
+        self._seen: set[str] = set()
+        self._worker: subprocess.Popen[str] | None = None
+        self._ending = threading.Event()
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Until the end, and then until the folder has nothing that was not checked."""
+        try:
+            while not self._over.is_set():
+                ending = self._ending.is_set()
+                left = self._left()
+                for job in left:
+                    self._check(job)
+                if ending and not left:
+                    return
+                if not left:
+                    self._ending.wait(_LOOK)
+        except (OSError, ValueError, KeyError) as error:  # the folder or the process is gone
+            if not self._over.is_set():
+                _say(f"kernels are checked no more: {error}")
+        finally:
+            self._over.set()
+
+    def _left(self) -> list[Path]:
+        found = sorted(self._folder.glob(f"*{JOB}"), key=lambda each: each.stat().st_mtime_ns)
+        return [each for each in found if each.name not in self._seen]
+
+    def _check(self, job: Path) -> None:
+        self._seen.add(job.name)
+        if self._worker is None or self._worker.poll() is not None:
+            self._worker = _start_worker()
+        asked, told = _pipes(self._worker)
+        asked.write(f"{job}\n")
+        asked.flush()
+        line = told.readline()
+        said = json.loads(line) if line else {"verdict": "unknown", "said": "the process that checks has ended"}
+        if self._over.is_set():
+            return
+        made = job.with_suffix(".made")
+        made.write_text(json.dumps(said), encoding="utf-8")
+        made.replace(job.with_suffix(ANSWER))
+        self._counts[said["verdict"] + " for guessed arguments" * bool(said.get("guessed"))] += 1
+        if said["verdict"] == "refuted":
+            _warn(said)
+        elif said["verdict"] == "unknown":
+            self._missing[said["said"]] += 1
+
+    def end(self) -> None:
+        """Wait for what is left as long as may be waited, and say on standard error what is known."""
+        if os.getpid() != self._owner:  # a child that was forked
+            return
+        self._ending.set()
+        with suppress(KeyboardInterrupt):
+            self._over.wait(_seconds())
+        finished = self._over.is_set()
+        self._over.set()
+        if self._worker is not None:
+            self._worker.kill()
+            with suppress(OSError, ValueError):  # the thread may read
+                self._worker.communicate()
+        jobs = len(list(self._folder.glob(f"*{JOB}")))
+        if jobs:
+            _say(self._summary(jobs, finished=finished))
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _summary(self, jobs: int, *, finished: bool) -> str:
+        counts = self._counts
+        parts = []
+        for verdict in ("proved", "refuted", "unknown"):
+            guessed = counts[f"{verdict} for guessed arguments"]
+            number = counts[verdict] + guessed
+            extra = [f"{guessed} for guessed arguments"] if guessed and verdict != "unknown" else []
+            extra += ["see warnings"] if verdict == "refuted" else []
+            if number:
+                parts.append(f"{number} {verdict}" + f" ({', '.join(extra)})" * bool(extra))
+        left = jobs - sum(counts.values())
+        if left:
+            parts.append(f"{left} not finished" + f" in {_seconds():g} s ({WAIT}=SECONDS)" * (not finished))
+        lines = [f"{jobs} kernel{'s' * (jobs != 1)} compiled, {', '.join(parts)}"]
+        lines += [f"  {number} unknown: {what}" for what, number in self._missing.most_common(5)]
+        return "\n".join(lines)
+
+
+def _pipes(worker: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    return worker.stdin, worker.stdout
+
+
+def _start_worker() -> subprocess.Popen[str]:
+    """A process with the packages of this one, and none of its hooks."""
+    mine = {name: value for name, value in os.environ.items() if not name.startswith(("PIPESIM", "CUDA_INJECTION"))}
+    mine["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *filter(None, sys.path)])
+    command = [sys.executable, "-m", "pipesim.launches.hooks.worker"]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(  # noqa: S603
+        command, env=mine, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, text=True, encoding="utf-8",
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def _warn(said: dict[str, Any]) -> None:
+    """A warning at the line of the finding; where warnings are errors, this thread has none to stop."""
+    file, colon, line = said["place"].rpartition(":")
+    text = said["said"] + f"; {said['correction']}" * bool(said["correction"])
+    try:
+        warnings.warn_explicit(text, CompiledKernelWarning, file if colon else line, int(line) if line.isdigit() else 1)
+    except CompiledKernelWarning as error:
+        _say(f"{said['place']}: {error}")
+
+
+def _seconds() -> float:
+    with suppress(ValueError):
+        return max(0.0, float(os.environ.get(WAIT, _WAIT)))
+    return _WAIT
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"pipesim: {text}\n")
+        sys.stderr.flush()
