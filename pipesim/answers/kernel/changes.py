@@ -170,6 +170,13 @@ def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Iterato
         yield {line: f"{kernel.text(line)} {new}" for line in kernel.always_before(lines, program, repair.role)}
 
 
+def with_meetings(kernel: KernelLines, program: Program, repair: Repair) -> Iterator[Mapping[int, str]]:
+    """The lines of a role's access with a meeting before them, where lanes that are apart make it; none of others."""
+    if repair.kind is RepairKind.SYNC and not repair.was and repair.group.isdecimal():
+        lines = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at)
+        yield {line: f"barrier.sync {repair.group}, {repair.value}; {kernel.text(line)}" for line in lines}
+
+
 def with_masks(kernel: KernelLines, program: Program, repair: Repair) -> Iterator[Mapping[int, str]]:
     """The lines of a role's copies that go to the CTAs of another mask; none of others."""
     if repair.kind is not RepairKind.MASK or repair.value < 0:

@@ -21,6 +21,7 @@ from pipesim.model.groups import (
     MAY_RELEASE,
     MEETINGS,
     ON_BARRIER,
+    OWN_WRITES,
     PARITY_WAITS,
     SIGNALS,
     TOUCHES_MEMORY,
@@ -377,7 +378,8 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             earlier |= dict.fromkeys((other, one) for other in near[1:] if _may_come_before(other, one))
             nearest.setdefault(one, set()).update(near[:1])
     for one, other in following:
-        if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)}:
+        follows = other.op not in OWN_WRITES or sites.index(one) < sites.index(other)  # what others wait to be told of
+        if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)} and follows:
             yield 6, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
         if one != other and one.op != Op.INIT and (one.op in MOVING or other.op in MOVING - MEETINGS - SIGNALS):
             rank = 6 if not _too_early(one, other) else 4 if one.op not in SIGNALS else 5
@@ -391,6 +393,8 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             if one.op in SIGNALS and other.op == Op.BAR_SYNC and not executes_everywhere(program, role, one):
                 rank = 4  # the warps meet before one of them signals for all
             rank = 6 if later and other.op != Op.WAIT_GROUP else rank
+            if later and other.op in OWN_WRITES:
+                continue
             yield rank, Repair(K.MOVE, role, one.about, was=1 if later else -1, at=one, past=other)
     passed_on = {program.named_barrier(op) for op in program.operations if op[0] == Op.BAR_ARRIVE}
     turns = {site for site in sites if site.op == Op.BAR_SYNC and _meets_at(program, role, site) & passed_on}

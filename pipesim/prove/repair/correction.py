@@ -33,7 +33,7 @@ from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
 from pipesim.prove.repair.left_over import of_reads_again
-from pipesim.prove.repair.meeting_points import of_signals_for_all, of_uses
+from pipesim.prove.repair.meeting_points import of_met_signals, of_signals_for_all, of_uses
 from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.overlap import serialised
 from pipesim.prove.repair.sentences import sentence
@@ -183,7 +183,8 @@ class _Trials:
         if small is other is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
             return None
         if small is not None and not self.of_whole and not self._holds(small):
-            return None
+            apart = repair.kind is RepairKind.SYNC and small is not None and self._again is not None
+            return small if apart and self._again is not None and self._again(repair) else None
         if other is not None and not self._holds(other):
             return None
         large = apply_repair(self._asked, repair)
@@ -249,7 +250,9 @@ def candidates(
     if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):
         return chain(initialisations(program), publications(program), repairs(program, groups_of(program, refuted)))
     if fault is not None and fault.kind in (FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE):
-        return chain(stronger(program), dict.fromkeys(of_signals_for_all(program, fault)))
+        told = chain(of_signals_for_all(program, fault), of_met_signals(program, fault))
+        weak = chain(stronger(program), ((0, each) for _, each in dict.fromkeys(told)))
+        return weak if not program.coverage.extracted else chain(weak, repairs(program, groups_of(program, refuted)))
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     unserved = any(is_unserved(program, each, asked) for each in blocked)
     of_bytes = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES

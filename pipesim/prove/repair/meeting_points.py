@@ -212,7 +212,8 @@ def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator
     """With what those who use a fault's bytes may learn of each other, or wait."""
     rank: Callable[[Ranked], int] = itemgetter(0)
     if fault.kind is not FaultKind.RACE:
-        return merge(before_transfers(program, fault.agent, fault.pc), found, key=rank)
+        of_read = merge(before_transfers(program, fault.agent, fault.pc), _before_read(program, fault), key=rank)
+        return merge(of_read, found, key=rank)
     of_race = of_reuse if program.coverage.extracted else of_last_uses
     told = sorted(dict.fromkeys((*of_signals_for_all(program, fault), *of_met_signals(program, fault))), key=rank)
     return merge(of_race(program, fault), told, found, key=rank)
@@ -255,6 +256,16 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
             if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine:
                 yield from _meetings_after(program, role, reader, pc)
                 break
+
+
+def _before_read(program: Program, fault: Fault) -> Iterator[Ranked]:
+    """The warps with the same code meet before a read of one of them."""
+    role = program.agents[fault.agent].role
+    alike = families(program).get(role, role)
+    if program.coverage.extracted and len(members(program, alike)) > 1:
+        for numbers, count in _meeting_places(program, alike):
+            at = site_of(program, fault.agent, fault.pc)
+            yield 3, Repair(K.SYNC, alike, ",".join(map(str, numbers)), count, 0, at=at)
 
 
 def _is_of_threads(op: Operation) -> bool:
@@ -337,7 +348,8 @@ def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:
         met = next((each for each in reversed(program.instructions[agent][:pc]) if each.op == Op.BAR_SYNC), NOWHERE)
         team = families(program).get(role, role)
         for site in (site for site in sites_of(program, role) if site.op in SIGNALS | COMMITS and site.line):
-            if use.op in ACCESSES and use.line and program.coverage.extracted:
+            late = use.op in READS_MEMORY or _comes_first(program, agent, site, use)
+            if use.op in ACCESSES and use.line and program.coverage.extracted and late:
                 yield 3, Repair(K.MOVE, team, site.about, 2, at=site, past=use)
         if use.op not in READS_MEMORY or not met.op:
             continue
@@ -346,6 +358,11 @@ def of_met_signals(program: Program, fault: Fault) -> Iterator[Ranked]:
             pairs = pairwise(program.instructions[other])
             for signal in dict.fromkeys(b for a, b in pairs if a == met and b.op in SIGNALS | COMMITS and b.line):
                 yield 3, Repair(K.MOVE, program.agents[other].role, signal.about, at=signal, past=met, also=(meet,))
+
+
+def _comes_first(program: Program, agent: int, one: SourceInstruction, other: SourceInstruction) -> bool:
+    """True if an agent executes one instruction before it executes another one for the first time."""
+    return next((site == one for site in program.instructions[agent] if site in (one, other)), False)
 
 
 def _meetings_after(program: Program, role: str, agent: int, pc: int) -> Iterator[Ranked]:

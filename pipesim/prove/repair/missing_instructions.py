@@ -128,17 +128,22 @@ def of_waits(program: Program) -> Iterator[Ranked]:
         yield from ((5, Repair(K.ACQUIRE, role, group, start, Placement.VISIT.value)) for start in starts)
     yield from _of_first_turns(program)
     yield from ((6, Repair(K.LEAVE_OUT, *pair)) for pair in waits)
-    yield 3 if _has_one_parity(program) else 7, Repair(K.LAPS, "", "")
+    several = _of_one_parity(program)
+    for group, of_group in several.items() if len(several) == 1 else ():
+        role = ",".join(dict.fromkeys(of_group))
+        yield from ((2, Repair(K.PHASES, role, group, start)) for start in first_parities(program, of_group[0], group))
+    yield 3 if several else 7, Repair(K.LAPS, "", "")
 
 
-def _has_one_parity(program: Program) -> bool:
-    """Whether an agent of a kernel waits for a barrier several times, always with the same parity."""
-    for code in program.code if program.coverage.extracted else ():
+def _of_one_parity(program: Program) -> dict[str, list[str]]:
+    """The groups of a kernel on which an agent waits for a barrier several times, always with the same parity: who."""
+    found: dict[str, list[str]] = {}
+    for agent, code in enumerate(program.code if program.coverage.extracted else ()):
         waits = Counter(operand(op, "barrier") for op in code if op[0] in PARITY_WAITS)
         parities = Counter(bar for bar, _ in {op[1:3] for op in code if op[0] in PARITY_WAITS})
-        if any(parities[bar] == 1 < times for bar, times in waits.items()):
-            return True
-    return False
+        for bar in (bar for bar, times in waits.items() if parities[bar] == 1 < times):
+            found.setdefault(program.barriers[bar].name, []).append(program.agents[agent].role)
+    return found
 
 
 def _of_first_turns(program: Program) -> Iterator[Ranked]:
@@ -234,17 +239,22 @@ def _left_out(program: Program, role: str, engine: int) -> dict[SourceInstructio
     """The commits that come before a wait for groups most times, and not each time."""
     found: dict[SourceInstruction, None] = {}
     for agent in members(program, role):
-        commit, before, without = NOWHERE, dict[SourceInstruction, SourceInstruction](), dict[SourceInstruction, None]()
+        commit, last = NOWHERE, NOWHERE
+        before, without = dict[SourceInstruction, SourceInstruction](), dict[SourceInstruction, None]()
+        times, copies = Counter(program.instructions[agent]), dict[SourceInstruction, SourceInstruction]()
         for op, site in zip(program.code[agent], program.instructions[agent], strict=True):
             if op[0] == Op.COMMIT and operand(op, "engine") == engine:
                 commit = site
+            elif op[0] in ENGINE_ACCESSES and operand(op, "engine") == engine:
+                last = site
             elif op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine:
                 if commit.op:
                     before[site] = commit
                 else:
-                    without[site] = None
+                    without[site], copies[site] = None, last
                 commit = NOWHERE
-        found |= dict.fromkeys(before[wait] for wait in without if wait in before)
+        again = (before[wait] if times[before[wait]] > 1 else copies[wait] for wait in without if wait in before)
+        found |= dict.fromkeys(again)
     return found
 
 
