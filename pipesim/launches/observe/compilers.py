@@ -1,7 +1,8 @@
 """The PTX that compilers in this process made: what was compiled is joined to a launch by the hash of its machine code.
 
-A compiler that is a Python module is watched from its import on: NVRTC's functions in ``cuda.bindings`` and CuPy, and
-the ``Program`` of ``cuda.core``. Others keep the PTX: Triton beside the machine code, the CuTe DSL in a folder.
+A compiler that is a Python module is watched from its import on: NVRTC's functions in ``cuda.bindings`` and CuPy, the
+``Program`` of ``cuda.core``, numba-cuda. Others keep the PTX: Triton and Inductor beside the machine code, the CuTe DSL
+in a folder.
 """
 
 from __future__ import annotations
@@ -212,7 +213,29 @@ def _watch_cupy(module: Any, made: CompiledPtx) -> None:
     module.getCUBIN = watched
 
 
+def _watch_numba(module: Any, made: CompiledPtx) -> None:
+    """``numba.cuda.codegen``: the PTX that is linked to machine code, if it is one text."""
+    library = getattr(module, "CUDACodeLibrary", None)
+    function = getattr(library, "get_cubin", None)
+    if function is None or hasattr(function, "watched"):
+        return
+
+    def watched(self: Any, cc: Any = None) -> Any:
+        result = function(self, cc)
+        with suppress(Exception):  # numba's own error: there is no PTX, and the program must not see it
+            image = bytes(getattr(result, "code", result))
+            if hash_of(image) not in made:
+                texts = [self.get_lto_ptx(cc)] if self._lto else self.get_asm_strs(cc)
+                made.note(image, texts[0].encode() if len(texts) == 1 else b"", "numba-cuda")
+        return result
+
+    watched.watched = True  # type: ignore[attr-defined]
+    library.get_cubin = watched
+
+
 _CHANGES: dict[str, Callable[..., None]] = {
+    "numba.cuda.codegen": _watch_numba,
+    "numba_cuda.numba.cuda.codegen": _watch_numba,
     "cuda.bindings.nvrtc": _watch_bindings,
     "cuda.core": _watch_core,
     "cuda.core.experimental": _watch_core,
@@ -290,32 +313,35 @@ def _triton_kernels() -> Iterator[Any]:
 _CUTE_FOLDER = "CUTE_DSL_DUMP_DIR"
 
 
-def keep_cute_ptx(folder: Path) -> tuple[str, ...]:
-    """Have the CuTe DSL write its PTX to a folder, which it does not make itself; the variables that were set for it.
+def keep_ptx(folder: Path) -> tuple[str, ...]:
+    """Have compilers keep what they make; the variables of the environment that were set for it.
 
-    None is set where the program has its own folder, or has imported the package before.
+    The CuTe DSL writes PTX and machine code to a folder, which it does not make itself. CuPy compiles each kernel
+    again, because its cache has machine code alone. None is set where the program has set it, or has the package.
     """
-    if "cutlass" in sys.modules or _CUTE_FOLDER in os.environ:
-        return ()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    switches = {"CUTE_DSL_KEEP": "ptx", "CUTE_DSL_KEEP_PTX": "1", _CUTE_FOLDER: str(folder)}
+    switches = {"CUPY_CACHE_IN_MEMORY": "1"}
+    if "cutlass" not in sys.modules and _CUTE_FOLDER not in os.environ:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        switches |= {"CUTE_DSL_KEEP": "ptx,cubin", "CUTE_DSL_KEEP_PTX": "1", "CUTE_DSL_KEEP_CUBIN": "1"}
+        switches[_CUTE_FOLDER] = str(folder)
     set_now = tuple(name for name in switches if name not in os.environ)
     os.environ.update({name: switches[name] for name in set_now})
     return set_now
 
 
-def cute_source(kernel: str) -> Source | None:
-    """The PTX that the CuTe DSL wrote of a kernel, the newest file with an entry of its name."""
+def cute_source(image: str, kernel: str) -> Source | None:
+    """The PTX that the CuTe DSL wrote of a kernel: beside its machine code, else the only text with its name."""
     folder = os.environ.get(_CUTE_FOLDER, "")
     if not folder or not any(name.startswith("cutlass") for name in list(sys.modules)):
         return None
     entry = re.compile(rb"\.entry\s+" + re.escape(kernel.encode()) + rb"\s*\(")
-    try:
-        files = sorted(Path(folder).glob("**/*.ptx"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-        for file in files:
-            text = _FILE.read_bytes(file)
+    found: dict[bytes, bool] = {}  # whether it is beside this machine code
+    with suppress(OSError, CodeImageError):
+        for file in sorted(Path(folder).glob("**/*.ptx")):
+            text = _FILE.read_bytes(file).rstrip(b"\0")
             if entry.search(text):
-                return Source(text.rstrip(b"\0"), "CuTe DSL")
-    except (OSError, CodeImageError):
-        return None
-    return None
+                beside = file.with_suffix(".cubin")
+                same = beside.is_file() and hash_of(_FILE.read_bytes(beside)) == image
+                found[text] = found.get(text, False) or same
+    right = [text for text, same in found.items() if same] or list(found)
+    return Source(right[0], "CuTe DSL") if len(right) == 1 else None

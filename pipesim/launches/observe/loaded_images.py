@@ -111,7 +111,7 @@ class LoadedImages:
             found = self._compiled.get(image.key)
             if found is None and (image.is_cubin or not image.key):  # Triton's is never in a fat binary
                 found = triton_source(image.key, function) or cached_source(image.key, kernel, self._folders)
-            self._sources[key] = found or cute_source(kernel)
+            self._sources[key] = found or cute_source(image.key, kernel)
         return self._sources[key]
 
     def _image_at(self, address: int) -> LoadedImage:

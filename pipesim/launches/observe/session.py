@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipesim.errors import MissingExtraError
 from pipesim.launches.observe.calls import ALL, ORDER
-from pipesim.launches.observe.compilers import CompiledPtx, keep_cute_ptx
+from pipesim.launches.observe.compilers import CompiledPtx, keep_ptx
 from pipesim.launches.observe.cupti import CuptiError, Subscription, cupti_libraries
 from pipesim.launches.observe.driver import CudaDriver
 from pipesim.launches.observe.limits import OBSERVED, Limits
@@ -64,7 +64,7 @@ def start(spool: Path, limits: Limits) -> LaunchObservation:
     images = LoadedImages(compiled, lambda: driver.device()[1])
     made = LaunchObservation(written, LaunchObserver(driver, written, limits, images), compiled)
     made.subscribe()
-    made.switches = keep_cute_ptx(spool / "cute")
+    made.switches = keep_ptx(spool / "cute")
     compiled.watch()
     atexit.register(made.stop)
     return made

@@ -12,7 +12,16 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pipesim.launches.observe.compilers import CompiledPtx, Source, cute_source, hash_of, keep_cute_ptx, triton_source
+from pipesim.launches.observe.compilers import (
+    Assembler,
+    CompiledPtx,
+    Source,
+    cached_source,
+    cute_source,
+    hash_of,
+    keep_ptx,
+    triton_source,
+)
 
 KERNEL = 'extern "C" __global__ void kernel() { __syncthreads(); }'
 BINDINGS = f"""
@@ -97,32 +106,79 @@ def test_triton_keeps_its_ptx_which_is_known_by_machine_code_or_by_handle(monkey
     assert triton_source(hash_of(b"two"), 99) is None
 
 
-def test_the_cute_dsl_is_told_to_keep_its_ptx_unless_the_program_says_otherwise(monkeypatch, tmp_path):
-    for name in ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_DUMP_DIR"):
+def test_triton_s_and_inductor_s_caches_have_what_another_process_compiled(monkeypatch, tmp_path):
+    own, cache = tmp_path / "own", tmp_path / "cache" / "0" / "HASH"
+    for folder, image in ((own, b"one"), (cache, b"two"), (tmp_path / "cache" / "0" / "OTHER", b"three")):
+        folder.mkdir(parents=True)
+        (folder / "kernel[1].cubin").write_bytes(image)
+        (folder / "kernel[1].ptx").write_bytes(b".entry " + image)
+    (cache / "kernel[1].json").write_text('{"enable_fp_fusion": false, "ptx_options": "--opt-level 2"}')
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "none"))
+    for name in ("triton", "torch"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    plain = Source(b".entry one", "Triton's cache")
+    assert cached_source(hash_of(b"one"), "kernel[1]", [own]) == plain  # beside a file that the process loaded
+    assert cached_source(hash_of(b"two"), "kernel[1]", [own]) is None  # no framework is imported here
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    made = cached_source(hash_of(b"two"), "kernel[1]", [own])
+    assert made == Source(b".entry two", "Triton's cache", Assembler("", ("--fmad=false", "--opt-level", "2")))
+    assert cached_source(hash_of(b"four"), "kernel[1]", [own]) is None
+    assert cached_source(hash_of(b"two"), "kernel1", [own]) is None
+
+
+def test_compilers_are_told_to_keep_their_ptx_unless_the_program_says_otherwise(monkeypatch, tmp_path):
+    cute = ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_KEEP_CUBIN", "CUTE_DSL_DUMP_DIR")
+    for name in (*cute, "CUPY_CACHE_IN_MEMORY"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     folder = tmp_path / "spool" / "cute"
-    assert keep_cute_ptx(folder) == ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_DUMP_DIR")
-    assert (os.environ["CUTE_DSL_KEEP"], os.environ["CUTE_DSL_DUMP_DIR"]) == ("ptx", str(folder))
+    assert keep_ptx(folder) == ("CUPY_CACHE_IN_MEMORY", *cute)
+    assert (os.environ["CUTE_DSL_KEEP"], os.environ["CUTE_DSL_DUMP_DIR"]) == ("ptx,cubin", str(folder))
     assert folder.is_dir()  # which the CuTe DSL does not make: it would write nothing
-    assert keep_cute_ptx(tmp_path / "other") == ()
+    assert keep_ptx(tmp_path / "other") == ()
     monkeypatch.delenv("CUTE_DSL_DUMP_DIR")
     monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
-    assert keep_cute_ptx(tmp_path / "other") == ()
+    assert keep_ptx(tmp_path / "other") == ()
     assert not (tmp_path / "other").exists()
 
 
-def test_the_newest_file_of_the_cute_dsl_with_an_entry_of_that_name(monkeypatch, tmp_path):
+def test_the_file_of_the_cute_dsl_that_is_beside_the_machine_code_or_is_the_only_one(monkeypatch, tmp_path):
     monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path))
-    (tmp_path / "a.ptx").write_text(".visible .entry kernel_1(\n)")
-    (tmp_path / "b.ptx").write_text(".visible .entry kernel_1 (\n) // newer")
-    (tmp_path / "c.ptx").write_text(".visible .entry kernel_12()\n")
-    for number, name in enumerate(("a", "b", "c")):
-        os.utime(tmp_path / f"{name}.ptx", ns=(number, number))
-    assert cute_source("kernel_1") is None  # the package is not imported here
+    for name, text in (("a", "1(\n)"), ("b", "1 (\n) // another"), ("c", "12()\n"), ("d", "12()\n")):
+        (tmp_path / f"{name}.ptx").write_text(f".visible .entry kernel_{text}")
+        (tmp_path / f"{name}.cubin").write_text(name)
+    assert cute_source(hash_of(b"b"), "kernel_1") is None  # the package is not imported here
     monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
-    assert cute_source("kernel_1") == Source(b".visible .entry kernel_1 (\n) // newer", "CuTe DSL")
-    assert cute_source("kernel_2") is None
+    assert cute_source(hash_of(b"b"), "kernel_1") == Source(b".visible .entry kernel_1 (\n) // another", "CuTe DSL")
+    assert cute_source(hash_of(b"else"), "kernel_1") is None  # it may be of either
+    assert cute_source(hash_of(b"else"), "kernel_12") == Source(b".visible .entry kernel_12()\n", "CuTe DSL")
+    assert cute_source(hash_of(b"b"), "kernel_2") is None
+
+
+def test_numba_s_ptx_is_what_it_links(monkeypatch):
+    class CUDACodeLibrary:
+        def __init__(self, lto: bool, *texts: str) -> None:
+            self._lto, self.texts = lto, texts
+
+        def get_cubin(self, cc: object = None) -> object:
+            return SimpleNamespace(code="".join(self.texts).encode())
+
+        def get_lto_ptx(self, cc: object = None) -> str:
+            return ".entry linked"
+
+        def get_asm_strs(self, cc: object = None) -> tuple[str, ...]:
+            return self.texts
+
+    module = ModuleType("numba.cuda.codegen")
+    module.CUDACodeLibrary = CUDACodeLibrary  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    made = CompiledPtx()
+    made.watch()
+    made.unwatch()
+    for each in (CUDACodeLibrary(True, "a"), CUDACodeLibrary(False, "b"), CUDACodeLibrary(False, "c", "d")):
+        each.get_cubin()
+    assert {each.text for each in made.values()} == {b".entry linked", b"b"}
 
 
 SITE = "pipesim/launches/observe/site"
