@@ -50,7 +50,9 @@ def add_launching(parser: argparse.ArgumentParser, launches: Number, *others: Nu
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="KERNEL", help="the kernel's .ptx, or -- and a program to run")
     add_caught(parser, _OUT, _MOST_BYTES)
-    parser.add_argument("--inject", action="store_true", help="also observe programs that are not Python")
+    parser.add_argument(
+        "--inject", action="store_true", help="require that programs which are not Python are observed as well"
+    )
     add_launching(
         parser,
         ("--launches", 5, "N", "launches with the delays, and without"),

@@ -20,7 +20,6 @@ _OUT = Path("launches")
 _MOST_LAUNCHES = 256
 _MOST_ORDERED = 1024  #: launches, events and waits of a process
 _MOST_BYTES = "64M"
-_NOT_PYTHON = "no Python process was observed; --inject observes the others"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +40,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
     )
-    parser.add_argument(
-        "--inject", action="store_true", help="also observe processes that are not Python; it needs a C compiler, once"
-    )
+    parser.add_argument("--inject", action="store_true", help="require that other processes than Python are observed")
     add_force(parser)
     add_program(parser, "launches")
 
@@ -52,7 +49,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document, launches_exit_code
     from pipesim.launches.files.found_ptx import dumped_ptx
     from pipesim.launches.files.gather import gather, require_folder, write_launches
-    from pipesim.launches.inject import limits_of, observed_environment, spool_folder
+    from pipesim.launches.inject import INJECTION, NOT_PYTHON, limits_of, observed_environment, spool_folder
     from pipesim.process.program import run_program
     from pipesim.report.pages.launches import launches_lines
 
@@ -69,8 +66,8 @@ def _carry_out(options: argparse.Namespace) -> int:
             report, texts = gather(
                 spool, dump, folder=str(options.out), command=words, status=ran.status, patterns=options.kernels
             )
-            if not (report.kernels or report.notes or report.devices or options.inject):
-                report = replace(report, notes=(_NOT_PYTHON,))
+            if not (report.kernels or report.notes or report.devices or INJECTION in environment):
+                report = replace(report, notes=(NOT_PYTHON,))
             write_launches(report, texts, options.out, force=options.force)
     if options.check and ran.ending is None:  # a Ctrl-C was the program's; another one ends the checks
         from pipesim.launches.checks import check_launches  # takes longer to import than all else together

@@ -12,7 +12,6 @@ from pipesim.process.watch import SignalError, current
 
 _OUT = Path("recording")
 _MOST_BYTES = "256M"
-_NOT_PYTHON = "no Python process was recorded; a program in C++ records with pipesim_record.h (docs/recording.md)"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +44,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document, record_exit_code
     from pipesim.launches.files.gather import require_folder
-    from pipesim.launches.inject import limits_of, observed_environment, spool_folder
+    from pipesim.launches.inject import INJECTION, NOT_PYTHON, limits_of, observed_environment, spool_folder
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.options import RecordOptions
     from pipesim.launches.record.service import answering
@@ -72,8 +71,8 @@ def _carry_out(options: argparse.Namespace) -> int:
                 patterns=options.kernels,
                 compare=options.diff,
             )
-            if not (report.kernels or report.notes or report.devices):
-                report = replace(report, notes=(_NOT_PYTHON,))
+            if not (report.kernels or report.notes or report.devices or INJECTION in environment):
+                report = replace(report, notes=(NOT_PYTHON,))
             files.write(options.out, force=options.force)
     made = document("record", record_exit_code(report), report=report)
     code = show_answer(options, made, lambda width: recording_lines(report, width))
@@ -85,8 +84,8 @@ def _carry_out(options: argparse.Namespace) -> int:
 COMMAND = Command(
     "record",
     "run a program, and record the kernels that it launches",
-    "Run a Python program on a machine with a GPU, with records put into the kernels with barriers where they are "
-    "loaded, and write a trace of each with its PTX and launch file. The kernels compute what they computed before.",
+    "Run a program on a machine with a GPU, with records put into the kernels with barriers where they are "
+    "launched, and write a trace of each with its PTX and launch file. The kernels compute what they computed before.",
     _arguments,
     _carry_out,
     (

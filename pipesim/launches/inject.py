@@ -15,11 +15,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from pipesim.bounds import MAX_CUBIN_BYTES, MAX_RECORDS, MAX_SOURCE_BYTES, MAX_SPOOL_BYTES
-from pipesim.errors import CompileError, MissingExtraError, ParameterError, UsageError
+from pipesim.errors import CompileError, MissingExtraError, ParameterError, PipesimError, UsageError
 from pipesim.inputs import InputKind
 from pipesim.launches import observe
 from pipesim.launches.observe.cupti import CUPTI, cupti_libraries
@@ -37,6 +37,9 @@ def limits_of(patterns: Sequence[str], launches: int, nbytes: int, *, once: bool
     return Limits(tuple(patterns), once, launches, nbytes)
 
 
+NOT_PYTHON = "no Python process was observed; for others a C compiler and CUPTI are missing, or another tool's library"
+
+
 @contextmanager
 def spool_folder() -> Iterator[Path]:
     """A folder for records that no other user can read or write; it is removed with all that is in it."""
@@ -52,16 +55,18 @@ def observed_environment(
     inject: bool = False,
     more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The environment of a command whose Python processes write records to ``spool``, and so do their children.
+    """The environment of a command whose processes write records to ``spool``, and so do their children.
 
-    ``inject``: so do processes that are not Python. ``more``: other variables for them. Raises as
-    :func:`pipesim.launches.inject.injection_environment`.
+    Those that are not Python need the library, which is left out where it cannot be had, or where another tool has the
+    driver load its own; with ``inject`` that is an error, as :func:`injection_environment` says. ``more``: other
+    variables for them.
     """
     path = environment.get("PYTHONPATH")
     paths = [str(_SITE), *([path] if path else [])]
-    others = {}
-    if inject:
-        others = injection_environment(spool, limits, environment)
+    others: dict[str, str] = {}
+    if inject or INJECTION not in environment:
+        with nullcontext() if inject else suppress(PipesimError, OSError):
+            others = injection_environment(spool, limits, environment)
     mine = {**limits.to_environment(), **(more or {}), SPOOL: str(spool), "PYTHONPATH": os.pathsep.join(paths)}
     return {**environment, **others, **mine}
 

@@ -114,9 +114,10 @@ def test_a_program_that_is_not_python_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CC", "no-such-compiler")
     assert main(["record", "--", "true"]) == 3
     out = " ".join(capsys.readouterr().out.split())
-    assert "no Python process was recorded; a program in C++ records with pipesim_record.h" in out
+    assert "no Python process was observed; for others a C compiler and CUPTI are missing" in out
 
 
 @pytest.mark.parametrize(
@@ -140,3 +141,24 @@ def test_what_cannot_be_recorded(
     monkeypatch.chdir(tmp_path)
     assert main(["record", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_program_that_is_not_python(fake: FakeCuda, tmp_path: Path) -> None:
+    words = ("data", fake.folder / "code.ptx", "number", 5, "repeat", 3, RIGHT, "ex", RIGHT, "launch", "plain__8_4")
+    done = run(fake, tmp_path, "record", "--diff", "--launches", 2, "--skip", 1, "--", fake.folder / "program", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("5\n")
+    assert done.stdout.count("✓ hands__8_4") == 2
+    assert "  no barrier\n    plain__8_4\n" in done.stdout
+    one, two = ((tmp_path / "recording" / f"{RIGHT}{n}.parquet").read_bytes() for n in ("", "-2"))
+    assert len(one) > 100 < len(two)
+
+
+@pytest.mark.slow
+def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: Path) -> None:
+    words = (fake.folder / "program", "data", fake.folder / "code.ptx", "number", 5, "launch", HANGS)
+    done = run(fake, tmp_path, "record", "--deadline", "0.05", "--json", "--", *words, records="stopped")
+    assert done.stderr == "1\n"
+    (one,) = json.loads(done.stdout)["report"]["kernels"][0]["recorded"]
+    assert (done.returncode, one["ending"], one["agreement"]) == (1, "deadline", "hangs_too")

@@ -205,6 +205,17 @@ enum { /* cuda.h */
   X(cuStreamCreate, (void **stream, unsigned flags))                                    \
   X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t nbytes, void *stream))       \
   X(cuThreadExchangeStreamCaptureMode, (int *mode))                                     \
+  X(cuLibraryLoadData, (void **library, const void *code, int *a, void **b, unsigned c, int *d, void **e, unsigned f)) \
+  X(cuLibraryGetKernel, (void **kernel, void *library, const char *name))               \
+  X(cuLibraryGetGlobal, (uint64_t *address, size_t *nbytes, void *library, const char *name)) \
+  X(cuKernelSetAttribute, (int attribute, int value, void *kernel, int device))         \
+  X(cuMemAlloc_v2, (uint64_t *address, size_t nbytes))                                  \
+  X(cuMemFree_v2, (uint64_t address))                                                   \
+  X(cuMemHostAlloc, (void **place, size_t nbytes, unsigned flags))                      \
+  X(cuMemHostGetDevicePointer_v2, (uint64_t *address, void *place, unsigned flags))     \
+  X(cuMemFreeHost, (void *place))                                                       \
+  X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t nbytes, void *stream)) \
+  X(cuDriverGetVersion, (int *version))                                                 \
   X(cuCtxGetCurrent, (void **context))                                                  \
   X(cuCtxGetDevice, (int *device))                                                      \
   X(cuDeviceGetCount, (int *count))                                                     \

@@ -19,6 +19,8 @@ typedef struct Known { /* what is known of a function; TALLY is NULL if no patte
   uint32_t *layout; /* offset and bytes of each */
   uint32_t nbytes;
   bool has_code;
+  uint64_t asked; /* launches that could have been recorded */
+  bool plain;     /* it has no barriers: nothing is recorded of it */
   char code[32], why_not[400];
   const char *origin;
 } Known;

@@ -5,31 +5,25 @@
    only observes: whatever fails here becomes a note, and the program runs as without it. Two launches are alike if they
    have the same kernel, shape and tensor maps, and parameters that differ only in addresses of the same alignment. */
 #define _GNU_SOURCE
-#include "records.h"
+#include "exchange.h"
 #include <pthread.h>
 
 enum { MOST_NODES = 1 << 16, DEEPEST_GRAPH = 8 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside;        /* calls of the driver that are made here are not the program's */
 static __thread char *replaced_map; /* the members of the map whose address is being replaced */
-static int missed;                  /* calls that were not observed: a record of another thread took too long */
 static pid_t process;               /* a child that was forked has no CUDA */
-
-static bool acquire(void) { /* a thread that would wait for long does without */
-  struct timespec end;
-  clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_sec += 2;
-  if (pthread_mutex_timedlock(&lock, &end) == 0) return true;
-  __atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
-  return false;
-}
 
 /* calls of the driver */
 
-static void launch_called(uint32_t number, const CallbackData *call) {
+static bool is_extended(uint32_t number) { return number == LAUNCH_EX || number == LAUNCH_EX_PTSZ; }
+static bool is_launch(uint32_t number) {
+  return is_extended(number) || number == LAUNCH || number == LAUNCH_PTSZ || number == COOPERATIVE ||
+         number == COOPERATIVE_PTSZ;
+}
+static Attempt attempt_of(uint32_t number, const CallbackData *call) {
   Attempt attempt = {.symbol = call->symbol};
-  if (number == LAUNCH_EX || number == LAUNCH_EX_PTSZ) {
+  if (is_extended(number)) {
     const LaunchEx *given = call->arguments;
     const LaunchConfig *config = given->config;
     attempt.function = given->function;
@@ -50,7 +44,45 @@ static void launch_called(uint32_t number, const CallbackData *call) {
   }
   bool per_thread = number == LAUNCH_PTSZ || number == COOPERATIVE_PTSZ || number == LAUNCH_EX_PTSZ;
   if (per_thread && !attempt.stream) attempt.stream = (void *)PER_THREAD_STREAM;
-  launched(&attempt);
+  return attempt;
+}
+/* Whether a launch is to be recorded: then RECORD has its record, and NAME its kernel's, both to be freed. */
+static bool is_recorded(const Attempt *attempt, Text *record, char **name, bool *in_graph) { /* under the lock */
+  static char data[MOST_SPACE];
+  static Pointed pointers[MOST_POINTERS];
+  Known *known = attempt->function ? known_of(attempt) : NULL;
+  if (!known || !known->tally || !known->has_code || known->plain) return false;
+  uint64_t asked_now = ++known->asked;
+  if (asked_now <= exchange.skip || asked_now > exchange.skip + exchange.launches) return false;
+  bool has_data = gather(attempt, known, data);
+  int count = 0, status = 0;
+  const char *at = data;
+  for (int i = 0; has_data && i < known->parameters; at += known->layout[2 * i + 1], i++)
+    count = find_pointers(at, known->layout[2 * i + 1], (uint32_t)i, pointers, count);
+  Text members = described(attempt, known, data, pointers, count, has_data);
+  say(record, "{");
+  put(record, members.data ? members.data : "", members.size);
+  say(record, "}");
+  free(members.data);
+  *in_graph = ASK(cuStreamIsCapturing, attempt->stream, &status) || status;
+  return !record->failed && (*name = strdup(known->tally->kernel));
+}
+static void exchanged_launch(uint32_t number, const CallbackData *call) { /* not under the lock: it may take long */
+  Text record = {0};
+  char *name = NULL;
+  bool plain = false, in_graph = false;
+  Attempt attempt = attempt_of(number, call);
+  if (!acquire()) return;
+  bool wanted = is_recorded(&attempt, &record, &name, &in_graph);
+  pthread_mutex_unlock(&lock);
+  if (!wanted) return;
+  void *kernel = in_graph ? not_in_a_graph(record) : begin_exchange(name, attempt.function, attempt.stream, record, &plain);
+  if (kernel) *(is_extended(number) ? &((LaunchEx *)call->arguments)->function : (void **)call->arguments) = kernel;
+  free(name);
+  if (!plain || !acquire()) return;
+  Known *known = known_of(&attempt);
+  if (known) known->plain = true;
+  pthread_mutex_unlock(&lock);
 }
 static void node_launched(const KernelNode *node, const uint32_t cluster[3]) {
   Attempt attempt = {.function = node->function ? node->function : node->kernel,
@@ -85,15 +117,12 @@ static void graph_instantiated(void *graph, int depth) {
 }
 static void before(uint32_t number, const CallbackData *call) {
   const Handles *given = call->arguments;
+  if (is_launch(number)) {
+    Attempt attempt = attempt_of(number, call);
+    launched(&attempt);
+    return;
+  }
   switch (number) {
-  case LAUNCH:
-  case LAUNCH_PTSZ:
-  case COOPERATIVE:
-  case COOPERATIVE_PTSZ:
-  case LAUNCH_EX:
-  case LAUNCH_EX_PTSZ:
-    launch_called(number, call);
-    break;
   case INSTANTIATE:
   case INSTANTIATE_V2:
   case INSTANTIATE_FLAGS:
@@ -173,14 +202,17 @@ static void called(void *unused, int domain, uint32_t number, const void *data) 
   const CallbackData *call = data;
   (void)unused;
   if (domain != DRIVER_DOMAIN || inside || spool.file < 0 || getpid() != process) return;
-  if (call->site && call->result && *call->result) return;
+  bool failed = call->site && call->result && *call->result;
+  if (call->site && is_launch(number) ? !running.ready : failed) return;
   inside = true;
   int kept_errno = errno;
-  if (acquire()) {
+  if (call->site && is_launch(number)) end_exchange(!failed);
+  else if (acquire()) {
     if (call->site) after(number, call);
     else before(number, call);
     pthread_mutex_unlock(&lock);
   }
+  if (exchange.wanted && !call->site && is_launch(number)) exchanged_launch(number, call);
   errno = kept_errno;
   inside = false;
 }
@@ -250,6 +282,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   if (process || (observed && atol(observed) == (long)getpid())) return 1;
   process = getpid();
   if (!open_spool() || !load_driver()) return 1;
+  read_exchange();
   inside = true;
   subscribe();
   inside = false;

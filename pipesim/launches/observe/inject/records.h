@@ -138,8 +138,9 @@ static void put_parameters(Text *line, const Known *known, const char *data, con
     data += nbytes;
   }
 }
-static bool record(const Attempt *attempt, const Known *known, const char *data, const Pointed *pointers, int count,
-                   bool has_data) {
+/* The members of a launch's record, as JSON. */
+static Text described(const Attempt *attempt, const Known *known, const char *data, const Pointed *pointers, int count,
+                      bool has_data) {
   const uint32_t *shape = attempt->shape;
   uint32_t cluster[3] = {attempt->cluster[0], attempt->cluster[1], attempt->cluster[2]};
   int status = 0, relaxed = RELAXED;
@@ -147,7 +148,6 @@ static bool record(const Attempt *attempt, const Known *known, const char *data,
                    !ASK(cuThreadExchangeStreamCaptureMode, &relaxed); /* a capture elsewhere forbids nothing then */
   bool is_capturing = !attempt->is_graph && (ASK(cuStreamIsCapturing, attempt->stream, &status) || status);
   bool contents = known->has_code && !attempt->is_graph && !is_capturing && !ASK(cuStreamQuery, attempt->stream);
-  introduce(false);
   if (known->has_code && count && !contents)
     note(attempt->is_graph || is_capturing
              ? "arrays that kernels of a graph read were not copied: their contents are those of a later time"
@@ -156,7 +156,7 @@ static bool record(const Attempt *attempt, const Known *known, const char *data,
     cluster[i] = (uint32_t)function_attribute(known->function, CLUSTER_WIDTH + i);
   for (int i = 0; i < 3; i++) cluster[i] = cluster[i] ? cluster[i] : 1;
   Text line = {0};
-  say(&line, "{\"kind\": \"launch\", \"kernel\": ");
+  say(&line, "\"kernel\": ");
   quote(&line, known->tally->kernel, 1 << 14);
   say(&line, ", \"image\": \"");
   if (known->tally->image) say(&line, "%016llx", (unsigned long long)known->tally->image);
@@ -174,8 +174,20 @@ static bool record(const Attempt *attempt, const Known *known, const char *data,
   say(&line, "], \"memory\": [");
   if (has_data && spool.copies && !attempt->is_graph && !is_capturing && settled(attempt->stream))
     put_memory(&line, known, data, pointers, count);
-  say(&line, "], \"parameters_known\": %s}", has_data ? "true" : "false");
+  say(&line, "], \"parameters_known\": %s", has_data ? "true" : "false");
   if (exchanged) ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+  return line;
+}
+static bool record(const Attempt *attempt, const Known *known, const char *data, const Pointed *pointers, int count,
+                   bool has_data) {
+  Text line = {0};
+  introduce(false);
+  Text members = described(attempt, known, data, pointers, count, has_data);
+  say(&line, "{\"kind\": \"launch\", ");
+  put(&line, members.data ? members.data : "", members.size);
+  say(&line, "}");
+  line.failed |= members.failed;
+  free(members.data);
   return write_line(&line);
 }
 static void launched(const Attempt *attempt) { /* under the lock */
