@@ -215,7 +215,7 @@ def _watch_cupy(module: Any, made: CompiledPtx) -> None:
 
 def _watch_numba(module: Any, made: CompiledPtx) -> None:
     """``numba.cuda.codegen``: the PTX that is linked to machine code, if it is one text."""
-    library = getattr(module, "CUDACodeLibrary", None)
+    library: Any = getattr(module, "CUDACodeLibrary", None)
     function = getattr(library, "get_cubin", None)
     if function is None or hasattr(function, "watched"):
         return

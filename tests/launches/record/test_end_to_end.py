@@ -143,9 +143,12 @@ def test_what_cannot_be_recorded(
     assert said in capsys.readouterr().err
 
 
+SHAPE = ("grid", 1, "block", 64, "number", 5)  #: of the launch in ``recordable``
+
+
 @pytest.mark.slow
 def test_a_program_that_is_not_python(fake: FakeCuda, tmp_path: Path) -> None:
-    words = ("data", fake.folder / "code.ptx", "number", 5, "repeat", 3, RIGHT, "ex", RIGHT, "launch", "plain__8_4")
+    words = ("data", fake.folder / "code.ptx", *SHAPE, "repeat", 3, RIGHT, "ex", RIGHT, "launch", "plain__8_4")
     done = run(fake, tmp_path, "record", "--diff", "--launches", 2, "--skip", 1, "--", fake.folder / "program", *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("5\n")
@@ -157,7 +160,7 @@ def test_a_program_that_is_not_python(fake: FakeCuda, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: Path) -> None:
-    words = (fake.folder / "program", "data", fake.folder / "code.ptx", "number", 5, "launch", HANGS)
+    words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, "launch", HANGS)
     done = run(fake, tmp_path, "record", "--deadline", "0.05", "--json", "--", *words, records="stopped")
     assert done.stderr == "1\n"
     (one,) = json.loads(done.stdout)["report"]["kernels"][0]["recorded"]
