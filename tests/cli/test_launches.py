@@ -158,10 +158,7 @@ class TestTheProgramItself:
         process = self.pipesim("--once", *limits, "--", "sh", "-c", program, script, "--check", "--", "-x")
         out, err = process.communicate("from stdin\n")
         assert (process.returncode, err) == (3, "--check -- -x\n")
-        assert out.startswith(
-            f"from stdin\n{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)\n"
-            "  note: no Python process was observed; --inject observes the others\n\n? no"
-        )
+        assert out.startswith(f"from stdin\n{resource.getrlimit(resource.RLIMIT_DATA)} (0.0, 0.0)\n")
 
     @pytest.mark.slow
     @pytest.mark.sampled(1, 1)
@@ -205,7 +202,7 @@ class TestTheEnvironment:
         assert Limits.from_environment(made) == limits
         assert os.pathsep not in observed_environment(tmp_path, limits, {})["PYTHONPATH"]
 
-    def test_a_library_is_injected_where_it_is_asked_for(
+    def test_a_library_is_injected_unless_another_tool_has_its_own(
         self, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(inject, "injection_library", lambda _: Path("/lib.so"))
@@ -213,7 +210,11 @@ class TestTheEnvironment:
         made = observed_environment(tmp_path, Limits(("k",)), {}, inject=True)
         assert (made["CUDA_INJECTION64_PATH"], made["PIPESIM_LAUNCHES_CUPTI"]) == ("/lib.so", "libcupti.so.13")
         assert (Limits.from_environment(made), made["PIPESIM_LAUNCHES_SPOOL"]) == (Limits(("k",)), str(tmp_path))
-        assert "CUDA_INJECTION64_PATH" not in observed_environment(tmp_path, Limits(), {})
+        assert observed_environment(tmp_path, Limits(), {})["CUDA_INJECTION64_PATH"] == "/lib.so"
+        other = {"CUDA_INJECTION64_PATH": "/a/profiler.so"}
+        assert observed_environment(tmp_path, Limits(), other)["CUDA_INJECTION64_PATH"] == "/a/profiler.so"
+        assert observed_environment(tmp_path, Limits(), other, inject=True)["CUDA_INJECTION64_PATH"] == "/lib.so"
+        monkeypatch.setenv("CUDA_INJECTION64_PATH", "/a/profiler.so")
         assert call("launches", "--inject", *sh('test "$CUDA_INJECTION64_PATH" = /lib.so')).code == 3
         assert call("launches", "--force", *sh('test "$CUDA_INJECTION64_PATH" = /lib.so')).code == 1
 
