@@ -17,7 +17,7 @@ from pipesim.formats.documents import as_json, document, launches_exit_code
 from pipesim.launches.checks import BlockReport, check_launch, check_launches
 from pipesim.launches.files.found_ptx import dumped_ptx
 from pipesim.launches.files.gather import gather, require_folder, write_launches
-from pipesim.launches.inject import limits_of, spool_folder
+from pipesim.launches.inject import counting_library, limits_of, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.document import in_words
@@ -151,7 +151,7 @@ def capture_launches(
     with spool_folder() as spool:
         from pipesim.launches import observe
 
-        observation = observe.start(spool, limits)
+        observation = observe.start(spool, limits, counting_library())
 
         def finish() -> LaunchesReport:
             observation.stop()

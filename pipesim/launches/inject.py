@@ -23,7 +23,7 @@ from pipesim.errors import CompileError, MissingExtraError, ParameterError, Pipe
 from pipesim.inputs import InputKind
 from pipesim.launches import observe
 from pipesim.launches.observe.cupti import CUPTI, cupti_libraries
-from pipesim.launches.observe.limits import SPOOL, Limits
+from pipesim.launches.observe.limits import LIBRARY, SPOOL, Limits
 from pipesim.trace.whole import write_whole
 
 _SITE = Path(observe.__file__).with_name("site")  #: its ``sitecustomize`` begins to observe a Python process
@@ -87,8 +87,10 @@ def injection_environment(spool: Path, limits: Limits, environment: Mapping[str,
     Raises MissingExtraError without a C compiler or CUPTI, CompileError if the compiler fails, UsageError if the
     cache cannot be written.
     """
+    library = str(injection_library(environment))
     return {
-        INJECTION: str(injection_library(environment)),
+        INJECTION: library,
+        LIBRARY: library,
         CANDIDATES: "\n".join(_loadable(environment)),
         SPOOL: str(spool.absolute()),
         **limits.to_environment(),
@@ -106,6 +108,13 @@ def injection_library(environment: Mapping[str, str] = os.environ) -> Path:
     if not path.is_file():
         write_whole(path, _compile(compiler), force=True)
     return path
+
+
+def counting_library() -> str:
+    """The library for this process, which counts its launches; "" where it cannot be built."""
+    with suppress(PipesimError, OSError):
+        return str(injection_library())
+    return ""
 
 
 def _cache_directory(environment: Mapping[str, str]) -> Path:

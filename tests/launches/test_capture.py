@@ -27,7 +27,7 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> list[Observation]:
     """Every observation that is started."""
     found: list[Observation] = []
 
-    def start(spool: Path, limits: Limits) -> Observation:
+    def start(spool: Path, limits: Limits, _: str) -> Observation:
         found.append(Observation(spool, limits))
         return found[-1]
 

@@ -82,10 +82,13 @@ class CuptiError(PipesimError):
 class Subscription:
     """Calls a function at each of the driver's calls with the given numbers, before it and after it.
 
-    ``callback(number, data)`` has the address of a CallbackData. CuptiError if CUPTI refuses; OSError without it.
+    ``callback(number, data)`` has the address of a CallbackData; with ``called`` CUPTI calls that function of a
+    library instead. CuptiError if CUPTI refuses; OSError without it.
     """
 
-    def __init__(self, library: Path | str, numbers: Iterable[int], callback: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, library: Path | str, numbers: Iterable[int], callback: Callable[[int, int], object], called: Any = None
+    ) -> None:
         self._cupti = ctypes.CDLL(str(library))
         self._handle = c_void_p()
 
@@ -93,7 +96,7 @@ class Subscription:
             if domain == _DRIVER_DOMAIN:
                 callback(number, data)
 
-        self._called = _CALLBACK(on_call)  # kept: CUPTI holds its address
+        self._called = called or _CALLBACK(on_call)  # kept: CUPTI holds its address
         self._require(self._cupti.cuptiSubscribe(byref(self._handle), self._called, None), "subscribe")
         for number in numbers:  # an older CUPTI does not know the newest functions, which then are not called either
             self._cupti.cuptiEnableCallback(c_uint32(1), self._handle, c_int(_DRIVER_DOMAIN), c_uint32(number))

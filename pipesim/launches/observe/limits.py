@@ -14,6 +14,7 @@ LAUNCHES = "PIPESIM_LAUNCHES_LAUNCHES"
 BYTES = "PIPESIM_LAUNCHES_BYTES"
 ORDERED = "PIPESIM_LAUNCHES_ORDERED"
 COPIES = "PIPESIM_LAUNCHES_COPIES"
+LIBRARY = "PIPESIM_LAUNCHES_LIBRARY"  #: which counts launches like one before in a Python process
 OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: an injected library leaves it alone
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from pipesim.launches.observe import calls
+from pipesim.launches.observe.alike import ALL, AT_ITS_END, MOST, AlikeLaunches
 from pipesim.launches.observe.driver import CudaDriver, Shape, word_at
 from pipesim.launches.observe.limits import Limits
 from pipesim.launches.observe.loaded_images import KernelCode, LoadedImages
@@ -94,6 +95,9 @@ class Exchange(Protocol):
     def end(self, *, launched: bool) -> None:
         """After a launch, which the driver has taken or refused."""
 
+    def is_done(self, function: int) -> bool:
+        """Whether it need not be asked about a function any more."""
+
 
 class LaunchObserver:
     """Gets the driver's calls from CUPTI and writes records to the spool."""
@@ -115,16 +119,22 @@ class LaunchObserver:
         self._inside = threading.local()
         self._failed: set[str] = set()
         self.exchange: Exchange | None = None
+        self.alike: AlikeLaunches | None = None
+        self._counters: dict[int, tuple[int, Tally]] = {}  #: by the tally: its number for ``alike``
 
-    def on_call(self, number: int, address: int) -> None:
-        """A call of the driver, before it or after it. No error here reaches the program."""
+    def on_call(self, number: int, address: int) -> int:
+        """A call of the driver, before it or after it. No error here reaches the program.
+
+        The answer is for ``alike``: which launches like this one need not be reported.
+        """
         if getattr(self._inside, "now", False):
-            return
+            return 0
         self._inside.now = True
+        answer = 0
         try:
             data = calls.CallbackData.from_address(address)
             if data.site == 0:
-                self._before_call(number, data)
+                answer = self._before_call(number, data)
             elif number not in calls.LAUNCH and number not in calls.LAUNCH_EX:
                 self._after_call(number, data)
             elif self.exchange is not None:
@@ -135,25 +145,24 @@ class LaunchObserver:
             self._note(f"an error of pipesim in the observed process: {type(error).__name__}: {error}")
         finally:
             self._inside.now = False
+        return answer
 
     def finish(self) -> None:
         """Write how often each kernel was launched."""
         self._spool.introduce(self._driver.device)
+        for counter, tally in self._counters.values():
+            tally.launches += self.alike.count(counter) if self.alike is not None else 0
         for each in self._tallies.values():
             self._spool.write({"kind": "count", **vars(each)})
         if self._spool.full:
             self._spool.note("the limit on bytes was reached: further launches are counted only")
 
-    def _before_call(self, number: int, data: Any) -> None:
+    def _before_call(self, number: int, data: Any) -> int:
         if number in calls.LAUNCH_EX or number in calls.LAUNCH:
             attempt = _attempt(number, data.arguments)
             self._count_launch(attempt, data.symbol)
-            if self.exchange is not None:
-                describe = partial(self._described, attempt, data.symbol)
-                chosen = self.exchange.begin(attempt.function, attempt.stream, describe)
-                if chosen:
-                    exchange_function(number, data.arguments, chosen)
-        elif number in calls.INSTANTIATE:
+            return self._exchange(number, data, attempt) | self._counter_for(attempt.function)
+        if number in calls.INSTANTIATE:
             self._graph(calls.FirstTwo.from_address(data.arguments).second or 0)
         elif number in calls.UNLOAD:
             with self._try_lock():
@@ -167,6 +176,29 @@ class LaunchObserver:
             given = calls.LinkAdd.from_address(data.arguments)
             if given.kind == calls.PTX_INPUT:
                 self._images.link_input(given.state, string_at(given.data, given.size))
+        return 0
+
+    def _exchange(self, number: int, data: Any, attempt: Attempt) -> int:
+        """Have the launch take place with another kernel, if it is to be recorded; its end is asked for then."""
+        if self.exchange is None:
+            return 0
+        describe = partial(self._described, attempt, data.symbol)
+        chosen = self.exchange.begin(attempt.function, attempt.stream, describe)
+        if chosen:
+            exchange_function(number, data.arguments, chosen)
+        return AT_ITS_END if chosen else 0
+
+    def _counter_for(self, function: int) -> int:
+        """The counter of launches like one of a function that was just counted; 0 where each is to be reported."""
+        known = self._known.get(function)
+        if self.alike is None or self.ordered > 0 or known is None:
+            return 0
+        if self.exchange is not None and not self.exchange.is_done(function):
+            return 0
+        tally = known.tally
+        counter, _ = self._counters.setdefault(id(tally), (len(self._counters), tally))
+        is_every = self.exchange is not None or known.code is None or not known.code.name
+        return (counter + 1 if counter < MOST else 0) | (ALL if is_every else 0)
 
     def _after_call(self, number: int, data: Any) -> None:
         """What a call has made, if it succeeded."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import atexit
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from pipesim.errors import MissingExtraError
+from pipesim.launches.observe.alike import AlikeLaunches
 from pipesim.launches.observe.calls import ALL, ORDER
 from pipesim.launches.observe.compilers import CompiledPtx, keep_ptx
 from pipesim.launches.observe.cupti import CuptiError, Subscription, cupti_libraries
 from pipesim.launches.observe.driver import CudaDriver
-from pipesim.launches.observe.limits import OBSERVED, Limits
+from pipesim.launches.observe.limits import LIBRARY, OBSERVED, Limits
 from pipesim.launches.observe.loaded_images import LoadedImages
 from pipesim.launches.observe.observer import LaunchObserver
 from pipesim.launches.observe.spool import Spool
@@ -29,8 +31,13 @@ class LaunchObservation:
         self._process = os.getpid()
         self.switches: tuple[str, ...] = ()  #: variables of the environment that are set while it lasts
 
-    def subscribe(self) -> None:
-        """Ask CUPTI for the calls. MissingExtraError without CUPTI, CuptiError where it serves another one."""
+    def subscribe(self, library: str) -> None:
+        """Ask CUPTI for the calls; ``library`` counts launches, "" for none.
+
+        MissingExtraError without CUPTI, CuptiError where it serves another one.
+        """
+        with suppress(OSError):  # each launch is reported then
+            self.observer.alike = AlikeLaunches(library, self.observer.on_call) if library else None
         self._subscription = _subscribe(self.observer)
 
     def stop(self) -> None:
@@ -47,10 +54,12 @@ class LaunchObservation:
         self.spool.close()
 
 
-def start(spool: Path, limits: Limits) -> LaunchObservation:
+def start(spool: Path, limits: Limits, library: str = "") -> LaunchObservation:
     """Observe this process from now on; its records go to a new file in ``spool``.
 
-    MissingExtraError without CUPTI or without a driver; CuptiError if another profiler observes it already.
+    ``library``: that of programs which are not Python, which counts launches like one before; by default the one that
+    the environment names, if any. MissingExtraError without CUPTI or without a driver; CuptiError if another profiler
+    observes it already.
     """
     written = Spool(spool, limits.nbytes, limits.copies)
     compiled = CompiledPtx()
@@ -63,7 +72,7 @@ def start(spool: Path, limits: Limits) -> LaunchObservation:
     os.environ[OBSERVED] = str(os.getpid())  # before cuInit, which loads the injected library
     images = LoadedImages(compiled, lambda: driver.device()[1])
     made = LaunchObservation(written, LaunchObserver(driver, written, limits, images), compiled)
-    made.subscribe()
+    made.subscribe(library or os.environ.get(LIBRARY, ""))
     made.switches = keep_ptx(spool / "cute")
     compiled.watch()
     atexit.register(made.stop)
@@ -75,7 +84,8 @@ def _subscribe(observer: LaunchObserver) -> Subscription:
     problem, refusal = "", None
     for library in cupti_libraries():
         try:
-            return Subscription(library, ALL | ORDER if observer.ordered else ALL, observer.on_call)
+            called = observer.alike.called if observer.alike is not None else None
+            return Subscription(library, ALL | ORDER if observer.ordered else ALL, observer.on_call, called)
         except OSError as error:
             problem = str(error)
         except CuptiError as error:

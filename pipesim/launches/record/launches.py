@@ -99,6 +99,11 @@ class RecordedLaunches:
         self._thread.running = running
         return running.loaded.function if running is not None else 0
 
+    def is_done(self, function: int) -> bool:
+        """Whether no more launch of a function will be recorded."""
+        last = self._options.skip + self._options.launches
+        return not self.active or function in self._unwanted or self._launches[function] >= last
+
     def end(self, *, launched: bool) -> None:
         """After a launch: one that is recorded is waited for, and its buffer is kept."""
         running: _LiveLaunch | None = getattr(self._thread, "running", None)

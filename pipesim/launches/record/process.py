@@ -27,9 +27,11 @@ class ProcessRecording:
         self._observation.stop()
 
 
-def start_recording(spool: Path, limits: Limits, options: RecordOptions, prepare: Prepare) -> ProcessRecording:
+def start_recording(
+    spool: Path, limits: Limits, options: RecordOptions, prepare: Prepare, library: str = ""
+) -> ProcessRecording:
     """Record this process from now on; its records go to a new file in ``spool``. Raises as ``observe.start``."""
-    observation = observe.start(spool, limits)
+    observation = observe.start(spool, limits, library)
     launches = RecordedLaunches(CudaMemory(), observation.spool, options, prepare)
     observation.observer.exchange = launches
     made = ProcessRecording(observation, launches)

@@ -14,7 +14,7 @@ from pipesim.errors import ParameterError
 from pipesim.formats.documents import as_json, document, record_exit_code
 from pipesim.launches.checks import BlockReport
 from pipesim.launches.files.gather import require_folder
-from pipesim.launches.inject import limits_of, spool_folder
+from pipesim.launches.inject import counting_library, limits_of, spool_folder
 from pipesim.launches.record.gather import gather_recording
 from pipesim.launches.record.options import RecordOptions
 from pipesim.launches.record.process import start_recording
@@ -109,7 +109,7 @@ def record(
     require_folder(into, force=force)
     with spool_folder() as spool:
         preparation = Preparation(spool, options)
-        process = start_recording(spool, limits, options, preparation.ready)
+        process = start_recording(spool, limits, options, preparation.ready, counting_library())
 
         def finish() -> RecordReport:
             process.stop()

@@ -5,7 +5,7 @@
    only observes: whatever fails here becomes a note, and the program runs as without it. Two launches are alike if they
    have the same kernel, shape and tensor maps, and parameters that differ only in addresses of the same alignment. */
 #define _GNU_SOURCE
-#include "exchange.h"
+#include "alike.h"
 #include <pthread.h>
 
 enum { MOST_NODES = 1 << 16, DEEPEST_GRAPH = 8 };
@@ -20,6 +20,12 @@ static bool is_extended(uint32_t number) { return number == LAUNCH_EX || number 
 static bool is_launch(uint32_t number) {
   return is_extended(number) || number == LAUNCH || number == LAUNCH_PTSZ || number == COOPERATIVE ||
          number == COOPERATIVE_PTSZ;
+}
+static bool is_of_a_map(uint32_t number) {
+  return number == ENCODE_TILED || number == ENCODE_IM2COL || number == ENCODE_IM2COL_WIDE || number == REPLACE_ADDRESS;
+}
+static bool makes_handles_free(uint32_t number) {
+  return number == MODULE_UNLOAD || number == LIBRARY_UNLOAD || number == CTX_DESTROY || number == CTX_DESTROY_V2;
 }
 static Attempt attempt_of(uint32_t number, const CallbackData *call) {
   Attempt attempt = {.symbol = call->symbol};
@@ -274,6 +280,44 @@ static void subscribe(void) {
   if (status == -1) note("a process was not observed: CUPTI is not installed");
   else if (status == OTHER_SUBSCRIBER) note("a process was not observed: another profiler observes it");
   else if (status) note("a process was not observed: CUPTI's error %d", status);
+}
+
+/* CUPTI calls this in a process that observes itself. */
+__attribute__((visibility("default"))) void pipesim_called(void *unused, int domain, uint32_t number, const void *data) {
+  const CallbackData *call = data;
+  Digest keys[3] = {{0}};
+  int kept_errno = errno;
+  (void)unused;
+  if (domain != DRIVER_DOMAIN || inside || (is_launch(number) && call->site && !asked_at_its_end)) return;
+  inside = true; /* what Python asks the driver is not the program's */
+  bool counted = false, failed = call->site && call->result && *call->result;
+  if (is_launch(number) && call->site) asked_at_its_end = false;
+  else if (is_launch(number)) {
+    Attempt attempt = attempt_of(number, call);
+    if (acquire()) {
+      counted = is_counted(&attempt, keys);
+      pthread_mutex_unlock(&lock);
+    }
+  } else if (is_of_a_map(number) && !failed && acquire()) {
+    if (call->site) after(number, call);
+    else before(number, call);
+    pthread_mutex_unlock(&lock);
+  } else if (!call->site && makes_handles_free(number)) forget_alike();
+  if (!counted) {
+    int answer = python(number, data);
+    if (is_launch(number) && !call->site) learn_answer(answer, keys);
+  }
+  inside = false;
+  errno = kept_errno;
+}
+/* Have launches counted from now on: ASK is called about those of a new kind. The counters; NULL without a driver. */
+__attribute__((visibility("default"))) uint64_t *pipesim_count(int (*ask)(uint32_t number, const void *data)) {
+  if (!alike && !(alike = calloc(2 * MOST_ALIKE, sizeof *alike))) return NULL;
+  if (!load_driver()) return NULL;
+  forget_alike();
+  memset(counters, 0, sizeof counters);
+  python = ask;
+  return counters;
 }
 
 /* The driver calls this in cuInit. PIPESIM_LAUNCHES_OBSERVED has the id of a process that observes itself (Python). */
