@@ -1,0 +1,69 @@
+"""Launches like one before: what the library in C counts is what Python would count, and no new kind is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesim.launches.inject import injection_library
+from tests.support import fake_cuda
+from tests.support.paths import ROOT
+
+PROGRAM = """
+import ctypes, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from pipesim.launches.observe import Limits, start
+made = start(Path(sys.argv[3]), Limits(("c*",)), sys.argv[4])
+asked, on_call = [], made.observer._count_launch
+made.observer._count_launch = lambda *given: (asked.append(1), on_call(*given))[1]
+cuda = ctypes.CDLL("libcuda.so.1")
+module, function, memory = ctypes.c_void_p(), {}, ctypes.c_uint64()
+assert cuda.cuModuleLoadData(ctypes.byref(module), open(sys.argv[2], "rb").read() + b"\\0") == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 16)) == 0
+def launch(name, shift=0, number=0, grid=1):
+    if name not in function:
+        function[name] = ctypes.c_void_p()
+        assert cuda.cuModuleGetFunction(ctypes.byref(function[name]), module, name.encode()) == 0
+    values = [ctypes.c_uint64(memory.value + shift), ctypes.c_uint32(number)]
+    places = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
+    assert cuda.cuLaunchKernel(function[name], grid, 1, 1, 32, 1, 1, 0, None, places, None) == 0
+for shift in (0, 0, 512, 1024, 8, 16, 24, 0):  # 512 and 1536 are aligned to 512, 1024 and 8 to less or more
+    launch("copy__8_4", shift)
+launch("copy__8_4", 0, 1); launch("copy__8_4", 0, 1); launch("copy__8_4", 0, 1, 2); launch("copy__8_4", 4096, 0)
+for _ in range(5): launch("other__8_4")
+made.stop()
+launch("copy__8_4")
+print(len(asked), ctypes.c_int.from_address(memory.value).value)
+"""
+
+
+@pytest.mark.slow
+def test_counts_and_kinds_are_those_without_the_library(tmp_path: Path) -> None:
+    fake = fake_cuda.built(tmp_path)
+    (tmp_path / "code").write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry copy__8_4() { ret; }\n"
+    )
+
+    def records(library: str) -> tuple[list[str], list[Any], list[Any]]:
+        spool = tmp_path / ("with" if library else "without")
+        spool.mkdir()
+        words = [sys.executable, "-c", PROGRAM, str(ROOT), str(tmp_path / "code"), str(spool), library]
+        done = subprocess.run(words, env=fake.environment(), capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = [json.loads(line) for file in spool.glob("*.jsonl") for line in file.read_text().splitlines()]
+        launches, counts = ([each for each in lines if each["kind"] == kind] for kind in ("launch", "count"))
+        for each in launches:
+            del each["parameters"][0]["bytes"]  # an address
+        return done.stdout.split(), launches, counts
+
+    (asked, ran), launches, counts = records("")
+    (asked_less, ran_too), same_launches, same_counts = records(str(injection_library()))
+    assert (int(asked), ran, counts[0]["launches"]) == (17, ran_too, 12)
+    assert int(asked_less) == len(launches) + 1  # one of each kind, and one of the kernel that is not wanted
+    assert (same_launches, same_counts) == (launches, counts)
