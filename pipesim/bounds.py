@@ -91,6 +91,7 @@ MAX_POINTED_BYTES = 1 << 38  #: of the memory that a pointer of a launch leads t
 # launches that were observed
 
 MAX_SPOOL_BYTES = 1 << 28  #: of the records of one process, with the memory that was copied
+MAX_KERNEL_FILES = 1 << 14  #: below a folder whose kernels are checked
 MAX_SPOOL_FILES = 1 << 10  #: processes that one command observes, and PTX files of a compiler's dump
 MAX_RECORD_BYTES = 1 << 24  #: of one record; the parameters of a kernel have at most 32 KB
 MAX_RECORDS = 1 << 14  #: of all processes

@@ -35,13 +35,14 @@ if TYPE_CHECKING:
     from pipesim.prove.repair.kinds import Ranked, Repair
     from pipesim.ptx.extract import Extraction
     from pipesim.ptx.kernel import EditableKernel
+    from pipesim.ptx.launch.values import Launch
     from pipesim.ptx.source_files import SourceFiles
 
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
 
 #: Suffixes of what a kernel is written in, and of what has its machine code.
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".mojo")
-_COMPILED = (".cubin", ".fatbin", ".o", ".so", ".a", ".out")
+COMPILED = (".cubin", ".fatbin", ".o", ".so", ".a", ".out")
 _PROGRAM_FILE = replace(PROGRAM, name="program", error=UnknownProtocolError)
 
 
@@ -289,7 +290,7 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
         file = text.removesuffix(":")
         name, found = only_maker(file)
         return _spelled(f"{file}:{name}", found)
-    if Path(text).suffix in (*_SOURCES, *_COMPILED) or Path(text).exists():
+    if Path(text).suffix in (*_SOURCES, *COMPILED) or Path(text).exists():
         raise _not_compiled(text)
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     if Path(f"{text}.py").is_file():
@@ -306,11 +307,8 @@ def _not_compiled(text: str) -> UnknownProtocolError:
     """A kernel's source in place of what its compiler wrote."""
     ptx = Path(text).with_suffix(".ptx").name
     if Path(text).suffix not in _SOURCES:
-        return UnknownProtocolError(
-            f"{text} is not PTX",
-            cause="pipesim reads PTX and no machine code; what nvcc compiles often has both",
-            correction=f"`pipesim new --ptx {shlex.quote(text)}` writes the PTX that it has, and a launch file",
-        )
+        made = f"`pipesim new --ptx {shlex.quote(text)}` writes the PTX that it has, and a launch file"
+        return UnknownProtocolError(f"{text} is not PTX", correction=made)
     made = f"nvcc -arch=sm_90a -lineinfo -ptx {shlex.quote(text)}, then `pipesim new --ptx {shlex.quote(ptx)}`"
     return UnknownProtocolError(
         f"{text} is not PTX",
@@ -392,15 +390,28 @@ def _target(name: str, function: ProtocolFunction) -> Target:
 
 
 def _from_kernel(path: Path, launch: str, sets: Sequence[str]) -> Target:
-    from pipesim.ptx.kernel import EditableKernel, ptx_text, read_kernel  # a quarter of the package, for few commands
+    from pipesim.ptx.kernel import ptx_text  # a quarter of the package, for few commands
+
+    words = ("--launch", launch) if launch else ()
+    return kernel_target(ptx_text(path), path, Path(launch) if launch else None, sets, words)
+
+
+def kernel_target(
+    text: str, path: Path, launch: Path | Launch | None, sets: Sequence[str], words: tuple[str, ...], spelling: str = ""
+) -> Target:
+    """The kernel of a PTX text in a launch, of which ``path`` is the name. ``words``: how a command line names the
+    launch; ``spelling``: what it names besides, if not the path. Raises PtxError, LaunchFileError or ParameterError.
+    """
+    from pipesim.ptx.extract import extract
+    from pipesim.ptx.kernel import EditableKernel, launch_of
     from pipesim.ptx.launch.settings import setting_words
     from pipesim.ptx.source_files import current_sources
 
-    found = read_kernel(path, Path(launch) if launch else None, sets)
-    editable = EditableKernel(path, Path(launch) if launch else None, tuple(sets), ptx_text(path))
+    found = extract(*launch_of(text, path, launch, sets))
+    editable = EditableKernel(path, launch, tuple(sets), text)
     name = found.program.name
-    words = (*(("--launch", launch) if launch else ()), *(word for each in sets for word in setting_words(each)))
-    made = Target(name, None, found.program, {}, f"kernel {name} of {path}", str(path), kernel=found)
+    words = (*words, *(word for each in sets for word in setting_words(each)))
+    made = Target(name, None, found.program, {}, f"kernel {name} of {path}", spelling or str(path), kernel=found)
     return replace(made, sources=current_sources(), editable=editable, launch_words=words)
 
 

@@ -31,6 +31,8 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGTkmgt]?)(?:i?[Bb])?"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
 
+FOUND = ("entries", "list", "watch", "no_cache")  #: options of a path with kernels
+
 Example = tuple[str, str]  #: a command as it is typed, and what it is for
 Completer = Callable[..., list[str]]  #: called with ``prefix`` and ``parsed_args``, as argcomplete does
 
@@ -130,7 +132,8 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OFFSET=VALUE",
-        help="a word of a .ptx kernel's parameters, by its byte offset, or the CTA to follow, cta=5; may be repeated",
+        help="a word of a .ptx kernel's parameters, by its byte offset, the CTA to follow, cta=5, or a size: grid=132, "
+        "grid.y=2, block=384, shared=65536; may be repeated",
     )
     parser.add_argument(
         "--box",
@@ -143,6 +146,34 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated",
     )
     add_source_roots(parser)
+
+
+def add_found(parser: argparse.ArgumentParser) -> None:
+    """The options of a path with kernels."""
+    found = parser.add_argument_group("kernels of a folder, a program, a library or an object")
+    found.add_argument(
+        "--entry", dest="entries", action="append", default=[], metavar="NAME",
+        help="only kernels of this name, or one as 'gemm*'; may be repeated",
+    )  # fmt: skip
+    found.add_argument("--list", action="store_true", help="list the kernels, and check none")
+    found.add_argument("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
+    found.add_argument("--no-cache", action="store_true", help="neither look verdicts up nor keep them")
+    found.add_argument("--watch", action="store_true", help="check again what changes, until Ctrl-C")
+
+
+def has_kernels(options: argparse.Namespace, name: str) -> bool:
+    """Whether a name is a path whose kernels are looked for: of a PTX file with an option for that."""
+    from pipesim.targets import COMPILED
+
+    path = Path(name)
+    if not hasattr(options, "entries") or not path.exists():
+        return False
+    if path.suffix == ".ptx":
+        return any(getattr(options, each) for each in FOUND)
+    if not path.is_file() or path.suffix in COMPILED:
+        return path.is_dir() or path.suffix in COMPILED
+    with path.open("rb") as file:  # a program, library or object, or an archive of these
+        return file.read(8).startswith((b"\x7fELF", b"!<arch>\n"))
 
 
 def add_source_roots(parser: argparse.ArgumentParser) -> None:
@@ -166,6 +197,10 @@ def add_untrusted(parser: argparse.ArgumentParser) -> None:
 def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Target:
     """What a command's argument names, with the launch that the options give, else ``launch``."""
     launch = options.launch or launch
+    if has_kernels(options, name):
+        from pipesim.cli.check_kernels import only_target
+
+        return only_target(options, name, launch)
     if name.endswith(".ptx") or launch or options.sets:
         from pipesim.targets import find
 

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipesim.cli.arguments import (
+    FOUND,
     Command,
     add_chosen,
     add_ctas,
     add_force,
+    add_found,
     add_launch,
     add_params,
     add_strict,
     add_untrusted,
     build_target,
     complete,
+    has_kernels,
     named_protocols,
     params_of,
     require_output,
@@ -52,12 +55,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_chosen(
         parser,
         named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function (a Python file is "
-        "run), programs' .json, kernels' .ptx",
+        "run), programs' .json, kernels' .ptx; a folder, a program, a library, an object: all kernels with PTX in it",
         every="check every built-in protocol",
     )
     add_params(parser, "a parameter of every protocol named; may be repeated")
     add_ctas(parser)
     add_launch(parser)
+    add_found(parser)
     parser.add_argument(
         "--any", action="append", default=[], metavar="NAME[=LOW..[HIGH][:STEP]]",
         help="a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
@@ -147,27 +151,25 @@ def _carry_out(options: argparse.Namespace) -> int:
     whole = not options.protocol and not options.all
     if whole:
         options.protocol = list(settings.targets)
-    if options.json and options.format not in (None, "json", "brief"):
-        raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
-    options.json = options.json or options.format in ("json", "brief")
-    if options.write and not options.fix:
-        raise ParameterError("--write without --fix", correction="give both")
-    if options.fix and options.redact:
-        raise ParameterError("--fix shows source lines", correction="leave it or --redact out")
-    if options.fix and (options.json or options.format not in (None, "text")):
-        raise ParameterError("--fix prints text", correction="give no other format")
+    _require_fitting(options)
     names = _names(options)
+    strict = bool(options.strict or options.strict_names)
+    policy = policy_of(
+        settings, fail_on=options.fail_on, strict=strict, ignores=options.ignore, baseline=options.baseline,
+        update=options.update_baseline, whole=whole,
+    )  # fmt: skip
+    if any(has_kernels(options, name) for name in names) or any(getattr(options, each) for each in FOUND):
+        from pipesim.cli.check_kernels import carry_out_kernels
+
+        code = carry_out_kernels(options, names, policy)
+        if code is not None:
+            return code
     if options.redundant and options.against is None:
         from pipesim.cli.check_modes import carry_out_redundant
 
         return carry_out_redundant(options, names, settings.launch_of)
     if options.sarif is not None and options.against is None:
         require_output(options.sarif, force=options.force)
-    strict = bool(options.strict or options.strict_names)
-    policy = policy_of(
-        settings, fail_on=options.fail_on, strict=strict, ignores=options.ignore, baseline=options.baseline,
-        update=options.update_baseline, whole=whole,
-    )  # fmt: skip
     if options.against is not None:
         from pipesim.cli.check_modes import carry_out_against
 
@@ -198,6 +200,19 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.fix:
         _fix(checks, write=options.write)
     return code
+
+
+def _require_fitting(options: argparse.Namespace) -> None:
+    """ParameterError for options that exclude each other; ``--json`` is what a format of JSON asks for as well."""
+    if options.json and options.format not in (None, "json", "brief"):
+        raise ParameterError(f"--json and --format {options.format}", correction="give one of them")
+    options.json = options.json or options.format in ("json", "brief")
+    if options.write and not options.fix:
+        raise ParameterError("--write without --fix", correction="give both")
+    if options.fix and options.redact:
+        raise ParameterError("--fix shows source lines", correction="leave it or --redact out")
+    if options.fix and (options.json or options.format not in (None, "text")):
+        raise ParameterError("--fix prints text", correction="give no other format")
 
 
 def _quoting(options: argparse.Namespace) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ from pipesim.coredump.sass.word import SIZE, Word, words_of
 from pipesim.errors import CoreDumpError
 
 _PROGBITS = 1
-_TEXT = ".text."
+_TEXT, _CONSTANTS = ".text.", ".nv.constant0."
 _SIZED, _PARAMETER = 4, 0x17  #: of .nv.info: the form with a size, and the attribute of a parameter
 
 
@@ -62,6 +62,11 @@ class Cubin:
             for number, each in self.elf.of_kind(_PROGBITS)
             if (name := self.elf.name_of(each)).startswith(_TEXT)
         )
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of its kernels: each has constants with its parameters."""
+        return tuple(name.removeprefix(_CONSTANTS) for name in self._named if name.startswith(_CONSTANTS))
 
     def parameters_of(self, kernel: str) -> dict[int, tuple[int, int]]:
         """Where each parameter of a kernel begins after the first byte of all, and its bytes, by its number.

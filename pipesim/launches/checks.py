@@ -17,7 +17,7 @@ from pipesim.model.finding import Verdict
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.watch import current
 from pipesim.report.findings.brief import in_one_line
-from pipesim.targets import find
+from pipesim.targets import Target, find
 
 Report = TypeVar("Report")
 
@@ -66,18 +66,26 @@ def checked(
     ptx: Path, launch: Path, *, max_states: int | None = None, budget: Budget | None = None, progress: Progress = SILENT
 ) -> CheckReport | str:
     """The answer about one launch, as :func:`check_launch` says it; a line where there is none."""
+    made = checked_target(lambda: find(str(ptx), launch=str(launch)), max_states, budget, progress)
+    return made if isinstance(made, CheckReport) else f"unknown: {made.fact.removeprefix('unknown: ')}"
+
+
+def checked_target(
+    make: Callable[[], Target], max_states: int | None, budget: Budget | None, progress: Progress = SILENT
+) -> CheckReport | PipesimError:
+    """The answer about what ``make`` gives; an error where that cannot be read, or a limit ended it."""
     try:
-        target = find(str(ptx), launch=str(launch))
+        target = make()
         program = target.build()
         most = states_of(max_states, program)
         return check(target, {}, max_states=most, program=program, quick=True, budget=budget, progress=progress)
     except PipesimError as error:
-        return f"unknown: {error.fact}"
+        return error
     except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others
-        return f"unknown: {internal_error(error).fact}"
+        return internal_error(error)
     except LimitReachedError as reached:
         current().resume()
-        return limit_error(reached).fact
+        return limit_error(reached)
 
 
 def check_launches(report: LaunchesReport, folder: Path, check_one: CheckOne = check_launch) -> LaunchesReport:

@@ -136,7 +136,7 @@ def _descriptor(value: Any, given: Mapping[str, Any] | None) -> Iterator[Content
 def tensor_map(given: Mapping[str, Any], shape: Sequence[int], strides: Sequence[int], *, tf32: bool) -> TensorMap:
     """The map that Triton's launcher encodes: a block's shape is not the box, which is in the metadata."""
     kind, dims = int(given["elem_type"]), [int(each) for each in shape]
-    if given.get("fp4_padded"):
+    if given.get("fp4_padded") and dims:
         dims[-1] *= 2
     element = "u4_align16" if given.get("fp4_padded") else _ELEMENTS[11 if tf32 else _ON_DEVICE.get(kind, kind)]
     steps = tuple(int(each) * int(given["elem_size"]) for each in reversed(strides[:-1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
@@ -18,9 +18,9 @@ from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
 from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
-from pipesim.ptx.flow.slice import Need
+from pipesim.ptx.flow.slice import LaunchNeed, Need
 from pipesim.ptx.flow.uses import stores_one_value
-from pipesim.ptx.launch.image import PARAMETERS
+from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
@@ -115,7 +115,9 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
         elif warp.status is Status.BLOCKED:
             blocked.setdefault(f"waiting at {words.place_of(warp.pc)} when every warp waits", []).append(warp)
     leaves = [warp.stop.leaf for warp in words.cluster.warps if warp.stop is not None]
-    options = _missing(words) if any(leaf is not None and leaf.launch for leaf in leaves) else []
+    wanted = words.kernel.code.wanted
+    asks = any(leaf is not None and leaf.launch for leaf in leaves)
+    options = missing_options(words.cluster.image, wanted) if asks else []
     return (
         tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items())
         + ((f"give all that the kernel needs with {' '.join(options)}",) if options[1:] else ()),
@@ -123,10 +125,9 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
     )
 
 
-def _missing(words: _Words) -> list[str]:
+def missing_options(image: Image, wanted: Sequence[LaunchNeed]) -> list[str]:
     """The options for all words of the parameters, and boxes of tensor maps, that are not known and that it needs."""
-    image, found = words.cluster.image, []
-    wanted = words.kernel.code.wanted
+    found = []
     maps = {each.offset for each in wanted if each.need is Need.TENSOR_MAP}
     for need, offset, nbytes, *_ in wanted:
         in_map = any(each <= offset < each + 128 for each in maps)

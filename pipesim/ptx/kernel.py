@@ -124,20 +124,20 @@ def ptx_text(ptx: Path) -> str:
     return PTX.read_text(ptx)
 
 
-def launch_of(text: str, ptx: Path, launch: Path | None, sets: Sequence[str]) -> tuple[Module, Launch]:
+def launch_of(text: str, ptx: Path, launch: Path | Launch | None, sets: Sequence[str]) -> tuple[Module, Launch]:
     """The module of this text and the launch; ``ptx`` names the text, and the launch file where ``launch`` does not.
 
     Raises PtxError or LaunchFileError.
     """
     launch = ptx.with_suffix(".json") if launch is None else launch
-    if not launch.is_file():
+    if isinstance(launch, Path) and not launch.is_file():
         read_module(text, ptx.name)  # that it is not PTX is said first
         raise LaunchFileError(
             f"there is no launch file {launch}",
             cause="a kernel is read with the values of one launch: its grid, its block and its parameters",
             correction=f"name it with --launch FILE, or have it written by `pipesim new --ptx {ptx}`",
         )
-    given = read_launch(LAUNCH_FILE.read_text(launch), str(launch))
+    given = read_launch(LAUNCH_FILE.read_text(launch), str(launch)) if isinstance(launch, Path) else launch
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     module = replace(module, sources=enter_sources(ptx, module.files.values()))
     entry = entry_of(module, given)
@@ -194,6 +194,17 @@ class LaunchTemplate:
         return self.launch.entry
 
 
+def open_launch(module: Module, entry: str) -> tuple[Function, Launch, tuple[str, ...]]:
+    """A kernel with its calls inlined, a launch filled in as far as PTX says it, and its open words for ``--set``.
+
+    Raises PtxError or LaunchFileError.
+    """
+    function = inline_calls(module, entry_of(module, Launch(entry, (1, 1, 1), (32, 1, 1))))
+    made = template(function, slice_of(function))
+    image = Image(made, function)
+    return function, made, tuple(image.place(PARAMETERS + offset) for offset in open_words(made, function))
+
+
 def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     """What a kernel's launch file has to say, filled in as far as PTX says it (:mod:`pipesim.ptx.launch.settings`).
 
@@ -208,14 +219,10 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
             cause=f"they are {names}" if names else "it has functions only, or it is not PTX",
             correction="name one of them with --entry NAME",
         )
-    name = entry or module.entries[0].name
-    kernel = entry_of(module, Launch(name, (1, 1, 1), (32, 1, 1)))
-    function = inline_calls(module, kernel)
-    made = with_source_names(template(function, slice_of(function)), kernel, sources)
+    function, made, words = open_launch(module, entry or module.entries[0].name)
+    made = with_source_names(made, entry_of(module, made), sources)
     maps = has_tensor_maps(each.content for each in made.parameters)
     dynamic = any(each.external for each in function.shared)
-    image = Image(made, function)
-    words = tuple(image.place(PARAMETERS + offset) for offset in open_words(made, function))
     return LaunchTemplate(launch_json(made), made, words, made.block == NO_SHAPE, maps, dynamic)
 
 
@@ -237,10 +244,10 @@ class KernelReading(NamedTuple):
 
 @dataclass(frozen=True)
 class EditableKernel:
-    """A PTX file and how one launch of it is named; see :func:`pipesim.ptx.kernel.read_kernel`."""
+    """A PTX file and how one launch of it is named, or the launch; see :func:`pipesim.ptx.kernel.launch_of`."""
 
     ptx: Path
-    launch: Path | None
+    launch: Path | Launch | None
     sets: tuple[str, ...]
     text: str
 

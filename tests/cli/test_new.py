@@ -102,7 +102,7 @@ def test_new_writes_the_ptx_and_a_launch_file(call: Call) -> None:
     assert Path("mine.ptx").exists()
 
 
-def test_check_says_how_to_get_the_ptx_of_a_compiled_file(call: Call) -> None:
+def test_run_says_how_to_get_the_ptx_of_a_compiled_file(call: Call) -> None:
     Path("a.out").write_bytes(PLAIN)
-    answer = call("check", "a.out")
+    answer = call("run", "a.out")
     assert (answer.code, "pipesim new --ptx a.out" in answer.err) == (2, True)

@@ -14,6 +14,7 @@ from pipesim.answers.views.calibrate import CalibrationReport
 from pipesim.answers.views.check import AgainstReport, Brief, CheckReport, ProvedRange, WalkReport
 from pipesim.answers.views.conclusion import AssumptionCount, VerdictScope
 from pipesim.answers.views.doctor import DoctorReport
+from pipesim.answers.views.kernels import KernelRow
 from pipesim.answers.views.kinds import AssumptionReport, KindLine, KindReport
 from pipesim.answers.views.launches import HangReport, LaunchesReport, RecordReport
 from pipesim.answers.views.redundant import RedundantReport
@@ -182,6 +183,7 @@ ANSWER_MEMBERS: Mapping[str, tuple[str, Members]] = {
     "check": ("pipesim check NAME", {"findings": _FINDINGS, "report": CheckReport}),
     "check-against": ("pipesim check NEW --against OLD", {"findings": _FINDINGS, "report": AgainstReport}),
     "check-brief": ("pipesim check NAME --format brief, also with --against OLD or --redundant", {"protocols": Brief}),
+    "check-kernels": ("pipesim check PATH", {"paths": _NAMES, "kernels": tuple[KernelRow, ...]}),
     "check-redundant": ("pipesim check NAME --redundant", {"redundant": RedundantReport}),
     "check-sequence": ("pipesim check --sequence FILE", {"report": SequenceReport}),
     "check-several": ("pipesim check A B, --all", {"protocols": CheckReport}),

@@ -1,107 +1,182 @@
-"""The kernels that a file or a folder has PTX of: a program, library, object or fat binary, a compiler's cache."""
+"""The kernels of a file or a folder: of programs, libraries, objects, fat binaries, machine code, compilers' caches."""
 
 from __future__ import annotations
 
 import mmap
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from pipesim.bounds import MAX_IMAGE_BYTES
-from pipesim.errors import CodeImageError, PtxError
+from pipesim.errors import CodeImageError, CoreDumpError, PipesimError, PtxError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.launches.files.found_ptx import ENTRIES, dumped_ptx
-from pipesim.launches.images.code_image import CONTAINER, Peek
-from pipesim.launches.images.entry_text import ptx_of_entry
+from pipesim.launches.files.found_ptx import ENTRIES, files_below, ptx_of_file
+from pipesim.launches.images.code_image import CONTAINER
+from pipesim.launches.images.entry_text import payload_of_entry, ptx_of_entry
 from pipesim.launches.images.fat_binary import Architecture, EntryKind, entries_at, entry_bytes
+from pipesim.targets import COMPILED
 
 _COMPILED = InputKind("compiled file", MAX_IMAGE_BYTES, PtxError, "give a program, library, object or fat binary")
 _MAGIC = struct.pack("<I", CONTAINER)
-_ALIGNED = 8  #: bytes of which a container's place is a multiple: nvcc aligns its section so
+_ARCHIVE, _ELF, _CUDA = b"!<arch>\n", b"\x7fELF", struct.pack("<H", 190)  #: the last: e_machine, at byte 18
+_ALIGNED = 8  #: bytes of which a container's place is a multiple: nvcc aligns its section so; ``ar`` objects to 2
 _LISTED = 12  #: kernels that an error names
+_TARGET = re.compile(r"^\.target\s+(\w+)", re.MULTILINE)
 
 
-class EmbeddedKernel(NamedTuple):
-    """A kernel with the text of its PTX, and where that is: ``libgemm.so, compute_90a`` or a file of the folder."""
+@dataclass(frozen=True)
+class FoundKernel:
+    """A kernel. ``text``: its PTX, "" where there is machine code alone. ``file``: what it is in, of which ``origin``
+    says the part: ``libgemm.so, compute_90a``. ``problem``: of a ``file`` below a folder that cannot be read, why.
+    """
 
     name: str
     text: str
     origin: str
+    file: Path
+    arch: str = ""
+    problem: str = ""
+
+    @property
+    def has_mbarriers(self) -> bool:
+        """Whether mbarriers are in its PTX: in the kernel, or, where it calls functions, anywhere."""
+        parts = re.split(r"\.entry\s+", self.text)
+        mine = next((each for each in parts if each.startswith(f"{self.name}(") or each.split()[:1] == [self.name]), "")
+        return "mbarrier." in (self.text if "call" in mine else mine)
 
 
-def kernels_in(path: Path) -> dict[str, EmbeddedKernel]:
-    """The kernels that ``path`` has PTX of, by name; of several PTX of one that of the latest architecture.
+def found_kernels(path: Path) -> list[FoundKernel]:
+    """The kernels of a file, of several PTX of one that of the latest architecture; of a folder those of its files.
 
-    Of a folder these are the kernels of its ``.ptx`` files, in the folders inside as well. PtxError where there is none
-    or the file cannot be read; UsageError for a folder without PTX.
+    PtxError where a file cannot be read, or has none; UsageError for a folder without any.
     """
-    if path.is_dir():
-        return {name: EmbeddedKernel(name, *texts[-1][::-1]) for name, texts in dumped_ptx(path).items()}
+    if not path.is_dir():
+        return _of_file(path)
+    paths = files_below(path, (".ptx", *COMPILED))
+    found: list[FoundKernel] = []
+    beside = {each.with_suffix(".cubin") for each in paths if each.suffix == ".ptx"}  #: of the same kernels
+    for each in paths:
+        origin = str(each.relative_to(path))
+        try:
+            found += [replace(one, origin=origin) for one in _of_file(each, needed=False) if each not in beside]
+        except PipesimError as error:
+            found.append(FoundKernel("", "", origin, each, problem=f"not read: {error.fact}: {error.cause}"))
+    if not found:
+        raise UsageError(f"{path} has no kernel: no PTX file, and none in what is compiled", correction="name another")
+    return found
+
+
+def _of_file(path: Path, *, needed: bool = True) -> list[FoundKernel]:
+    if path.suffix == ".ptx":
+        return _kernels_of_text(ptx_of_file(path), path, path.name)
     with _COMPILED.open(path) as file:
         if not path.stat().st_size:
             raise PtxError(f"{path} is empty")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _kernels_of(data, path)
+            return _of_image(data, path, needed=needed)
 
 
-def _kernels_of(data: mmap.mmap, path: Path) -> dict[str, EmbeddedKernel]:
-    found: dict[str, tuple[Architecture, str]] = {}
-    machine_code: set[Architecture] = set()
+def _kernels_of_text(text: str, file: Path, origin: str) -> list[FoundKernel]:
+    target = _TARGET.search(text)
+    return [
+        FoundKernel(name, text, origin, file, target[1] if target else "")
+        for name in dict.fromkeys(ENTRIES.findall(text))
+    ]
+
+
+def _of_image(data: mmap.mmap, path: Path, *, needed: bool) -> list[FoundKernel]:
+    """Its kernels; PtxError where there is none, if one is ``needed``."""
+    if data[:4] == _ELF and data[18:20] == _CUDA:
+        return _of_machine_code(data[:], path, path.name, "")
+    found: dict[str, tuple[Architecture, FoundKernel]] = {}
+    alone: dict[str, list[FoundKernel]] = {}
     damaged = 0
+
+    def peek(address: int, nbytes: int) -> bytes:
+        return data[address : address + nbytes]
+
     for at in _containers(data):
         try:
-            for entry in entries_at(at, _peek(data)):
+            for entry in entries_at(at, peek):
+                held = entry_bytes(entry, peek)
                 if entry.kind == EntryKind.ELF:
-                    machine_code.add(entry.architecture)
+                    arch, code = f"sm_{entry.architecture}", payload_of_entry(held, MAX_IMAGE_BYTES, "machine code")
+                    for each in _of_machine_code(code, path, f"{path.name}, {arch}", arch):
+                        alone.setdefault(each.name, []).append(each)
                 elif entry.kind == EntryKind.PTX:
-                    mine = entry.architecture, ptx_of_entry(entry_bytes(entry, _peek(data)))
-                    for name in dict.fromkeys(ENTRIES.findall(mine[1])):
-                        found[name] = max(found.get(name, mine), mine, key=itemgetter(0))
+                    for each in _kernels_of_text(
+                        ptx_of_entry(held), path, f"{path.name}, compute_{entry.architecture}"
+                    ):
+                        mine = entry.architecture, each
+                        found[each.name] = max(found.get(each.name, mine), mine, key=itemgetter(0))
         except CodeImageError:  # other bytes may look like a container's start
             damaged += 1
-    if not found:
-        raise _no_ptx(path, sorted(machine_code), damaged)
-    return {name: EmbeddedKernel(name, text, f"{path.name}, compute_{what}") for name, (what, text) in found.items()}
+    if needed and not found and not alone:
+        raise _no_ptx(path, damaged)
+    codes = (
+        replace(same[0], arch=", ".join(sorted({c.arch for c in same}))) for n, same in alone.items() if n not in found
+    )
+    return [*(each for _, each in found.values()), *codes]
 
 
-def chosen_kernel(path: Path, entry: str) -> EmbeddedKernel:
+def _of_machine_code(code: bytes, path: Path, origin: str, arch: str) -> list[FoundKernel]:
+    """The kernels of machine code, with the PTX that ``-lineinfo`` leaves in it, if it is there."""
+    from pipesim.answers.autopsy.coded_dump import line_of  # with what most files do without
+    from pipesim.coredump.cubin import Cubin
+
+    try:
+        cubin = Cubin(code)
+    except CoreDumpError:
+        return [FoundKernel("", "", origin, path, arch)]
+    kept = {each.name: each for each in _kernels_of_text(cubin.ptx_with_lines(line_of), path, origin)}
+    return [kept.get(name) or FoundKernel(name, "", origin, path, arch) for name in cubin.kernels]
+
+
+def chosen_kernel(path: Path, entry: str) -> FoundKernel:
     """The kernel ``entry`` that ``path`` has PTX of, or its only one. PtxError names them if that is not clear."""
-    found = kernels_in(path)
+    return chosen(path, found_kernels(path), entry)
+
+
+def chosen(path: Path, kernels: Sequence[FoundKernel], entry: str) -> FoundKernel:
+    """The same of the kernels of a path; of those of one name the last."""
+    found = {each.name: each for each in kernels if each.text}
     if entry in found:
         return found[entry]
     if not entry and len(found) == 1:
         return next(iter(found.values()))
+    if not found:
+        archs = ", ".join(sorted({each.arch or "a GPU" for each in kernels}))
+        raise _without_ptx(path, f"it has machine code only, for {archs}")
     names = sorted(found)
     listed = ", ".join(names[:_LISTED]) + f" and {len(names) - _LISTED:,} more" * (len(names) > _LISTED)
-    kernels = "1 kernel" if len(names) == 1 else f"{len(names):,} kernels"
+    many = "1 kernel" if len(names) == 1 else f"{len(names):,} kernels"
     raise PtxError(
-        f"{path} has PTX of {kernels}" + f", and none is called {entry}" * bool(entry),
+        f"{path} has PTX of {many}" + f", and none is called {entry}" * bool(entry),
         cause=f"they are {listed}",
         correction="name one of them with --entry NAME",
     )
-
-
-def _peek(data: mmap.mmap) -> Peek:
-    return lambda address, nbytes: data[address : address + nbytes]
 
 
 def _containers(data: mmap.mmap) -> Iterator[int]:
     """Where a container may begin."""
     at = data.find(_MAGIC)
     while at >= 0:
-        if at % _ALIGNED == 0:
+        if at % (2 if data[: len(_ARCHIVE)] == _ARCHIVE else _ALIGNED) == 0:
             yield at
         at = data.find(_MAGIC, at + len(_MAGIC))
 
 
-def _no_ptx(path: Path, machine_code: list[Architecture], damaged: int) -> PtxError:
-    if machine_code:
-        has = "it has machine code only, for " + ", ".join(f"sm_{each}" for each in machine_code)
-    elif damaged:
+def _no_ptx(path: Path, damaged: int) -> PtxError:
+    if damaged:
         has = "its fat binary is damaged, or cut" if damaged == 1 else f"{damaged} fat binaries are damaged, or cut"
     else:
-        has = "there is no fat binary in it; of machine code by itself (.cubin) there is no PTX"
+        has = "there is no fat binary in it, and it is no machine code of a GPU"
+    return _without_ptx(path, has)
+
+
+def _without_ptx(path: Path, has: str) -> PtxError:
     option = "-gencode arch=compute_90a,code=[sm_90a,compute_90a]"
     return PtxError(f"{path} has no PTX", cause=has, correction=f"compile it with nvcc {option} -lineinfo")

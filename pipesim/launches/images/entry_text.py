@@ -20,16 +20,22 @@ def ptx_of_entry(data: bytes) -> str:
     entry = entry_of(data)
     if entry.kind != EntryKind.PTX:
         raise CodeImageError(f"an entry of a fat binary is of kind {entry.kind}, not PTX")
+    return _text(payload_of_entry(data, MAX_PTX_BYTES, "PTX"))
+
+
+def payload_of_entry(data: bytes, most: int, kind: str) -> bytes:
+    """What such an entry of a ``kind`` packs, of at most so many bytes. CodeImageError."""
+    entry = entry_of(data)
     start = entry.header_bytes
     payload = data[start : start + (entry.compressed_bytes or entry.payload_bytes)]
     if entry.compression is not Compression.NONE:
-        if entry.raw_bytes > MAX_PTX_BYTES:
-            raise CodeImageError(f"PTX of {entry.raw_bytes:,} bytes is not read; at most {MAX_PTX_BYTES:,} are")
+        if entry.raw_bytes > most:
+            raise CodeImageError(f"{kind} of {entry.raw_bytes:,} bytes is not read; at most {most:,} are")
         payload = (_zstd if entry.compression is Compression.ZSTD else lz4_block)(payload, entry.raw_bytes)
     if entry.member:
         offset, nbytes = struct.unpack_from("<IQ", entry.member, 4)
         payload = payload[offset : offset + nbytes]
-    return _text(payload)
+    return payload
 
 
 def _text(payload: bytes) -> str:

@@ -21,6 +21,7 @@ from pipesim.ptx.launch.values import (
     HANDED_OUT,
     LAUNCH_CONTROL,
     NO_SHAPE,
+    SHAPES,
     TYPES,
     Array,
     Content,
@@ -140,7 +141,7 @@ BOX = "--box "  #: what a setting begins with that gives a box
 _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
-_POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", "inside", TURNS)
+_POLICIES = ("launch_control", "tile_counter", "cta", "together", "resident", "inside", TURNS, "shared", *SHAPES)
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
 
 Put = Callable[[Content | None], Content]  #: what belongs at a place, from what is known there; ValueError says why not
@@ -159,7 +160,8 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
     a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
     the box of the tensor map at the place; an element's type may be left out where the launch file has it. The policies
-    ``launch_control`` and ``tile_counter`` are also words, as ``cta`` is, and each tile that is ``handed_out``.
+    ``launch_control`` and ``tile_counter`` are also words, as ``cta`` is, each tile that is ``handed_out``, and the
+    sizes of the launch: ``grid`` and ``grid.y`` in CTAs, ``block`` in threads, ``shared`` in bytes.
     """
     require_parameters(launch, function)
     for setting in settings:
@@ -217,7 +219,7 @@ def _with_setting(launch: Launch, function: Function, option: str, text: str) ->
     policy, colon, at = name.partition(":")
     known = policy in _POLICIES if not colon else policy == HANDED_OUT and _whole(at) is not None
     if known and policy not in {each.name for each in launch.parameters}:
-        if _whole(number) not in range(1 << 63):
+        if _whole(number) not in (range(1, 1 << 31) if policy in SHAPES else range(1 << 63)):
             raise ParameterError(f"{option} {text[:60]}: expected a count or a value from 0 on")
         return launch.with_setting(name, int(number, 0))
     is_box = option == BOX.strip()

@@ -22,6 +22,7 @@ LAUNCH_CONTROL = "launch_control"  #: the policy, and the word of ``--any`` that
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
+SHAPES = ("grid", "grid.y", "grid.z", "block", "block.y", "block.z")  #: sizes, as words of ``--set``
 NO_SHAPE: Shape = (0, 0, 0)  #: a size that has not been given yet
 
 
@@ -296,6 +297,13 @@ class Launch:
             return replace(self, inside=bool(value))
         if name in ("cta", "resident"):
             return replace(self, **{name: value})  # type: ignore[arg-type]
+        if name == "shared":
+            return replace(self, dynamic_shared=value)
+        if name in SHAPES:
+            shape, _, axis = name.partition(".")
+            sizes = [max(1, size) for size in getattr(self, shape)]
+            sizes["xyz".index(axis or "x")] = value
+            return replace(self, **{shape: shape_of(sizes)})  # type: ignore[arg-type]
         if name == "together":
             return self._with_together(value)
         if name == TURNS:

@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from pipesim.errors import PtxError, UsageError
-from pipesim.launches.files.embedded_ptx import chosen_kernel, kernels_in
+from pipesim.launches.files.embedded_ptx import FoundKernel, chosen_kernel, found_kernels
 from tests.support.fat_binaries import GROUP, LZ4, PLAIN, ZSTD, container, entry
 
 PTX, ELF = 1, 2
+
+
+def kernels_in(path: Path) -> dict[str, FoundKernel]:
+    """The kernels of a path that have PTX, by name."""
+    return {each.name: each for each in found_kernels(path) if each.text}
 
 
 def text_of(*kernels: str, target: str = "sm_90") -> bytes:
@@ -48,9 +53,9 @@ def test_all_containers_of_a_library(tmp_path: Path) -> None:
 def test_a_folder_is_read_as_a_compilers_cache(tmp_path: Path) -> None:
     (tmp_path / "hash").mkdir()
     written(tmp_path / "hash", text_of("softmax"), "softmax.ptx")
-    assert kernels_in(tmp_path)["softmax"].origin == "softmax.ptx"
+    assert kernels_in(tmp_path)["softmax"].origin == "hash/softmax.ptx"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="has no PTX file"):
+    with pytest.raises(UsageError, match="has no kernel"):
         kernels_in(tmp_path / "empty")
 
 
@@ -65,7 +70,7 @@ def test_a_folder_is_read_as_a_compilers_cache(tmp_path: Path) -> None:
 )
 def test_a_file_without_ptx(tmp_path: Path, data: bytes, cause: str) -> None:
     with pytest.raises(PtxError) as raised:
-        kernels_in(written(tmp_path, data))
+        chosen_kernel(written(tmp_path, data), "")
     assert raised.value.fact.endswith("has no PTX")
     assert cause in raised.value.cause
     assert "code=[sm_90a,compute_90a]" in raised.value.correction

@@ -134,7 +134,7 @@ class TestDump:
             dumped_ptx(tmp_path)
         with pytest.raises(UsageError, match="cannot be read"):
             dumped_ptx(tmp_path / "nothing")
-        monkeypatch.setattr(found_ptx, "MAX_SPOOL_FILES", 0)
+        monkeypatch.setattr(found_ptx, "MAX_KERNEL_FILES", 0)
         (tmp_path / "a.ptx").write_text("")
-        with pytest.raises(UsageError, match="has 1 PTX files; at most 0 are read"):
+        with pytest.raises(UsageError, match="has 1 files; at most 0 are read"):
             dumped_ptx(tmp_path)
