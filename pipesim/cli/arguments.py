@@ -198,9 +198,8 @@ def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Targe
     """What a command's argument names, with the launch that the options give, else ``launch``."""
     launch = options.launch or launch
     if has_kernels(options, name):
-        from pipesim.cli.check_kernels import only_target
-
-        return only_target(options, name, launch)
+        found: Target = options.only_target(options, name, launch)
+        return found
     if name.endswith(".ptx") or launch or options.sets:
         from pipesim.targets import find
 

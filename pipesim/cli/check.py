@@ -62,6 +62,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_ctas(parser)
     add_launch(parser)
     add_found(parser)
+    parser.set_defaults(only_target=_only_target)
     parser.add_argument(
         "--any", action="append", default=[], metavar="NAME[=LOW..[HIGH][:STEP]]",
         help="a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
@@ -118,6 +119,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
     add_force(parser)
+
+
+def _only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
+    from pipesim.cli.check_kernels import only_target  # with what most commands do without
+
+    return only_target(options, name, launch)
 
 
 def _add_levels(parser: argparse.ArgumentParser) -> None:

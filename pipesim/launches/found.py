@@ -103,7 +103,7 @@ class FoundQuestion:
         else:
             guessed["grid"] = f"grid {'x'.join(map(str, launch.grid))}".removesuffix("x1").removesuffix("x1")
             if self.known.signature is not None:
-                launch = _of_triton(launch, json.loads(self.known.text), self.known.signature)
+                launch = _of_triton(launch, _BESIDE.parse_json(self.known.text), self.known.signature)
             elif "maxntid" in function.directives:
                 guessed["block"] = f"block {launch.block[0]}"
             if self.known.signature is None and any(each.external for each in function.shared):
@@ -219,7 +219,7 @@ def _read(path: Path) -> KernelRow | None:
     """A kept verdict; None if there is none, or it is damaged."""
     try:
         digest, _, body = _KEPT.read_text(path).partition("\n")
-        data = json.loads(body) if digest == sha256(f"{path.name}{body}".encode()).hexdigest() else None
+        data = _KEPT.parse_json(body) if digest == sha256(f"{path.name}{body}".encode()).hexdigest() else None
         return data and KernelRow(**(data | {"needs": tuple(data["needs"])}))
     except (PipesimError, ValueError, TypeError, KeyError):
         return None

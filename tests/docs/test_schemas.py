@@ -38,6 +38,7 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("check", ["check", RING]),
     ("check", ["check", RING, "-p", "tiles=3", "--replay", "0.1"]),
     ("check-several", ["check", RING, "producer_consumer", "nowhere.py:ring"]),
+    ("check-kernels", ["check", f"{ROOT}/docs/examples", "--list"]),
     ("check-redundant", ["check", MORE, "--redundant"]),
     ("explain", ["explain", "race"]),
     ("explain-assumption", ["explain", "proxies"]),
