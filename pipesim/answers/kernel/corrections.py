@@ -178,9 +178,10 @@ class _Trial:
         """
         found, reads = set[str](), set[str]()
         for agent, (code, now) in enumerate(zip(before.code, after.code, strict=True)):
-            left = Counter(_without_item(after, op) for op in now)
-            for pc, op in enumerate(_without_item(before, op) for op in code):
-                if not left[op]:
+            one, other = ([_without_item(p, op) for op in ops] for p, ops in ((before, code), (after, now)))
+            left = Counter(other)
+            for pc, op in enumerate(one):
+                if not left[op] or (len(one) == len(other) and op != other[pc]):
                     (reads if op[0][0] == Op.READ else found).add(self.lines.line_at(agent, pc))
                 left[op] -= 1
         found = found or reads

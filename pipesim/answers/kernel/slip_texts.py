@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from pipesim.ptx.emulation import Kernel
-from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, Special
+from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Special
 
 Texts = Iterator[tuple[float, tuple[object, ...], str]]  #: with what it costs, and what is changed to what
 
@@ -127,6 +127,9 @@ class LineTexts:
         if on_mbarrier(each) and "init" not in each.modifiers:
             less = _ASTRAY if far else 0.0  # what reaches a barrier of the finding, or leaves it
             yield from ((cost - less, what, new) for cost, what, new in self._other_barrier(at, line))
+        if each.opcode == "shl" and isinstance(each.operands[-1], Immediate) and 2 in self._lengths:
+            to, other = line.operands.partition(",")[0], f"; xor.b32 {{0}}, {{0}}, {1 << each.operands[-1].value};"
+            yield 0.7, ("other",), f"{line.having().partition(';')[0]}{other.format(to)}"
         commas = line.operands.find(",") if self._uses.writes[at] else -1
         for start, token in line.tokens():
             if self._uses.writes[at] and not -1 < commas < start:
@@ -225,6 +228,8 @@ class LineTexts:
                 compared = each.opcode == "selp" and all(map(_is_bit, each.operands[1:3]))
                 yield 0.6 if compared else 0.2, 1 - value
                 yield from ((1.0, n) for n in (*near, *alike))
+            case "xor" if value & (value - 1) == 0:  # the other one of two, in bytes
+                yield 0.3, 0
             case "setp":
                 cost = 0.3 if value or not {"eq", "ne"}.intersection(each.modifiers) else 0.8  # of a bit
                 cost = cost if value not in self._lengths else max(cost, 0.4)  # a ring of this length
@@ -259,8 +264,10 @@ class LineTexts:
         name = next((read for read in self._uses.reads[at] if _plain(read) == _plain(token)), "")
         if not name or not (parity or each.opcode in _INDEXING):
             return []
+        place = next((n for n, part in enumerate(each.operands) if _register(part) == _plain(name)), 0)
+        index = each.opcode in ("shl", "mul", "mad") or (each.opcode == "mapa" and place == 2)
         found: list[str] = []
-        for rank in () if parity else _RANKS:
+        for rank in _RANKS if index else ():
             moves = (n for n, one in enumerate(self._body) if one.opcode == "mov" and one.operands[-1] == rank)
             found += (written for n in moves for written in self._uses.writes[n])
             if found and "cluster" in rank.name:
@@ -271,7 +278,7 @@ class LineTexts:
                 found += self._uses.writes[other]
             alike = (there.opcode, there.modifiers) == (each.opcode, each.modifiers)
             if alike and len(there.operands) == len(each.operands) and (parity or _numbers(there) == _numbers(each)):
-                found += self._uses.reads[other][-1:] if parity else self._uses.reads[other]
+                found += (n for n in self._uses.reads[other] if _plain(n) == _register(there.operands[place]))
         known = (other for other in dict.fromkeys(found) if other != name and _sort(other) == _sort(name))
         before = (other for other in known if min(self._writers[other], default=0) < at)
         return [f"%{_plain(other)}" for other in islice(before, _IN_SCOPE)]
@@ -302,6 +309,12 @@ def _aligned(distance: int) -> int:
     """What other distances between tiles are multiples of as well; of one between something else what none is."""
     power = distance & -distance
     return min(power, _OF_TILES) if power >= _OF_TILES // 8 else 1 << 32
+
+
+def _register(part: Operand) -> str:
+    """The name of a register, also of one that is an address."""
+    part = part.base if isinstance(part, Address) else part
+    return _plain(part.name) if isinstance(part, Register) else ""
 
 
 def _numbers(each: Instruction) -> list[Operand]:

@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.prove.repair.arithmetic import WARP, warpgroups
 from pipesim.prove.repair.kinds import OF_COPIES, Repair, RepairKind
-from pipesim.prove.repair.order import gives_back
+from pipesim.prove.repair.order import gives_back, is_use
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
 
 _CLUSTER, _INIT = semantics(scope=Scope.CLUSTER), Fence.MBARRIER_INIT
@@ -167,11 +167,14 @@ def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     found: list[Insertion] = []
     sites = program.instructions[agent]
     for pc in range(begin_of(program, agent), len(before.code)):
-        if repair.was == 1 and repair.at in sites[pc + 1 : pc + 2]:
+        if not is_use(sites[pc], repair.at):
             continue
-        if repair.was != 1 and repair.at.op in ENGINE_ACCESSES and sites[pc - 1] == repair.at:
+        if repair.was == 1 and pc + 1 < len(sites) and is_use(sites[pc + 1], repair.at):
             continue
-        if sites[pc] == repair.at and not (repair.was == 2 and found):
+        again = is_use(sites[pc - 1], repair.at)
+        if repair.was != 1 and again and (repair.at.op in ENGINE_ACCESSES or sites[pc - 1] != sites[pc]):
+            continue
+        if not (repair.was == 2 and found):
             bar = numbers[len(found) % len(numbers)]
             op = (int(Op.BAR_SYNC), bar, repair.value, _lanes(program, agent))
             found.append(Insertion(pc + (repair.was == 1), op, before.lines[pc]))

@@ -216,8 +216,10 @@ def _begins_a_lap(sites: Sequence[SourceInstruction], signals: Sequence[int]) ->
 
 
 def is_use(site: SourceInstruction, at: SourceInstruction) -> bool:
-    """True for the instruction; where it has no line for every use of the tile that it is about."""
-    return site == at or (not at.line and site.about == at.about and site.op in TOUCHES_MEMORY)
+    """True for the instruction, on whichever tile; where it has no line for every use of the tile that it is about."""
+    if at.line:
+        return (site.op, site.line) == (at.op, at.line)
+    return site == at or (site.about == at.about and site.op in TOUCHES_MEMORY)
 
 
 def omit_instruction(program: Program, agent: int, repair: Repair) -> Listing:
