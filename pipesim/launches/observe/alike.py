@@ -7,14 +7,37 @@ reported to Python, which takes about ten times as long.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from ctypes import CFUNCTYPE, POINTER, c_int, c_uint32, c_uint64, c_void_p
+from collections.abc import Callable, Iterator, Mapping
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p
 from typing import Any
+
+from pipesim.bounds import MAX_TEXT
+from pipesim.inputs import json_value
 
 ALL, AT_ITS_END = 1 << 29, 1 << 28  #: of an answer: for all launches of the function; to be asked again after it
 MOST = 1 << 16  #: counters
 
 _ASK = CFUNCTYPE(c_int, c_uint32, c_void_p)
+
+
+class NotedMaps(Mapping[bytes, Mapping[str, Any]]):
+    """What the library knows about each tensor map that was encoded. They cannot be listed."""
+
+    def __init__(self, members: Callable[[bytes], bytes | None]) -> None:
+        self._members = members
+
+    def __getitem__(self, data: bytes) -> Mapping[str, Any]:
+        text = self._members(data)
+        if text is None:
+            raise KeyError(data)
+        found: dict[str, Any] = json_value(text.decode(), MAX_TEXT)
+        return found
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
 
 
 class AlikeLaunches:
@@ -28,6 +51,8 @@ class AlikeLaunches:
         if not self._counters:
             raise OSError("the library cannot ask the driver")
         self.called: Any = loaded.pipesim_called  #: what CUPTI calls
+        loaded.pipesim_map.restype, loaded.pipesim_map.argtypes = c_char_p, [c_char_p]
+        self.maps = NotedMaps(loaded.pipesim_map)
 
     def count(self, counter: int) -> int:
         """Launches that were counted, and not asked about."""

@@ -206,7 +206,8 @@ def _watch_cupy(module: Any, made: CompiledPtx) -> None:
     def watched(program: Any) -> Any:
         image = function(program)
         with suppress(Exception):  # CuPy's own error: there is no PTX, and the program must not see it
-            made.note(bytes(image), bytes(module.getPTX(program)), "CuPy")
+            for whole in (bytes(image), bytes(image) + b"\0"):  # CuPy 14 leaves out the last byte, which is a zero
+                made.note(whole, bytes(module.getPTX(program)), "CuPy")
         return image
 
     watched.watched = True  # type: ignore[attr-defined]
@@ -266,9 +267,10 @@ def triton_source(image: str, function: int) -> Source | None:
 
 
 def _triton_assembler(*, fused: object, more: object) -> Assembler:
-    """Triton's own ptxas, with the options that it is given for a kernel."""
+    """The ptxas that Triton is told to use, which Inductor does, or its own; with its options for a kernel."""
     package = Path(getattr(sys.modules.get("triton"), "__file__", None) or "none").parent
-    ptxas = package / "backends" / "nvidia" / "bin" / "ptxas"
+    own = package / "backends" / "nvidia" / "bin" / "ptxas"
+    ptxas = Path(os.environ.get("TRITON_PTXAS_PATH") or own)
     options = () if fused else ("--fmad=false",)
     return Assembler(str(ptxas) if ptxas.is_file() else "", (*options, *(str(more).split() if more else ())))
 

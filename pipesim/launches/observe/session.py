@@ -37,7 +37,8 @@ class LaunchObservation:
         MissingExtraError without CUPTI, CuptiError where it serves another one.
         """
         with suppress(OSError):  # each launch is reported then
-            self.observer.alike = AlikeLaunches(library, self.observer.on_call) if library else None
+            if library:
+                self.observer.be_asked_by(AlikeLaunches(library, self.observer.on_call))
         self._subscription = _subscribe(self.observer)
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipesim.errors import LaunchFileError
+from pipesim.errors import LaunchFileError, PtxError
 from pipesim.launches.files.launch_file import describe_launch, kernel_text
 from pipesim.launches.observe.compilers import Assembler
 from pipesim.launches.record.options import NO_BARRIER, NoBarrierError, NotRecordableError, RecordOptions
@@ -73,10 +73,15 @@ def prepare_kernel(
     require_no_variables(ptx)
     chosen = rewrite_options(stop_flag=options.stop_flag, waits_only=options.waits_only)
     found = instrument(ptx, "its PTX", launch, chosen)
-    before, after = (
-        assemble(text, launch.entry, Path(assembler.ptxas) if assembler.ptxas else None, assembler.options)
-        for text in (ptx, found.ptx)
-    )  # by one assembler: what changes is the records' doing
+    by = Path(assembler.ptxas) if assembler.ptxas else None
+    try:
+        before = assemble(ptx, launch.entry, by, assembler.options)
+    except PtxError:
+        if by is None:
+            raise
+        by = None  # the text may be of a newer compiler's than what is known of it
+        before = assemble(ptx, launch.entry, by, assembler.options)
+    after = assemble(found.ptx, launch.entry, by, assembler.options)  # by the same: what changes is the records' doing
     return PreparedKernel(
         launch.entry,
         after.cubin,

@@ -303,12 +303,21 @@ __attribute__((visibility("default"))) void pipesim_called(void *unused, int dom
     else before(number, call);
     pthread_mutex_unlock(&lock);
   } else if (!call->site && makes_handles_free(number)) forget_alike();
-  if (!counted) {
+  if (!counted && !is_of_a_map(number)) {
     int answer = python(number, data);
     if (is_launch(number) && !call->site) learn_answer(answer, keys);
   }
   inside = false;
   errno = kept_errno;
+}
+/* The members of a tensor map as JSON; NULL if it was not seen when it was encoded. */
+__attribute__((visibility("default"))) const char *pipesim_map(const char *bytes) {
+  static __thread char found[1024];
+  if (!acquire()) return NULL;
+  const char *members = map_members(bytes);
+  bool fits = members && snprintf(found, sizeof found, "{%s}", members) < (int)sizeof found;
+  pthread_mutex_unlock(&lock);
+  return fits ? found : NULL;
 }
 /* Have launches counted from now on: ASK is called about those of a new kind. The counters; NULL without a driver. */
 __attribute__((visibility("default"))) uint64_t *pipesim_count(int (*ask)(uint32_t number, const void *data)) {
