@@ -108,6 +108,7 @@ def number_runs(numbers: Sequence[int]) -> str:
 
 
 MAX_CLUSTER = 16  #: CTAs of the largest cluster (CUDA programming guide; more than 8 must be asked for)
+MAX_CTAS = 1 << 10  #: of a program: those of a grid that are followed together, and one for what is in no CTA
 WARP_GROUP = 4  #: warps of a warp group, the first a multiple of 4 (PTX ISA, "Warpgroup")
 
 

@@ -55,7 +55,7 @@ from pipesim.model.ops import (
 from pipesim.model.tables import (
     ALL_LANES,
     MAX_ARCHITECTURE,
-    MAX_CLUSTER,
+    MAX_CTAS,
     MAX_REGISTERS,
     MAX_THREAD_REGISTERS,
     NAMED_BARRIERS,
@@ -165,8 +165,8 @@ def _wrong_names(program: ProgramData) -> str:
 
 def _wrong_sizes(program: ProgramData) -> str:
     """What is wrong with the numbers of the program as a whole, "" if nothing is."""
-    if not 1 <= program.ctas <= MAX_CLUSTER or program.grid < 1:
-        return f"{program.ctas} CTAs, {program.grid} copies: 1 to {MAX_CLUSTER} and at least 1 are possible"
+    if not 1 <= program.ctas <= MAX_CTAS or program.grid < 1:
+        return f"{program.ctas} CTAs, {program.grid} copies: 1 to {MAX_CTAS} and at least 1 are possible"
     if program.grid > MAX_GRID // program.ctas:
         return f"{program.grid:,} copies of {program.ctas} CTAs: a launch has at most {MAX_GRID:,} CTAs"
     if not 0 <= program.registers <= MAX_REGISTERS:

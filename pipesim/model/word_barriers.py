@@ -26,7 +26,7 @@ from pipesim.model.ops import (
 from pipesim.model.tables import Access
 from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait, WordWrite
 
-MOST_WRITES = 256  #: of one word
+MOST_WRITES = 1 << 10  #: of one word
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
 
@@ -77,6 +77,8 @@ class WordBarriers:
                 self.instead[e.number] = []
             elif e.agent in seen and order_of(e.written) is Order.ACQUIRE:  # what its wait has observed
                 self.instead[e.number] = segments.waits_for(seen[e.agent], e.written)
+            else:
+                self.instead[e.number] = []  # a place of its own
             if e.act is WordAct.WAIT:
                 seen[e.agent] = needed[e.number]
         for agent, position, passes, written in stuck:

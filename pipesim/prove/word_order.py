@@ -168,13 +168,16 @@ class _Order:
         if before_store and any(word.writes[k].act is WordAct.ADD for k in before_store):
             return Faithful(sound=True, exact=False)
         rest = [k for k in missing if k >= first and word.writes[k].act is WordAct.ADD]
-        for left in rest:  # the sum of all but this one, less any others, and of later ones that may come without it
-            least = whole - word.writes[left].added
+        without = {}  # the sum of all but one, with later ones that may come without it: of equal ones once
+        for left in rest:
+            beside = tuple(word.writes[k].added for k in open_ if not self._wrote_before(left, self._at_write(k)))
+            without[word.writes[left].added, beside] = left
+        for (added, beside), left in without.items():
             less = _sums([-word.writes[k].added for k in rest if k != left])
-            beside = _sums([word.writes[k].added for k in open_ if not self._wrote_before(left, self._at_write(k))])
-            if less is None or beside is None:
+            more = _sums([*beside])
+            if less is None or more is None:
                 return Faithful(sound=True, exact=False)
-            if any(passes(least + a + b & full) is not False for a in less for b in beside):
+            if any(passes(whole - added + a + b & full) is not False for a in less for b in more):
                 return Faithful(sound=True, exact=False)
         return Faithful(sound=True, exact=True)
 

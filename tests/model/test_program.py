@@ -136,8 +136,8 @@ def test_a_multicast_signals_no_cta_outside_its_pair() -> None:
 
 
 TABLES: dict[str, dict[str, Any]] = {
-    "story: 0 CTAs, 1 copies: 1 to 16 and at least 1 are possible": {"ctas": 0},
-    "story: 1 CTAs, 0 copies: 1 to 16 and at least 1 are possible": {"grid": 0},
+    "story: 0 CTAs, 1 copies: 1 to 1024 and at least 1 are possible": {"ctas": 0},
+    "story: 1 CTAs, 0 copies: 1 to 1024 and at least 1 are possible": {"grid": 0},
     "story: -1 registers: 0 to 65536 are possible": {"registers": -1},
     "story: 1000000000000 registers: 0 to 65536 are possible": {"registers": 10**12},
     "story: -8 bytes of shared memory": {"smem_bytes": -8},

@@ -182,17 +182,20 @@ def _some_values(state: CheckState) -> bool:
 
 def _scope(state: CheckState) -> VerdictScope:
     proved = state.found is not None and state.found.verdict is Verdict.PROVED
+    may_hang = state.found is not None and state.found.how is How.OPEN_WORDS
     one_size = proved and not (state.ranges and all(each.is_every for each in state.ranges))
-    every = proved and state.others.complete
+    every = (proved or may_hang) and state.others.complete
     policies = state.others.checked_with
     scope = scope_of(state.asked.program, state.assumed, policies, one_size=one_size, every_cta=every)
     program = state.asked.program
     if program.words_cta >= 0 and state.asked.target.kernel is None:
         names = dict.fromkeys(each.name for n, each in enumerate(program.barriers) if program.is_word(n))
         return replace(scope, together=(program.words_cta,), words=tuple(names))
+    talk = state.others.together
+    if may_hang:
+        return replace(scope, not_judged=(*scope.not_judged, *talk.not_judged))
     if not proved:
         return scope
-    talk = state.others.together
     judged = talk.loops if talk.sizes and not talk.why_not else set()
     others = state.ranges or state.others.contents or state.asked.any_words
     more = state.asked.target.kernel is not None and bool(others)

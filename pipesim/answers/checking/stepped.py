@@ -74,6 +74,9 @@ class SteppedCheck:
             found = self._at_any_trips(found)
         elif found.verdict is Verdict.PROVED and asked.any_words:
             found = at_every_size(known, found, every)
+        if found.verdict is Verdict.PROVED and known.others.together.may_hang:
+            found = unknown(known.asked.program, How.OPEN_WORDS)
+            known.take(found)
         if found.verdict is Verdict.UNKNOWN and found.how not in NO_VERDICT:
             self._step(CheckStep.SMALLER)
         if asked.quick:

@@ -7,13 +7,14 @@ word one after the other, the later one comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
 
 from pipesim.answers.every_cta.symmetry import all_meet, hangs_whole, most_that_meet
 from pipesim.answers.global_memory.memories import writers
+from pipesim.bounds import MAX_AGENTS
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import TURNS, WordsOfRun
@@ -22,34 +23,52 @@ from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
 from pipesim.ptx.flow.slice import is_word
-from pipesim.ptx.launch.values import ctas_that_fit
+from pipesim.ptx.launch.values import MOST_OF_GRID, SIZES_TOGETHER, ctas_that_fit
+
+_FEW_ORDERS = 4  #: in which atomics of more CTAs are looked at
+_MOST_CLOCKED = 1 << 22  #: warps, times operations, of a grid that is followed whole
+_MOST_IN_ORDER = 64  #: warps of all of them, whose atomics are looked at in an order
 
 
 class Together:
     """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
 
     ``words``: names of the words; ``loops``: sentences on loops that are followed, as of the kernel's assumptions;
-    ``why_not``: why nothing more was looked at, "" if all was; ``open_data``: where data is accessed that was not;
+    ``why_not``: why nothing more was looked at, "" if all was; ``waits``: where they may wait for each other;
+    ``open_data``: where data is accessed that was not looked at;
     ``assumed``: of the device. ``meet``: whether each wait of the whole grid ends, when all its CTAs have come so far;
     ``any_ctas``: of any number of CTAs along x up to this one, 0 where that is not known;
-    ``shared``: whether they access the same data.
+    ``shared``: whether they access the same data; ``refuted``: whether a program of them is.
     """
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
         self.words: dict[str, None] = {}
         self.loops: set[str] = set()
-        self.why_not = self.open_data = ""
+        self.why_not = self.open_data = self.waits = ""
         self.assumed: tuple[Assumed, ...] = ()
-        self.meet = self.shared = False
+        self.meet = self.shared = self.refuted = False
         self.any_ctas = 0
+
+    def add(self, whole: Together) -> None:
+        """All that is known of the whole grid."""
+        self.sizes += whole.sizes
+        self.words |= whole.words
+        self.loops |= whole.loops
+        self.why_not, self.open_data, self.shared = whole.why_not, whole.open_data, whole.shared
 
     @property
     def not_judged(self) -> tuple[NotJudged, ...]:
         """What of it no verdict is about."""
-        words = [NotJudged(NotJudgedKind.WORDS, 0, (self.why_not,))] if self.why_not else []
-        data = [NotJudged(NotJudgedKind.SHARED_DATA, 0, (self.open_data,))] if self.open_data and self.sizes else []
-        return (*words, *data)
+        if self.may_hang:
+            return (NotJudged(NotJudgedKind.WORDS, 0, (f"{self.waits}: {self.why_not}",)),)
+        data = self.why_not or (self.open_data if self.sizes else "")
+        return (NotJudged(NotJudgedKind.SHARED_DATA, 0, (data,)),) if data else ()
+
+    @property
+    def may_hang(self) -> bool:
+        """Whether it is not known whether all waits end."""
+        return bool(self.why_not and self.waits)
 
 
 def may_talk(kernel: Extraction) -> bool:
@@ -68,16 +87,17 @@ def programs_together(
     """
     code, launch = kernel.kernel.code, kernel.kernel.launch
     waits = waiting_loops(kernel.kernel.function, code.regions.graph, ())
+    known.waits = place_in(kernel.kernel, waits[0]) if waits else ""
     answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
     if any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
         if not waits:
             return  # which tiles a counter hands out is looked at for one CTA
         if not waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers):
             known = Together()  # so it is here: more tiles in a row may be refuted, and nothing is claimed
-    if prod(launch.cluster) > 1 or not launch.sizes_together or 2 * kernel.instructions > MOST_TOGETHER:
-        if waits or any(each.position in code.valued for each in answers):
-            several = "clusters of several CTAs" if prod(launch.cluster) > 1 else "a grid with several long axes"
-            known.why_not = "they are too long" if launch.sizes_together and prod(launch.cluster) == 1 else several
+    asks, several = waits or any(each.position in code.valued for each in answers), prod(launch.cluster) > 1
+    if several or 2 * kernel.instructions > MOST_TOGETHER or not (asks or launch.sizes_together):
+        if asks:
+            known.why_not = "clusters of several CTAs" if several else "they are too long"
         return
     try:
         yield from _of_every_size(kernel, known, strictness)
@@ -88,45 +108,71 @@ def programs_together(
 def _of_every_size(
     kernel: Extraction, known: Together, strictness: Strictness
 ) -> Iterator[tuple[dict[str, int], Extraction]]:
-    for size in kernel.kernel.launch.sizes_together:
-        left_out = False
-        for made in orders(partial(kernel.together, size), MOST_ORDERS.get(size, 1), MOST_TOGETHER):
-            if made is None:
-                left_out = True
-                break
-            found = made.words
-            assert found is not None
-            if not found.words and not found.stuck and not found.why_not:
-                return  # nothing decides that others write
-            known.why_not = _why_not(kernel, made, found, size, strictness)
-            if known.why_not:
-                return
-            turns = made.kernel.launch.turns
-            yield {"together": size} | ({TURNS: digits(turns)} if turns else {}), made
-            known.shared |= bool(found.tiles) or found.open_data >= 0
-            known.words |= dict.fromkeys(word.name for word in found.words)
-            known.loops |= set(_loops(kernel, found))
-            if found.narrow:
-                known.why_not = found.narrow
-                return
-            if found.open_data >= 0:
-                known.open_data = place_in(made.kernel, found.open_data)
-        if left_out:
-            known.why_not = "" if known.sizes else "too many orders of atomics"
+    launch = kernel.kernel.launch
+    grid, code = prod(launch.grid), kernel.kernel.code
+    known.why_not = "" if launch.sizes_together else "a grid with several long axes"
+    for size in launch.sizes_together:
+        if not (yield from _of_size(kernel, known, size, strictness)):
             break
-        known.sizes.append(size)
-    if known.sizes:
-        yield from _residency(kernel, known, strictness)
-    grid = prod(kernel.kernel.launch.grid)
-    code = kernel.kernel.code  # a loop may be one that few CTAs never enter, as where each finds a lock free
-    waits = known.loops or waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers)
-    if waits and known.sizes and known.sizes[-1] < grid:
+    loops = waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers)
+    waits = (
+        known.loops or known.why_not or loops
+    )  # one may be one that few CTAs never enter, as where each finds a lock free
+    if waits and grid not in known.sizes and not known.refuted and _may_be_followed_whole(kernel):
+        whole = Together()
+        if (yield from _of_size(kernel, whole, grid, strictness)):
+            known.add(whole)
+    if not known.sizes or known.why_not:
+        return
+    yield from _residency(kernel, known, strictness)
+    if waits:
         known.any_ctas = most_that_meet(kernel)
-        known.meet = known.any_ctas > 0 or all_meet(kernel)
+        known.meet = known.any_ctas > 0 or (known.sizes[-1] < grid and all_meet(kernel))
         do = "order" if known.meet else "wait for each other, and order"
         said = f"{grid:,} CTAs {do} what they access{'' if known.meet else ','} as {known.sizes[-1]} do"
-        if known.shared or not known.meet:
+        if known.sizes[-1] < grid and (known.shared or not known.meet):
             known.assumed = (Assumed(Assumption.GLOBAL_LOOPS, said), *known.assumed)
+
+
+def _may_be_followed_whole(kernel: Extraction) -> bool:
+    grid = prod(kernel.kernel.launch.grid)
+    agents, operations = grid * len(kernel.streams), grid * sum(map(len, kernel.program.code))
+    few = agents < MAX_AGENTS and agents * operations <= _MOST_CLOCKED and grid * kernel.instructions <= MOST_TOGETHER
+    return few and SIZES_TOGETHER[-1] < grid <= MOST_OF_GRID
+
+
+def _of_size(
+    kernel: Extraction, known: Together, size: int, strictness: Strictness
+) -> Generator[tuple[dict[str, int], Extraction], None, bool]:
+    """The kernel as this many of its CTAs run it in each order; whether these are all, and ``known`` has them.
+
+    Of many with atomics whose answers decide no order is looked at that does not hang.
+    """
+    large = size * len(kernel.streams) > _MOST_IN_ORDER
+    most = MOST_ORDERS.get(size, 1 if large else _FEW_ORDERS)
+    for made in orders(partial(kernel.together, size), most, MOST_TOGETHER):
+        if made is None or (large and made.words and made.words.observed and not made.words.stuck):
+            known.why_not = "" if known.sizes else "too many orders of atomics"
+            return False
+        found = made.words
+        assert found is not None
+        if not found.words and not found.stuck and not found.why_not:
+            return False  # nothing decides that others write
+        known.why_not = _why_not(kernel, made, found, size, strictness)
+        if known.why_not:
+            return False
+        turns = made.kernel.launch.turns
+        yield {"together": size} | ({TURNS: digits(turns)} if turns else {}), made
+        known.shared |= bool(found.tiles) or found.open_data >= 0
+        known.words |= dict.fromkeys(word.name for word in found.words)
+        known.loops |= set(_loops(kernel, found))
+        if found.narrow:
+            known.why_not = found.narrow
+            return False
+        if found.open_data >= 0:
+            known.open_data = place_in(made.kernel, found.open_data)
+    known.sizes.append(size)
+    return True
 
 
 def _residency(
@@ -134,18 +180,20 @@ def _residency(
 ) -> Iterator[tuple[dict[str, int], Extraction]]:  # fmt: skip
     """The kernel where one CTA fewer than are followed is on the device at a time, if that hangs and not all fit."""
     launch = kernel.kernel.launch
-    sizes = [size for size in launch.sizes_together[-2:] if size > 1 and known.words]
-    made = [kernel.together(size, resident=size - 1) for size in sizes]
+    small = [size for size in launch.sizes_together[-2:] if size in known.sizes and size > 1]
+    whole = [size for size in known.sizes[-1:] if size not in small]
+    made = [kernel.together(size, resident=size - 1) for size in (small + whole if known.words else ())]
     if not made or not all(each.words is not None and each.words.stuck for each in made):
         return
     grid, program = prod(launch.grid), kernel.program
     fit, sms = ctas_that_fit(launch, program.smem_bytes, program.architecture)
     said = Assumed(Assumption.RESIDENCY, f"{fit:,} CTAs at a time on {sms} SMs, and the grid has {grid:,}")
     if fit < grid:
-        last = made[-1]
+        last = made[len(small) - 1]
         coverage = replace(last.program.coverage, assumed=(*last.program.coverage.assumed, said))
         shown = replace(last, program=replace(last.program, coverage=coverage))
-        yield {"together": sizes[-1], "resident": sizes[-1] - 1}, shown
+        size = (*whole, *small)[-1]
+        yield {"together": size, "resident": size - 1}, shown
     elif Assumption.RESIDENCY in strictness:
         known.why_not = "they have to be on the device at the same time"
     else:

@@ -33,10 +33,10 @@ from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, Status, UnreadAccess, around
 from pipesim.ptx.emulate.synchronisation import is_try
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
-from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
+from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_in, leaf_of, same
 from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, most_overdue
 from pipesim.ptx.emulate.ways import DividedWarp
-from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import LAUNCH_CONTROL, Launch
 from pipesim.ptx.text.instruction import Instruction
@@ -469,7 +469,7 @@ class Cluster:
     def is_asked(self, warp: EmulatedWarp, each: Instruction, found: Value) -> None:
         """A word holds this, or a try is for this. EmulationStop in a loop with the same again and again."""
         value, times = self._answers.get((warp.agent, each.position), (found, 0))
-        times = times + 1 if found.__class__ is int and found == value else 0
+        times = times + 1 if found.__class__ in (int, Varying) and same(found, value) else 0
         self._answers[warp.agent, each.position] = found, times
         if times > _MOST_ANSWERS and is_try(each):
             raise EmulationStop(f"what follows depends on the answers of more than {_MOST_ANSWERS:,} tries")

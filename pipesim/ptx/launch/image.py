@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from pipesim.bounds import MAX_POINTED_BYTES
@@ -155,6 +156,7 @@ class Image:
     def __init__(self, launch: Launch, function: Function) -> None:
         self._maps: dict[int, TensorMap] = {}
         self._pointers: dict[int, Pointer] = {}  #: by the address of their memory
+        self._loads: dict[int, Callable[[int], int]] = {}  #: by size: one for all words that vary, as equal ones do
         self._unknown: dict[Terms, tuple[int, int]] = {}  #: constants with which an address of these terms is in memory
         #: of which nothing is known
         self._regions = [Region(PARAMETERS, "parameters")]
@@ -256,15 +258,16 @@ class Image:
         if now is None:
             return self.load(int(address), size)
         inputs, most = address.inputs, (1 << 8 * size) - 1
-
-        def load(at: int) -> int:
-            found = self.load(at, size)
-            return -1 if found is None or self.free_array(at) or self.free_array(at + size - 1) else found
-
+        load = self._loads.setdefault(size, partial(self._fixed, size))
         name = f"a word of {size} bytes in {id(self)}"
         form = inputs.forms.apply(name, load, (address.form,), -1, most, elementwise=False)
         inputs.require_range(form, 0, most)
         return inputs.integer(now, form)
+
+    def _fixed(self, size: int, at: int) -> int:
+        """A word of no free array, -1 if it is not known or of one."""
+        found = self.load(at, size)
+        return -1 if found is None or self.free_array(at) or self.free_array(at + size - 1) else found
 
     def remainder(self, inputs: FreeInputs, offset: int, size: int, instead: int | None = None) -> tuple[int, int]:
         """What is sure of this many bytes of the parameters: a power of two, and the value modulo it; of a pointer

@@ -16,7 +16,8 @@ from pipesim.model.words import TURNS
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
-MOST_TOGETHER = 8  #: CTAs that are followed together
+MOST_TOGETHER = 8  #: CTAs that are followed together of a larger grid
+MOST_OF_GRID = 256  #: of a grid that is followed whole
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
 LAUNCH_CONTROL = "launch_control"  #: the policy, and the word of ``--any`` that is the number of tiles
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
@@ -338,7 +339,8 @@ class Launch:
     def _with_together(self, ctas: int) -> Launch:
         """The launch of which this many CTAs are followed together; of a grid with one axis it has no more."""
         long = [axis for axis in range(3) if self.grid[axis] > 1]
-        if not 0 <= ctas <= MOST_TOGETHER or (len(long) > 1 and ctas not in (0, 1, prod(self.grid), *self.grid)):
+        some = 0 <= ctas <= MOST_TOGETHER and (len(long) < 2 or ctas in (0, 1, *self.grid))
+        if not some and not ctas == prod(self.grid) <= MOST_OF_GRID:
             sizes = ", ".join(map(str, self.sizes_together)) or "none"
             raise ParameterError(
                 f"--set together={ctas}: this number of CTAs is not followed together", cause=f"here: {sizes}"

@@ -51,6 +51,18 @@ def _stopped_words(report: CheckReport) -> str:
     return f"; stopped by the user: {', '.join(steps)} left out or incomplete" if steps else ""
 
 
+_UNKNOWN = {
+    How.STOPPED: "stopped by the user before there was a verdict on {}",
+    How.CUT: "{} was not followed to its end",
+    How.PERHAPS: "what fails in {} may not happen, as values decide that are not known",
+    How.UNREAD: "{} has accesses that were not understood, and that may touch what others use",
+    How.OPEN_WORDS: "whether CTAs of {} hang, which wait for each other by words of global memory",
+    How.UNDEFINED: "{} does what PTX leaves undefined",
+    How.ASSUMES: "{} is proved only with an assumption that was ruled out",
+    How.WEAKENED: "what is refuted may be right in {}, which has an order that was not read",
+}
+
+
 def _verdict_words(report: CheckReport, *, shown: bool) -> str:
     name = report.heading.protocol
     match report.verdict:
@@ -62,26 +74,14 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
             if report.conclusion is Conclusion.AGREES:
                 return f"refuted only by what does not fail the check: {spared}; {_rest_words(report)}"
             return f"refuted{f' with {spared}' if spared else ''}: {_fails_words(report, shown=shown)}"
-        case Verdict.UNKNOWN if report.how is How.STOPPED:
-            return f"unknown: stopped by the user before there was a verdict on {name}"
-        case Verdict.UNKNOWN if report.how is How.CUT:
-            return f"unknown: {name} was not followed to its end"
+        case Verdict.UNKNOWN if report.how in _UNKNOWN:
+            return f"unknown: {_UNKNOWN[report.how].format(name)}"
         case Verdict.UNKNOWN if report.how in (How.SOME_CTAS, How.SOME_CONTENTS):
             return f"unknown: {name} is proved for {_some_words(report)}"
-        case Verdict.UNKNOWN if report.how is How.PERHAPS:
-            return f"unknown: what fails in {name} may not happen, as values decide that are not known"
-        case Verdict.UNKNOWN if report.how is How.UNREAD:
-            return f"unknown: {name} has accesses that were not understood, and that may touch what others use"
         case Verdict.UNKNOWN if report.how is How.UNSIZED:
             maps = [each for each in report.heading.coverage.unsized if not each.startswith("give ")]
             boxes = f"boxes of {count(len(maps), 'tensor map')}" if maps[1:] else f"a box of {maps[0]}"
             return f"unknown: the bytes of copies in {name} are not known, without {boxes}"
-        case Verdict.UNKNOWN if report.how is How.UNDEFINED:
-            return f"unknown: {name} does what PTX leaves undefined"
-        case Verdict.UNKNOWN if report.how is How.ASSUMES:
-            return f"unknown: {name} is proved only with an assumption that was ruled out"
-        case Verdict.UNKNOWN if report.how is How.WEAKENED:
-            return f"unknown: what is refuted may be right in {name}, which has an order that was not read"
         case Verdict.UNKNOWN:
             return f"unknown: neither proved nor refuted when {limit_words(report)}"
         case _:

@@ -102,16 +102,18 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         if space in _SHARED and not each.has_any(*_STRONG):  # it is an access to data as well
             _record(cluster, warp, each, address, size * len(parts), space, None)
         return
-    if not step.valued or (space.startswith("shared") and _nothing_known(cluster, warp, address, size * len(parts))):
+    shared, asks = space.startswith("shared"), step.valued and each.has_any(*_STRONG)
+    waits = asks and cluster.global_accesses is not None and not shared and cluster.code.regions.polls(each.position)
+    if not step.valued or waits or (shared and _nothing_known(cluster, warp, address, size * len(parts))):
         results = [cluster.unknown_load(each)] * len(parts)
     else:
         results = [_load_value(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
-    if space.startswith("shared") or not space:
+    if shared or not space:
         _record(cluster, warp, each, address, size * len(parts), space, None)
         elsewhere = not space and isinstance(address, int) and not in_shared(address)
-        if step.valued and each.has_any(*_STRONG) and not elsewhere:
+        if asks and not elsewhere:
             cluster.notes.polls.add(each.position)
-    if step.valued and each.has_any(*_STRONG):
+    if asks:
         cluster.is_asked(warp, each, results[0])
     registers = iter(step.results)
     for part, value in zip(parts, results, strict=True):
