@@ -41,10 +41,10 @@ class Step(NamedTuple):
 Threads = list[list[Step]]
 
 
-def random_threads(seed: int) -> Threads:
+def random_threads(seed: int, counts: tuple[int, ...] = (2, 2, 3)) -> Threads:
     """A protocol that may be right, of 2 or 3 threads, with up to two random changes."""
     rng = random.Random(seed)
-    count = rng.choice((2, 2, 3))
+    count = rng.choice(counts)
     made = rng.choice((_barrier, _messages, _locks, _last, _turns, _any))(rng, count)
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _change(rng, made)
@@ -256,6 +256,21 @@ def judged(seed: int) -> str:
             return "not decided"
         said |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
     return _compared(seed, said, true, proved=bool(known.sizes and not known.not_judged))
+
+
+def judged_whole(seed: int) -> str:
+    """As :func:`judged`, of grids of 5 and 6 CTAs, by what is said of these alone; the last one may do nothing."""
+    threads = random_threads(seed, (5, 5, 6))
+    if seed % 3 == 0:
+        threads[-1] = []
+    text, launch = ptx_of(threads)
+    known, said, grid = Together(), set[str](), len(threads)
+    for settings, made in programs_together(extract(read_module(text, "talk.ptx"), launch), known, LENIENT):
+        if settings["together"] == grid:
+            shown = prove(made.program)
+            said |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
+    true = explore(threads) if said or grid in known.sizes else None
+    return _compared(seed, said, true, proved=grid in known.sizes and not known.not_judged)
 
 
 def described(threads: Threads) -> Protocol:
