@@ -207,7 +207,11 @@ def _by_search(program: Program, max_states: int, *, doubtful: bool, one_memory:
     """The verdict of a search of every schedule."""
     seen = explore(program, _most_states(program, max_states, doubtful=doubtful))
     if seen.refutations:
-        return Verdict.REFUTED, How.SCHEDULE, seen.states, seen.refutations
+        lines = {
+            (each.kind, sides_of(program, each.fault) if each.fault else id(each)): each
+            for each in seen.refutations[::-1]
+        }
+        return Verdict.REFUTED, How.SCHEDULE, seen.states, tuple(lines.values())[::-1]
     if not seen.complete or program.cut:
         return Verdict.UNKNOWN, How.NOTHING, seen.states, ()
     ends = outcomes(program, max_states)

@@ -42,7 +42,7 @@ from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
-from pipesim.prove.repair.sites import members
+from pipesim.prove.repair.sites import is_at, members
 from pipesim.prove.repair.unread import leaves_more
 from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emit.names import source_of
@@ -244,7 +244,7 @@ class _Trial:
             self.lines.line_at(agent, pc)
             for agent in members(program, role)
             for pc, site in enumerate(program.instructions[agent])
-            if at.line and (site == at or (len(every) > 1 and site.line in every and at.op in (0, site.op)))
+            if (at.op and is_at(site, at)) or (len(every) > 1 and site.line in every and at.op in (0, site.op))
         )
         return list(dict.fromkeys(found))
 

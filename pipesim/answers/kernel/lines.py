@@ -123,7 +123,14 @@ class KernelLines:
     def source_of(self, lines: Collection[int]) -> str:
         """The author's line of all operations of these lines, in the function that is called, "" if it is not one."""
         found = {self._inside[line] for line in lines if line in self._inside}
-        return found.pop() if len(found) == 1 else ""
+        if len(found) == 1 or not lines:
+            return found.pop() if found else ""
+        at = {each.line: each.source.frames for each in self._function.body if each.source is not None}
+        own = [[(f.file, f.line) for f in at.get(line, ()) if f.file == at[line][0].file] for line in lines]
+        every = [
+            each for each in own[0] if all(each in other for other in own)
+        ]  # innermost, of a function called twice
+        return f"{short_file(every[-1][0])}:{every[-1][1]}" if every else ""
 
     def place_of(self, lines: Collection[int], source: str = "") -> str:
         """The author's line of these lines (or ``source``) where it can be read, else the first of them."""

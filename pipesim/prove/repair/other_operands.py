@@ -337,10 +337,14 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
             ranks = sorted({program.barriers[n].cta for n in mine & waited})
             unserved = {program.barriers[n].cta for n in mine & waited - given}
             astray = bool(mine & given - waited)
+            short = _least_served(program, {n for n in mine & waited if program.barriers[n].stage == 0})
             for site in uses.get("gives back", {}).get(group, ()):
                 if site.op == Op.ARRIVE:
                     for to in ranks:
-                        yield 2 if astray or to in unserved else 6, Repair(K.OTHER_CTA, role, group, to, at=site)
+                        yield (
+                            1 if [to] == short else 2 if astray or to in unserved else 6,
+                            Repair(K.OTHER_CTA, role, group, to, at=site),
+                        )
                     yield 2, Repair(K.OTHER_CTA, role, group, -1, at=site)
                     yield from (
                         (3, Repair(K.OTHER_CTA, role, group, by, 1, site)) for by in _neighbours(program, site, ranks)
@@ -349,6 +353,18 @@ def of_ctas(program: Program) -> Iterator[Ranked]:
             if copies and len(ranks) < program.ctas:  # all of them: often two tiles by two instructions
                 every = NOWHERE._replace(op=int(Op.TMA_LOAD), about=group)
                 yield from ((2, Repair(K.OTHER_CTA, role, group, to, at=every)) for to in ranks)
+
+
+def _least_served(program: Program, barriers: set[int]) -> list[int]:
+    """The CTAs whose barrier of these gets the smallest part of its count, of those that get some."""
+    parts: dict[int, float] = {}
+    for bar in barriers:
+        ops = [op for op in program.operations if op[0] in ON_BARRIER and operand(op, "barrier") == bar]
+        count = next((operand(op, "count") for op in ops if op[0] == Op.INIT), 0)
+        given = sum(operand(op, "count") for op in ops if op[0] == Op.ARRIVE)
+        parts[program.barriers[bar].cta] = given / count if count else 0.0
+    least = min(parts.values(), default=0.0)
+    return [cta for cta, part in parts.items() if 0 < part == least] if len({*parts.values()}) > 1 else []
 
 
 def _neighbours(program: Program, site: SourceInstruction, waited: list[int]) -> list[int]:
