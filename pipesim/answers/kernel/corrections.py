@@ -52,7 +52,7 @@ from pipesim.ptx.kernel import EditableKernel, KernelReading
 
 _MOST_READ = 24  #: changes of lines with which the kernel is read again
 _MOST_NUMBERS = 4  #: of these, for what a hang hides
-_MOST_TRIED = 160_000  #: operations of all programs that are tried for one finding
+_MOST_TRIED = 240_000  #: operations of all programs that are tried for one finding
 _MOST_SLIPS = 160_000  #: instructions and operations of all kernels that are read with a slip put right
 _MOST_UNLIKELY = 60_000  #: the same, of those that are tried last
 _MOST_OF_SLIPS = 80  #: that are tried together, also of a small kernel

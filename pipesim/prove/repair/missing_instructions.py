@@ -274,4 +274,4 @@ def waits_for_each(program: Program, role: str, engine: int) -> bool:
     codes = [program.code[agent] for agent in members(program, role)]
     commits = [sum(op[0] == Op.COMMIT and operand(op, "engine") == engine for op in code) for code in codes]
     waits = sum(op[0] == Op.WAIT_GROUP and operand(op, "engine") == engine for code in codes for op in code)
-    return waits >= max(sum(commits) - sum(map(bool, commits)), 1)
+    return 4 * waits >= max(3 * (sum(commits) - sum(map(bool, commits))), 1)
