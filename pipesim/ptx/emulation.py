@@ -33,7 +33,7 @@ from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.file import fit_cluster
 from pipesim.ptx.launch.image import ALIGNED, Image
 from pipesim.ptx.launch.settings import with_settings
-from pipesim.ptx.launch.values import Launch, Policies
+from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER, Launch, Policies
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
 
@@ -165,6 +165,14 @@ class FewerTiles(NamedTuple):
         return replace(launch.with_setting(self.policy, self.value), left=self.left)
 
 
+def all_left(fewer: tuple[FewerTiles, ...]) -> FewerTiles | None:
+    """Where other CTAs leave all tiles of the one counter of which a kernel takes them; None of any other kernel."""
+    if not fewer or fewer[0].policy != TILE_COUNTER or (left := fewer[0].left) is None or not fewer[1:]:
+        return None
+    tiles = (left[2] - left[1]) // (fewer[0].value - fewer[1].value)
+    return fewer[0]._replace(value=left[1], tiles=tiles, left=(tiles, *left[1:]))
+
+
 def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
     """What other CTAs may leave besides, where nothing fixes it: no tile beyond the first, one, and so on.
 
@@ -174,14 +182,17 @@ def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
     if used.handed_out:
         return ()
     handed = range(used.launch_control or 0) if kernel.launch.policies.launch_control is None else ()
-    found = [FewerTiles("launch_control", n, used.launch_control or 0, n) for n in handed]
+    found = [FewerTiles(LAUNCH_CONTROL, n, used.launch_control or 0, n) for n in handed]
     first = used.tile_counter
     counters = [] if _waits(cluster) else cluster.globals.last_answers(_MOST_LEFT + 1)
     for last in counters:
+        end, step = last[-1], last[-1] - last[-2]
+        if cluster.recorder.repeated:  # of the answers before some are left out
+            last = [end - n * step for n in reversed(range(_MOST_LEFT + 1)) if first <= end - n * step]
         for n, value in enumerate(reversed(last)):
-            left = (n, first, last[-1]) if len(counters) == 1 else None
+            left = (n, first, end) if len(counters) == 1 else None
             if value != first or left is not None:
-                found.append(FewerTiles("tile_counter", value, first, n, left))
+                found.append(FewerTiles(TILE_COUNTER, value, first, n, left))
     return tuple(found)
 
 

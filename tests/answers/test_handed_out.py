@@ -11,14 +11,16 @@ import pytest
 
 from pipesim.answers.check import check
 from pipesim.answers.every_cta.launches import MOST_WALKS, walks
+from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord
-from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.check import CheckReport, ProvedRange
 from pipesim.errors import ParameterError
 from pipesim.model.finding import Verdict
 from pipesim.prove.any_size.family import Stop
+from pipesim.prove.check import check as prove
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import Policies
+from pipesim.ptx.launch.values import Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find
@@ -154,6 +156,7 @@ def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> 
 def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: bool = False) -> CheckReport:
     """``packed``: the stage and the phase are a third of a number of 16 bits."""
     text, launch = kernel_of_tiles(skip, count, counter=False, policies=Policies())
+    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r46, 0;")
     if packed:
         text = text.replace(" and.b32 %r11, %r30, 1;", " div.u32 %r48, %r42, 3;\n and.b32 %r11, %r48, 1;")
         text = text.replace(" shr.u32 %r12, %r30, 1;", " shr.u32 %r12, %r48, 1;").replace(
@@ -168,6 +171,7 @@ def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: b
 
 
 _NUMBER = " setp.eq.u32 %p7, %r10, {};"
+_SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles, which no number of laps bounds
 
 
 @pytest.mark.slow
@@ -181,6 +185,7 @@ _NUMBER = " setp.eq.u32 %p7, %r10, {};"
         (_NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN),  # it overflows after 21,845 tiles
         (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
         (" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT),
+        (_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT),
     ],
 )
 def test_any_number_of_tiles(
@@ -199,3 +204,42 @@ def test_what_fails_after_five_tiles_alone_is_refuted(tmp_path: Path) -> None:
     report = _any_number(tmp_path, _NUMBER.format(5), WRONG, 4096)
     assert report.verdict is Verdict.REFUTED
     assert report.refutations[0].settings["launch_control"] == 6
+
+
+def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) -> ProvedRange | dict[str, int]:
+    """What is proved of each number of a counter's tiles, or where it fails. ``most``: a stage's number wraps there."""
+    text, launch = kernel_of_tiles(skip, count, counter=True)
+    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r46, 0;")
+    if most:
+        more = " add.u32 %r30, %r30, 1;\n"
+        text = text.replace(more, f"{more} setp.gt.u32 %p8, %r30, {most};\n @%p8 mov.u32 %r30, 1;\n")
+    file = folder / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(replace(launch, parameters=(Parameter("n", Number("u32", end)),))))
+    every = EverySize(find(str(file)), [AnyWord("tile_counter")])
+    for program, settings in every:
+        if prove(program).verdict is not Verdict.PROVED:
+            return dict(settings)
+    (found,) = every.ranges
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("skip", "count", "end", "wraps", "lap", "why"),
+    [
+        (_NO_TILE, RIGHT, 400, 0, 4, None),
+        (_NO_TILE, RIGHT, 24, 0, 0, None),  # each number is looked at
+        (_NUMBER.format(5), RIGHT, 400, 0, 4, None),
+        (_NUMBER.format(150), RIGHT, 400, 0, 0, Stop.NOT_SHOWN),
+        (_NO_TILE, RIGHT, 400, 150, 0, Stop.NOT_SHOWN),
+        (" setp.eq.u32 %p7, %r20, 300;", RIGHT, 400, 0, 0, Stop.HANDED_OUT),
+        (_SUM.format(20_000), RIGHT, 400, 0, 0, Stop.NOT_SHOWN),
+    ],
+)
+def test_any_number_of_tiles_of_a_counter(
+    tmp_path: Path, skip: str, count: str, end: int, wraps: int, lap: int, why: Stop | None
+) -> None:  # fmt: skip
+    found = _of_a_counter(tmp_path, skip, count, end, wraps)
+    assert isinstance(found, ProvedRange)
+    assert (found.lap, found.why, found.most) == (lap, why, end // 2 - 4)

@@ -91,7 +91,8 @@ def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch
 
 def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:
     function = read_module(text_of(""), "small.ptx").functions[0]
-    memory = GlobalMemory(Image(LAUNCH, function), Policies(), FreeInputs(), HandedOut(LAUNCH, FreeInputs()))
+    image = Image(LAUNCH, function)
+    memory = GlobalMemory(image, Policies(), FreeInputs(), HandedOut(LAUNCH, image, FreeInputs()))
     monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)

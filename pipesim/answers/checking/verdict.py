@@ -76,6 +76,9 @@ def with_sizes_nearby(state: CheckState, kernel: Kernel, first: Check) -> Check:
     """The verdict where CTAs may meet in global memory. If it is the one before that, also for values nearby."""
     found = first if first.verdict is Verdict.REFUTED else on_global_memory(state, first)
     same = found.verdict is first.verdict is not Verdict.UNKNOWN and state.cut is None
+    made = state.asked.target.kernel
+    if made is not None and made.kernel.launch.inside:
+        return found  # it was read with its words at the given values alone
     if same and not state.talk and not state.asked.any_words:
         from pipesim.answers.every_size.nearby import values_nearby  # of kernels alone
 

@@ -9,11 +9,12 @@ from math import lcm
 from typing import NamedTuple
 
 from pipesim.answers.every_cta.launches import shape_of_program
-from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses
+from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses, has_all_tiles
 from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
-from pipesim.ptx.launch.values import LAUNCH_CONTROL
+from pipesim.ptx.emulation import all_left
+from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER
 from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
@@ -53,7 +54,8 @@ class EverySize:
             for one in word.due():
                 for kind, program in (*one.kinds, *one.others):
                     if self._is_new(program):
-                        settings = {word.classes.name: one.value, "cta": kind.cta, **word.settings, **kind.settings}
+                        settings = {word.classes.name: word.classes.setting(one.value), "cta": kind.cta}
+                        settings |= {**word.settings, **kind.settings}
                         yield SizeCase(program, settings)
         yield from self._combined()
 
@@ -67,7 +69,7 @@ class EverySize:
         """Small values of all words together."""
         if len({word.classes.name for word in self.words}) < 2:
             return
-        sides = [[each.value for each in word.classes.known[:_TOGETHER]] for word in self.words]
+        sides = [[word.classes.setting(one.value) for one in word.classes.known[:_TOGETHER]] for word in self.words]
         for values in sorted(product(*sides), key=lambda each: (sum(each), each))[:_MOST_TOGETHER]:
             settings = {word.classes.name: value for word, value in zip(self.words, values, strict=True)}
             self._tried += 1
@@ -102,17 +104,16 @@ def hand_outs(target: Target, word: AnyWord) -> list[tuple[dict[str, int], Targe
     which setting; as it is where the launch fixes it, or that is not one counter of which the kernel takes tiles.
     """
     kernel = target.kernel
-    if kernel is None or not kernel.fewer_tiles or word.name == LAUNCH_CONTROL:
+    if kernel is None or not kernel.fewer_tiles or word.name in (LAUNCH_CONTROL, TILE_COUNTER):
         return [({}, target)]
     found, last = list(kernel.fewer_tiles), kernel.fewer_tiles[-1]
+    whole = all_left(kernel.fewer_tiles) if not has_all_tiles(kernel) else None
     if last.policy == found[0].policy == LAUNCH_CONTROL:
         found.append(last._replace(value=last.used, tiles=last.used))
-    elif last.left is None or found[0].policy == LAUNCH_CONTROL:
+    elif whole is None:
         return [({}, target)]
-    elif last.value != last.used:  # all, of more than were looked at
-        _, first, end = last.left
-        tiles = (end - first) // (found[0].value - found[1].value)
-        found.append(last._replace(value=first, tiles=tiles, left=(tiles, first, end)))
+    elif last.value != last.used:  # of more than were looked at
+        found.append(whole)
     each = [({one.policy: one.value}, kernel.with_fewer(one)) for one in found]
     return [(settings, target.with_settings(settings, made)) for settings, made in each]
 

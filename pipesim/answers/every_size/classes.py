@@ -15,9 +15,9 @@ from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
-from pipesim.ptx.emulation import MOST_ANY
+from pipesim.ptx.emulation import MOST_ANY, FewerTiles, all_left
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
-from pipesim.ptx.launch.values import HANDED_OUT, FreeRange
+from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL, TILE_COUNTER, FreeRange
 from pipesim.targets import Target
 from pipesim.trace.arrays import np
 
@@ -75,11 +75,12 @@ class SizeClass:
 class SizeClasses:
     """The classes of the values of one word, from the least on, each looked at when it is asked for.
 
-    ``target``: the kernel, whose launch has the word as a free one with the values ``free``.
+    ``target``: the kernel, whose launch has the word as a free one with the values ``free``; of a counter's tiles all
+    are ``left``.
     """
 
-    def __init__(self, target: Target, name: str, free: FreeRange) -> None:
-        self._target, self.name, self.free = target, name, free
+    def __init__(self, target: Target, name: str, free: FreeRange, left: FewerTiles | None = None) -> None:
+        self._target, self.name, self.free, self._left = target, name, free, left
         self.known: list[SizeClass] = []
         self._spent = 0  # warp instructions of all runs
 
@@ -87,10 +88,27 @@ class SizeClasses:
     def of(cls, target: Target, word: AnyWord) -> SizeClasses:
         """The classes of a kernel's word. ParameterError where it has no such word, or this no such values."""
         assert target.kernel is not None
-        kernel = target.kernel.kernel
-        launch, free = with_free_word(kernel.launch, kernel.entry, *word)
+        kernel, left = target.kernel.kernel, None
+        if word.name == TILE_COUNTER and word.name not in {each.name for each in kernel.launch.parameters}:
+            coverage = target.kernel.program.coverage
+            left = all_left(target.kernel.fewer_tiles) if not coverage.stopped else None
+            if left is None and (coverage.stopped or coverage.blocked):  # it is refuted, or nothing is known
+                return cls(target, word.name, FreeRange(0, 0))
+            if left is None:
+                raise ParameterError(
+                    f"--any {word.name}: {target.name} takes no tiles of one counter that others take, too",
+                    cause="their number is free where other CTAs, too, take tiles of the one counter that a kernel has",
+                )
+        launch, free = with_free_word(kernel.launch, kernel.entry, *word, left=left.left if left is not None else None)
         made = replace(target.kernel, kernel=replace(kernel, launch=launch))
-        return cls(replace(target, kernel=made), word.name, free)
+        return cls(replace(target, kernel=made), word.name, free, left)
+
+    def setting(self, value: int) -> int:
+        """What ``--set`` takes for a value: for a number of a counter's tiles its first answer."""
+        if self._left is None or self._left.left is None:
+            return value
+        tiles, first, end = self._left.left
+        return end - value * ((end - first) // tiles)
 
     def __getitem__(self, number: int) -> SizeClass | None:
         """A class by its number; None where there are fewer, or a limit was reached."""
@@ -175,7 +193,12 @@ class SizeClasses:
         value, or which of them was not asked.
         """
         assert self._target.kernel is not None
-        free = made.kernel.launch.left is not None and HANDED_OUT in made.inputs.arrays
+        launch = made.kernel.launch
+        if launch.free_tiles is not None and launch.left is not None:  # else also after the end
+            return not launch.free_tiles.lap and len(made.answers) > launch.left[0] + 1
+        if has_all_tiles(made):
+            return False
+        free = launch.left is not None and HANDED_OUT in made.inputs.arrays
         return len(made.answers) > len(self._target.kernel.answers) if free else bool(made.fewer_tiles)
 
     def places_of(self, cta: int) -> dict[str, np.ndarray]:
@@ -194,6 +217,12 @@ class SizeClasses:
                 most = holds_to(each.inputs, self.name, most, {name: every[mine] for name, every in places.items()})
             places = {name: every[~mine] for name, every in places.items()}
         return low + most * step
+
+
+def has_all_tiles(kernel: Extraction) -> bool:
+    """Whether its cluster is the grid, so that no other one takes tiles of a counter."""
+    policies = {each.policy for each in kernel.fewer_tiles}
+    return kernel.kernel.launch.grid == kernel.kernel.launch.cluster and LAUNCH_CONTROL not in policies
 
 
 def _asks_which_tiles(every: EveryCta[Extraction]) -> bool:

@@ -38,7 +38,7 @@ from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, most_overdue
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import LAUNCH_CONTROL, Launch
+from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
@@ -158,7 +158,7 @@ class Cluster:
         self.tensor = [Items() for _ in range(self.ctas)]
         self.columns = [TensorAllocations() for _ in range(self.ctas)]
         self.tensor_lanes = 0  #: of a part of tensor memory, 0 until a warp asks
-        self.tiles = HandedOut(launch, self.inputs)
+        self.tiles = HandedOut(launch, image, self.inputs)
         self.globals = GlobalMemory(image, launch.policies, self.inputs, self.tiles)
         self.globals.length_of_grid = self.length_of_grid(0) if launch.any_ctas else None
         times = prod(map(self.length_of_grid, range(3))) if launch.for_all else 1
@@ -169,7 +169,6 @@ class Cluster:
         self.flights: deque[Landing] = deque()
         self.pending: dict[int, list[int]] = {}
         self.cluster_barrier = ClusterBarrier()
-        self.handed_out = {LAUNCH_CONTROL: 0}  #: tiles
         self.watcher: RoundWatcher | None = None
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
         self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be

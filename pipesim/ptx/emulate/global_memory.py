@@ -16,40 +16,71 @@ from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, same
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form, Terms, constant
-from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
+from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
 from pipesim.ptx.launch.file import MOST_FREE
 from pipesim.ptx.launch.image import PARAMETERS, Image
-from pipesim.ptx.launch.values import HANDED_OUT, Launch, Policies
+from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL, TILE_COUNTER, Launch, Policies
 from pipesim.ptx.text.instruction import Instruction
+
+ANY_TILE = "any "  #: what the names of free inputs begin with that are any tile
 
 
 class HandedOut:
-    """The tiles of one cluster, in their order. ``clusters``: of the grid."""
+    """The tiles of one cluster, in their order. ``clusters``: of the grid.
 
-    def __init__(self, launch: Launch, inputs: FreeInputs) -> None:
+    Where each lap of a loop takes one these are any: one free input in all laps, on which nothing may depend.
+    """
+
+    def __init__(self, launch: Launch, image: Image, inputs: FreeInputs) -> None:
         self._inputs, self._given, self._left = inputs, launch.policies.handed_out, launch.left
-        self._step = 0  # of the counter
+        self._free, self._in_laps = image.free_tiles, image.laps_of_tiles
+        self.taken: dict[str, int] = {LAUNCH_CONTROL: 0, TILE_COUNTER: 0}  #: how often one was asked for
+        self.step = 0  #: of the counter
         self.answers: list[int] = []  #: where those of the counter were asked for
         self._chosen = {index: value for name, index, value in launch.contents if name == HANDED_OUT}
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
         self.clusters = x * y * z
 
-    def by_launch_control(self, number: int, count: int) -> int:
-        """The number of the cluster whose work is handed out as the ``number``-th of ``count``, x counted first."""
+    def by_launch_control(self, count: int) -> int | None:
+        """The number of the cluster whose work is handed out next, of ``count``, x counted first; None after all."""
+        number, more = self._is_left(LAUNCH_CONTROL, count)
+        if not more:
+            return None
+        if self.is_free(LAUNCH_CONTROL) and self._in_laps:
+            return self._any("tile", 0, self.clusters - 2) + 1
         array = FreeArray(HANDED_OUT, 1, 1, self.clusters - 2, count, tuple(range(count)))
         after = self._given[-1] - len(self._given) if self._given else 0
         return self._tile(number, after + number + 1, array)
 
     def by_counter(self, number: int, usual: int, step: int) -> int:
         """The ``number``-th answer of a counter to which each tile adds ``step``; without others ``usual``."""
-        array, self._step = None, self._step or step
-        if self._left is not None and step == self._step:
+        array, self.step = None, self.step or step
+        if self._left is not None and step == self.step:
             count, first, end = self._left
             low = (end - first) // step  # of the answers that other CTAs have when nothing is left
             most, last = low + self.clusters - 1, tuple(range(low - count, low + 1))
+            if self.is_free(TILE_COUNTER):
+                _, more = self._is_left(TILE_COUNTER, count)
+                if self._in_laps:
+                    return (self._any("tile", 0, low - 1) if more else self._any("end", low, most)) * step + first
             if most <= MOST_FREE:
                 array = FreeArray(HANDED_OUT, first, step, most, count + 1, last, late=(count, low))
+                usual = first + step * last[number] if number <= count else usual
         return self._tile(number, usual, array)
+
+    def is_free(self, policy: str) -> bool:
+        """Whether any number of tiles is handed out by this policy."""
+        return self._free is not None and self._free.free.name == policy
+
+    def _is_left(self, policy: str, count: int) -> tuple[int, bool]:
+        """How many tiles were asked for before, and whether there is one left."""
+        number, free = self.taken[policy], self._free
+        self.taken[policy] = number + 1
+        given = free.value(policy, self._inputs) if free is not None and self.is_free(policy) else count
+        return int.__int__(number), bool(number < given)
+
+    def _any(self, what: str, low: int, high: int) -> int:
+        return self._inputs.free(f"{ANY_TILE}{what}", low, low, max(low, high))
 
     def _tile(self, number: int, usual: int, array: FreeArray | None) -> int:
         if number < len(self._given):
@@ -91,7 +122,8 @@ class GlobalMemory:
         self._failed: dict[int, int] = {}  #: word: compare-and-swaps that have found it taken
         self._changed = 0  #: how often a stored byte was not there before, or was another one
         self._stored: dict[int, tuple[int, Value]] = {}  #: byte: agent that stored it, and its value
-        self._counters: dict[int, tuple[int, int]] = {}  #: word: agent that has an atomic on it, and its value
+        self._owners: dict[int, int] = {}  #: word: agent that has an atomic on it
+        self.counted: dict[int, Value] = {}  #: word: its value, after atomics
         self._answers: dict[int, list[int]] = {}  #: word: what atomics on it returned, of which the launch says nothing
         self._seen: dict[int, int] = {}  #: byte: an agent that was given its value
         self.contested: dict[str, None] = {}  #: words that one agent was given before another changes them
@@ -107,7 +139,7 @@ class GlobalMemory:
                 return self._open_word(int.__int__(address), each) if known is None else known
             apart = address.__class__ is Varying and self._image.is_unknown(address, size)
             address = int.__int__(address) if apart else int(address)
-        if address in self._counters:
+        if address in self._owners:
             return Unknown(Leaf("a word of global memory with atomics", each.line, orders=True))
         for i in range(size):
             self._seen[address + i] = agent if self._seen.get(address + i, agent) == agent else -1
@@ -225,7 +257,10 @@ class GlobalMemory:
         kind = each.modifiers[-1]
         size = _WORDS.get(kind[1:], 0)
         known = self._given(address, size) if size else None
-        owner, value = self._counters.get(address, (agent, self._first if known is None else known))
+        owner = self._owners.get(address, agent)
+        value = self.counted.get(address, self._first if known is None else known)
+        if not isinstance(value, int):
+            return Unknown(leaf)
         answers = self._answers.get(address, [])
         step = operands[0] if operands and each.has("add") else 1 if each.has("inc") else 0
         if known is None and step.__class__ is int and step and address == next(iter(self._answers), address):
@@ -237,17 +272,19 @@ class GlobalMemory:
         if owner != agent or lanes != 1 or after is None or any(address + i in self._stored for i in range(size)):
             if owner not in (agent, -1):
                 self.contested[self._image.describe(address) or "a counter"] = None
-            self._counters[address] = (-1, 0)
+            self._owners[address], self.counted[address] = -1, 0
             return Unknown(leaf)
         where = self._image.describe(address) or "a counter"
         if each.has("cas") and after != value and (failed := self._failed.get(address, 0)) < self._failures:
             self._failed[address] = failed + 1
-            self._counters[address] = (agent, value)  # another CTA has taken it, and gives it back
+            self._owners[address], self.counted[address] = agent, value  # another CTA has taken it, and gives it back
             return after
-        self._counters[address] = (agent, after)
+        self._owners[address], self.counted[address] = agent, after
         if known is None and not each.has("cas"):
             self._answers.setdefault(address, []).append(value)
         said = f"the first atomic on {where} returns {self._first if known is None else known}"
+        if self._tiles.is_free(TILE_COUNTER) and address in self._answers:
+            said = f"{where} hands out any number of its tiles"
         if each.has("cas") and address in self._failed:
             said = f"{where} is taken by another CTA at the first {self._failed[address]} compare-and-swaps"
         self.policies[each.position] = said
@@ -259,8 +296,7 @@ class GlobalMemory:
 
     def changes(self) -> object:
         """What the warps have changed that they may be given again."""
-        counters = tuple((at, owner, identity(value)) for at, (owner, value) in self._counters.items())
-        return counters, self._changed, tuple(self._failed.items())
+        return tuple(self._owners.items()), self._changed, tuple(self._failed.items())
 
     def _contest(self, agent: int, address: int, size: int) -> None:
         """An agent changes a word: what another one was given of it depends on who came first."""

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipesim.ptx.emulate.global_memory import ANY_TILE
 from pipesim.ptx.emulate.register_snapshots import (
     KnownBytes,
     RegisterSnapshot,
@@ -100,7 +101,11 @@ class LengthenedLoop:
         mine = self._times > 0 and self._inside is None and not self._fails
         if self._cluster.boxless.uses or self._cluster.image.odd_lap:
             return False
-        return mine and not any(_has(Form(0, terms), self._is_mine) for terms in self._inputs.conditions)
+        return mine and not any(_has(Form(0, terms), self._is_asked) for terms in self._inputs.conditions)
+
+    def _is_asked(self, atom: Atom) -> bool:
+        """Whether a condition on it does not hold for all laps."""
+        return self._is_mine(atom) or (atom.function is None and atom.name.startswith(ANY_TILE))
 
     def _is_mine(self, atom: Atom) -> bool:
         return atom.function is None and atom.name.endswith(f" of {self._name}")
@@ -249,7 +254,8 @@ def stands_of(cluster: Cluster) -> object:
     columns = tuple((tuple(each.live.items()), tuple(each.waiting)) for each in cluster.columns)
     return (
         tuple(map(_stands_at, cluster.warps)), barriers, named, flights, columns, cluster.cluster_barrier.ahead(),
-        None if cluster.image.laps_of_tiles else cluster.handed_out[LAUNCH_CONTROL], cluster.globals.changes(),
+        None if cluster.tiles.is_free(LAUNCH_CONTROL) else cluster.tiles.taken[LAUNCH_CONTROL],
+        cluster.globals.changes(),
     )  # fmt: skip
 
 

@@ -63,8 +63,8 @@ class RegisterSnapshots:
         if known != self._known:
             self._known = known
         parts = tuple(part for warp in cluster.warps for part in self._parts[warp])
-        tiles = (tuple(cluster.handed_out.values()),) if cluster.image.laps_of_tiles else ()
-        return RegisterSnapshot(parts + tiles, self._known)
+        counts = tuple(held[key] for held, key in _counts(cluster))
+        return RegisterSnapshot((*parts, counts), self._known)
 
     def all_moved(self) -> None:
         """Values may have changed that no warp computed."""
@@ -100,8 +100,15 @@ def slots_of(cluster: Cluster) -> Iterator[Slot]:
         for held in _beside_registers(warp):
             for key in sorted(held):
                 yield held, key
-    if cluster.image.laps_of_tiles:
-        yield from ((cluster.handed_out, key) for key in cluster.handed_out)
+    yield from _counts(cluster)
+
+
+def _counts(cluster: Cluster) -> Iterator[Slot]:
+    """Those of counters in global memory, and of the tiles of which any number is handed out."""
+    for address in cluster.globals.counted:
+        yield cluster.globals.counted, address
+    if cluster.image.laps_of_tiles and cluster.image.free_tiles is not None:
+        yield cluster.tiles.taken, cluster.image.free_tiles.free.name
 
 
 def _beside_registers(warp: EmulatedWarp) -> Iterator[dict[Any, Value]]:

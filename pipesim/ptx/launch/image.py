@@ -54,7 +54,7 @@ def encode_value(kind: str, value: int | float) -> bytes:
 PARAMETERS = 0x7E00_0000_0000  #: the generic address of the first byte of the parameters
 _PAGE = 256  #: bytes
 _MOST_BYTES = 8  #: of a word
-TILES = -16  #: where the number of tiles is that launch control hands out, if that is free: at no address
+TILES = -16  #: where the number of tiles is that are handed out, if that is free: at no address
 ALIGNED = 16  #: bytes, to which copies are aligned at most
 _MOST_BITS = 29  #: of a word that may have any value
 _FIRST = 1 << 40  #: the memory of the first pointer; that of the next one lies MAX_POINTED_BYTES further
@@ -175,14 +175,15 @@ class Image:
             label = f"parameter {number}" + (f" ({given.name})" if given.name else "")
             self._place(self._regions[0], formal.offset, given.content, label)
         if launch.free_tiles is not None:
-            self.free_words[TILES] = FreeWord(4, launch.policies.launch_control or 0, launch.free_tiles)
+            tiles = launch.policies.launch_control or 0 if launch.left is None else launch.left[0]
+            self.free_words[TILES] = FreeWord(4, tiles, launch.free_tiles)
         self._memories = tuple(self._regions[1:])  # in the order of their pointers
         self._regions.sort(key=lambda each: each.base)
         self._bases = [each.base for each in self._regions]
 
     @property
     def free_tiles(self) -> FreeWord | None:
-        """How many tiles launch control hands out, where that is free."""
+        """How many tiles launch control or a counter hands out, where that is free."""
         return self.free_words.get(TILES)
 
     @property

@@ -186,18 +186,20 @@ def with_free_range(launch: Launch, function: Function, name: str, free: FreeRan
 
 
 def with_free_word(
-    launch: Launch, function: Function, name: str, low: int, high: int | None, step: int
+    launch: Launch, function: Function, name: str, low: int, high: int | None, step: int,
+    *, left: tuple[int, int, int] | None = None,
 ) -> tuple[Launch, FreeRange]:  # fmt: skip
     """The launch in which a word, named as ``--set`` does it, may have other values, and which they are.
 
     ``high``: None for the greatest one of its type. The word's value becomes the nearest of these. ParameterError if
-    there is no such word. ``launch_control`` is the number of tiles that it hands out.
+    there is no such word. ``launch_control`` is the number of tiles that it hands out, ``tile_counter`` that of a
+    counter of which all tiles are ``left``.
     """
     found: list[FreeRange] = []
-    if name == LAUNCH_CONTROL and name not in {each.name for each in launch.parameters}:
-        most = prod(launch.grid) // prod(launch.cluster) - 1
+    if left is not None or (name == LAUNCH_CONTROL and name not in {each.name for each in launch.parameters}):
+        most = prod(launch.grid) // prod(launch.cluster) - 1 if left is None else left[0]
         tiles = FreeRange(low if low > 1 else 0, most if high is None else min(high, most), step, name)
-        return replace(launch.with_setting(name, tiles.low), free_tiles=tiles), tiles
+        return replace(launch, free_tiles=tiles, left=left).with_setting(name, tiles.low), tiles
 
     def put(was: Content | None) -> Content:
         word = Number("u32", None) if was is None else was

@@ -19,7 +19,7 @@ FORMAT = "pipesim-launch"
 MOST_TOGETHER = 8  #: CTAs that are followed together of a larger grid
 MOST_OF_GRID = 256  #: of a grid that is followed whole
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
-LAUNCH_CONTROL = "launch_control"  #: the policy, and the word of ``--any`` that is the number of tiles
+LAUNCH_CONTROL, TILE_COUNTER = "launch_control", "tile_counter"  #: policies; of ``--any`` the numbers of tiles
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
@@ -264,7 +264,7 @@ class Launch:
     ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
     which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
     are any number up to this one. ``inside``: words by which its warps talk are followed. ``free_tiles``: how many
-    launch control may hand out instead.
+    launch control may hand out instead, or a counter of those that it leaves.
     """
 
     entry: str
@@ -296,6 +296,8 @@ class Launch:
         """
         if name == "inside":
             return replace(self, inside=bool(value))
+        if name == TILE_COUNTER and self.left is not None and self.free_tiles is not None:  # so many tiles
+            return replace(self, left=(value, *self.left[1:]))
         if name in ("cta", "resident"):
             return replace(self, **{name: value})  # type: ignore[arg-type]
         if name == "shared":

@@ -37,28 +37,23 @@ def _try_cancel(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     """The response arrives as 16 bytes in shared memory, of every CTA of the cluster if it is a multicast."""
     each = step.instruction
     mask = (1 << cluster.ctas) - 1 if each.has("multicast::cluster::all") and cluster.ctas > 1 else 0
-    number, free = cluster.handed_out[LAUNCH_CONTROL], cluster.image.free_tiles
-    cluster.handed_out[LAUNCH_CONTROL] = number + 1
-    count = cluster.launch.policies.launch_control or 0
-    given = count if free is None else free.value(free.free.name, cluster.inputs)
-    response = _response(cluster, int.__int__(number), count) if number < given else (0, 0, 0, 0)
+    number, count = int.__int__(cluster.tiles.taken[LAUNCH_CONTROL]), cluster.launch.policies.launch_control or 0
+    response = _response(cluster, cluster.tiles.by_launch_control(count))
     cluster.notes.policies[each.position] = f"cluster launch control hands out {count} more tiles"
     for lane in lanes_in(warp.mask):
-        land(cluster, warp, step, lane, 0, 1, RESPONSE_BYTES, mask, ("response", int.__int__(number)))
+        land(cluster, warp, step, lane, 0, 1, RESPONSE_BYTES, mask, ("response", number))
         cta, offset = shared_place(one_of_lane(step.get(0, warp), lane, "the address of a response"), cluster.ctas)
         for rank in [r for r in range(cluster.ctas) if mask >> r & 1] if mask else [cta]:
             for n, word in enumerate(response):
                 cluster.bytes[rank].store(offset + 4 * n, 4, word)
 
 
-def _response(cluster: Cluster, number: int, given: int) -> tuple[int, int, int, int]:
-    """Our own form of a successful response: a word that is 1, then the first CTA's x, y and z.
-
-    Where each lap of a loop takes one it is always the same: at each number of tiles that is looked at they are free.
-    """
+def _response(cluster: Cluster, at: int | None) -> tuple[int, int, int, int]:
+    """Our own form of a response: a word that is 1, then the first CTA's x, y and z; zeros where it fails."""
+    if at is None:
+        return 0, 0, 0, 0
     gx, gy, _ = cluster.launch.grid
     cx, cy, cz = cluster.launch.cluster
-    at = 1 if cluster.image.laps_of_tiles else cluster.tiles.by_launch_control(number, given)
     columns, rows = max(gx // cx, 1), max(gy // cy, 1)
     x, y, z = at % columns * cx, at // columns % rows * cy, at // (columns * rows) * cz
     return 1, x, y, z
