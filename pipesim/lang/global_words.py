@@ -19,11 +19,13 @@ from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Barrier, Tile
 from pipesim.model.word_barriers import (
+    MISSED,
     MOST_WRITES,
     WordBarriers,
     acquired,
     arrival,
     in_its_cta,
+    may_miss_each_other,
     of_several_clusters,
     too_narrow,
 )
@@ -263,6 +265,8 @@ class GridRun:
         streams = [self._stream(made, agent, places, sources.index(memory.line)) for agent in range(len(program.code))]
         made.place(places)
         observed = {e.address for e in self._events if e.observed}
+        if len(observed) > 1 and may_miss_each_other(map(self._does, range(len(program.code)))):
+            why_not = why_not or MISSED
         offsets = sorted({each.offset for each in self._waiting.values()})
         words = WordsOfRun(
             words=tuple(found),
@@ -287,6 +291,14 @@ class GridRun:
         )
         ended = frozenset(n for n in range(len(program.code)) if finished(program, self._state, n))
         return GridProgram(grid, words, self._turns, self._answers, ended, program, memory)
+
+    def _does(self, agent: int) -> list[WordEvent | Operation]:
+        """What an agent does to words, with its fences."""
+        found = list[WordEvent | Operation]()
+        for pc, op in enumerate(self._program.code[agent]):
+            number = self._at.get((agent, pc), -1)
+            found += [self._events[number]] if number >= 0 else [op] if op[0] == Op.FENCE else []
+        return found
 
     def _narrow(self) -> str:
         words = ([e for e in self._events if e.address == at] for at in self._values)

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from pipesim.model.ops import (
     OPERANDS,
+    Fence,
     Op,
     Operation,
     Order,
@@ -26,6 +27,7 @@ from pipesim.model.ops import (
 from pipesim.model.tables import Access
 from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait, WordWrite
 
+MISSED = "atomics on several words may miss what others wrote, which fence.sc would rule out"
 MOST_WRITES = 1 << 10  #: of one word
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
@@ -283,3 +285,47 @@ def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> Wor
     """
     shared = (events for events in words if len({ctas[e.agent] for e in events}) > 1)
     return next((e for events in shared for e in events if scope_of(e.written) is Scope.CTA), None)
+
+
+def may_miss_each_other(agents: Iterable[Sequence[WordEvent | Operation]]) -> bool:
+    """Whether atomics on several words may return what no order of all of them shows: one agent writes a word and then
+    asks for another one, others the other way round, and each may miss what the other has written. None does with
+    ``fence.sc`` between in all of them, nor where all that is done to a word is ordered by acquire and release.
+
+    ``agents``: what each does to words in its order, with its fences (PTX ISA, "Memory Consistency Model").
+    """
+    edges, written, released, acquired = [], dict[int, list[WordEvent]](), set[int](), set[int]()
+    for does in agents:
+        mine: dict[int, bool] = {}  # words that it has written, and whether fence.sc came after that
+        fenced, last = False, -1
+        for e in does:
+            if not isinstance(e, WordEvent):
+                full = operand(e, "fence") == Fence.SC and scope_of(operand(e, "semantics")) is not Scope.CTA
+                mine, fenced = dict.fromkeys(mine, True) if full else mine, True
+                acquired.add(last)
+                continue
+            if fenced or order_of(e.written) in (Order.RELEASE, Order.ACQ_REL):
+                released.add(e.number)
+            if order_of(e.written) in (Order.ACQUIRE, Order.ACQ_REL):
+                acquired.add(e.number)
+            if e.observed:
+                edges += [(word, e.address, e.agent, full) for word, full in mine.items() if word != e.address]
+            if e.act.writes:
+                mine[e.address] = False
+                written.setdefault(e.address, []).append(e)
+            fenced, last = False, e.number
+    loose = {
+        at
+        for at, each in written.items()
+        for a, b in pairwise(sorted(each, key=lambda e: e.number))
+        if a.agent != b.agent and not (b.observed and a.number in released and b.number in acquired)
+    }
+    reached = {(a, b) for a, b, *_ in edges}
+    while more := {(a, c) for a, b in reached for d, c in reached if b == d} - reached:
+        reached |= more
+    for a, b in reached:
+        if a != b and a in loose and b in loose and (b, a) in reached:
+            inside = [each for each in edges if {(b, each[0]), (each[1], a)} <= reached | {(b, b), (a, a)}]
+            if len({agent for *_, agent, _ in inside}) > 1 and not all(full for *_, full in inside):
+                return True
+    return False

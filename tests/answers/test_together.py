@@ -22,9 +22,9 @@ from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
-from pipesim.targets import Target, find
+from pipesim.targets import Target, find, target_of
 from tests.support.paths import ROOT
-from tests.support.random_words import judged
+from tests.support.random_words import Step, described, judged
 
 FOLDER = ROOT / "tests" / "ptx" / "flags"
 SOURCE = (FOLDER / "flags.cu").read_text().splitlines()
@@ -322,6 +322,37 @@ def test_a_loop_that_few_ctas_never_enter_is_taken_to_end() -> None:
     assert "300 CTAs wait for each other, and order what they access, as 2 do" in said
     strict = kernel(KEPT, 300).with_strictness(frozenset({Assumption.GLOBAL_LOOPS}))
     assert check(strict, {}, quick=True).verdict is Verdict.UNKNOWN
+
+
+#: Of 2 CTAs each says that it comes, and enters if the other one has not said so.
+BOTH = """mul.lo.u32 %r3, %r1, 4; cvt.u64.u32 %rd5, %r3; add.u64 %rd6, %rd1, %rd5; sub.u64 %rd7, %rd1, %rd5;
+red.relaxed.gpu.global.add.u32 [%rd6], 1; FENCE atom.HOW.gpu.global.add.u32 %r8, [%rd7+4], 256; and.b32 %r8, %r8, 255;
+setp.ne.u32 %p2, %r8, 0; @%p2 bra end; st.global.u32 [%rd2], %r1;
+end:"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "how", "known"),
+    [
+        ("", "relaxed", False),
+        ("fence.acq_rel.gpu;", "relaxed", False),
+        ("", "acq_rel", False),  # the first write to each word releases nothing
+        ("fence.sc.gpu;", "relaxed", True),
+        ("membar.gl;", "relaxed", True),
+    ],
+)
+def test_atomics_on_two_words_may_each_miss_the_other_s_write(fence: str, how: str, *, known: bool) -> None:
+    """PTX allows that both enter, though in each order of all atomics one does not: it was proved without fence.sc."""
+    found = check(kernel(BOTH.replace("FENCE", fence).replace("HOW", how), 2), {}, quick=True)
+    assert (found.scope.together == (2,)) is known
+    assert ("may miss what others wrote" in scope_parts(found)["not judged"]) is not known
+
+
+def test_described_atomics_on_two_words_may_each_miss_the_other_s_write() -> None:
+    both = [
+        [Step("add", me, 1, "relaxed"), Step("count", 1 - me, 0, "relaxed", 1), Step("write", 0)] for me in range(2)
+    ]
+    assert check(target_of(lambda: described(both)), {}, quick=True).verdict is Verdict.UNKNOWN
 
 
 #: A warp that stores 32 words, which the next CTA loads where one lane has waited for the lane that says so.

@@ -12,7 +12,15 @@ from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space, operand
 from pipesim.model.tables import Tile
-from pipesim.model.word_barriers import MOST_WRITES, WordBarriers, in_its_cta, of_several_clusters, too_narrow
+from pipesim.model.word_barriers import (
+    MISSED,
+    MOST_WRITES,
+    WordBarriers,
+    in_its_cta,
+    may_miss_each_other,
+    of_several_clusters,
+    too_narrow,
+)
 from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
@@ -155,7 +163,18 @@ class _WordBarriers:
                 return "some lanes of a warp wait before others run"
         if any(sum(e.act.writes for e in events) > MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
+        if sum(any(e.observed for e in events) for events in self.events.values()) > 1:
+            does = (self._does(stream) for stream in self._streams)
+            return MISSED if may_miss_each_other(does) else ""
         return ""
+
+    def _does(self, stream: Stream) -> list[WordEvent | Operation]:
+        """What an agent does to words, with its fences."""
+        events, found = {e.number: e for each in self.events.values() for e in each}, list[WordEvent | Operation]()
+        for op in stream.code:
+            e = events.get(operand(op, "cycles") - 1) if op[0] == Op.WORK else None
+            found += [op] if op[0] == Op.FENCE else [e] if e is not None else []
+        return found
 
     def _is_written_otherwise(self) -> bool:
         """Whether something other than what is followed writes a word of shared memory."""
