@@ -36,10 +36,13 @@ _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
 
 class Faithful(NamedTuple):
-    """``sound``: each schedule of the program is one of the kernel. ``exact``: the kernel has no others."""
+    """``sound``: each schedule of the program is one of the kernel. ``exact``: the kernel has no others. ``position``:
+    of a wait, or a load that waits for nothing, that may see something else; -1 if it is not known.
+    """
 
     sound: bool
     exact: bool
+    position: int = -1
 
 
 class OccursBefore(MemoryOrder):
@@ -65,7 +68,8 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
     _, certificate = certified(program, clocks)
     alike = all(doubt.why is Why.RACE for doubt in certificate.doubts)  # every schedule has the order of this run
     of_words = [_Order(word, clocks.before).faithful() for word in found.words]
-    return Faithful(alike and all(each.sound for each in of_words), alike and all(each.exact for each in of_words))
+    exact, open_ = all(each.exact for each in of_words), max((each.position for each in of_words), default=-1)
+    return Faithful(alike and all(each.sound for each in of_words), alike and exact, open_)
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,8 @@ class _Order:
         elif not self._stores_in_order():
             return Faithful(sound=False, exact=False)
         each = [self._wait(wait) for wait in word.waits]
-        return Faithful(all(one.sound for one in each), all(one.exact for one in each))
+        open_ = (wait.position for wait, one in zip(word.waits, each, strict=True) if not one.exact)
+        return Faithful(all(one.sound for one in each), all(one.exact for one in each), next(open_, -1))
 
     def _is_before(self, agent: int, pc: int, clock: Clock | None) -> bool:
         return clock is not None and clock.covers(agent, pc)

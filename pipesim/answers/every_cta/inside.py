@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import EveryCta
-from pipesim.answers.every_cta.together import is_set_outside
+from pipesim.answers.every_cta.together import is_set_outside, open_wait
 from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
@@ -107,4 +107,4 @@ def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str
         return "nothing in the grid writes the word that a CTA waits for"
     if is_decided(made.program.with_strictness(strictness), found, hangs=True):
         return ""
-    return "what a wait sees depends on the schedule"
+    return open_wait(made, found)

@@ -18,7 +18,7 @@ from pipesim.bounds import MAX_AGENTS
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import TURNS, WordsOfRun
-from pipesim.prove.word_order import MOST_ORDERS, digits, is_decided, orders
+from pipesim.prove.word_order import MOST_ORDERS, digits, faithful, is_decided, orders
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
@@ -219,7 +219,14 @@ def _why_not(kernel: Extraction, made: Extraction, found: WordsOfRun, size: int,
         return "nothing in the grid writes the word that a CTA waits for"
     if found.stuck and not hangs:
         return "more CTAs than are followed together may end the wait"
-    return "what a wait sees depends on the schedule"
+    return open_wait(made, found)
+
+
+def open_wait(made: Extraction, found: WordsOfRun) -> str:
+    """That a wait, or a load, may see something else in another schedule, and where it is."""
+    at = faithful(made.program, found).position
+    where = "" if at < 0 else f" at {place_in(made.kernel, at)}"
+    return f"what a wait sees{where} depends on the schedule"
 
 
 def is_set_outside(kernel: Extraction, found: WordsOfRun) -> bool:
