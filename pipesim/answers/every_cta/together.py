@@ -86,7 +86,9 @@ def programs_together(
     ``known``: gets what is known when all of them are proved.
     """
     code, launch = kernel.kernel.code, kernel.kernel.launch
-    waits = waiting_loops(kernel.kernel.function, code.regions.graph, ())
+    read = code.regions.observations.read
+    unread = [each.position for each in kernel.kernel.function.body if each.position not in read]
+    waits = waiting_loops(kernel.kernel.function, code.regions.graph, (), unread)
     known.waits = place_in(kernel.kernel, waits[0]) if waits else ""
     answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
     if any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
