@@ -520,6 +520,21 @@ def test_ctas_that_wait_for_later_ones_have_to_fit_on_the_device() -> None:
     ]
 
 
+#: The first 150 CTAs wait for the last one. SHARED: bytes of each, of which one fits on an SM.
+FOR_LAST = """.shared .align 16 .b8 tile[SHARED]; setp.eq.u32 %p1, %r1, 199; @%p1 bra set;
+setp.gt.u32 %p1, %r1, 149; @%p1 ret;
+spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.eq.u32 %p2, %r8, 0; @%p2 bra spin; ret;
+set: st.release.gpu.global.u32 [%rd1], 1;"""
+
+
+@pytest.mark.parametrize(("shared", "wrong"), [(16, False), (200_000, True)])
+def test_a_grid_that_is_followed_whole_has_as_many_ctas_on_the_device_as_fit(shared: int, *, wrong: bool) -> None:
+    """With 199 of 200 resident none hangs."""
+    found = check(kernel(FOR_LAST.replace("SHARED", str(shared)), 200), {}, quick=True)
+    assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
+    assert not wrong or found.scope.policies == {"together": (200,), "resident": (132,)}
+
+
 #: Seeds of kernels in each of which another order of atomics, or a store without a lock, is what is wrong.
 FOUND_ONCE = (166, 186, 292, 296, 1069, 1482, 3064)
 

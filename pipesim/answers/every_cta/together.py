@@ -182,20 +182,22 @@ def _residency(
 ) -> Iterator[tuple[dict[str, int], Extraction]]:  # fmt: skip
     """The kernel where one CTA fewer than are followed is on the device at a time, if that hangs and not all fit."""
     launch = kernel.kernel.launch
-    small = [size for size in launch.sizes_together[-2:] if size in known.sizes and size > 1]
-    whole = [size for size in known.sizes[-1:] if size not in small]
-    made = [kernel.together(size, resident=size - 1) for size in (small + whole if known.words else ())]
-    if not made or not all(each.words is not None and each.words.stuck for each in made):
-        return
     grid, program = prod(launch.grid), kernel.program
     fit, sms = ctas_that_fit(launch, program.smem_bytes, program.architecture)
+    small = [(size, size - 1) for size in launch.sizes_together[-2:] if size in known.sizes and size > 1]
+    whole = [] if grid in launch.sizes_together or grid not in known.sizes else [(grid, min(fit, grid - 1))]
+    tried = [
+        (kernel.together(size, resident=most), size, most) for size, most in (small + whole if known.words else ())
+    ]
+    stuck = [each for each in tried if each[0].words is not None and each[0].words.stuck]
+    if not stuck or stuck[-1] is not tried[-1] or not (whole or stuck == tried):
+        return
     said = Assumed(Assumption.RESIDENCY, f"{fit:,} CTAs at a time on {sms} SMs, and the grid has {grid:,}")
     if fit < grid:
-        last = made[len(small) - 1]
+        last, size, most = stuck[len(small) - 1 if stuck == tried else -1]
         coverage = replace(last.program.coverage, assumed=(*last.program.coverage.assumed, said))
         shown = replace(last, program=replace(last.program, coverage=coverage))
-        size = (*whole, *small)[-1]
-        yield {"together": size, "resident": size - 1}, shown
+        yield {"together": size, "resident": most}, shown
     elif Assumption.RESIDENCY in strictness:
         known.why_not = "they have to be on the device at the same time"
     else:
