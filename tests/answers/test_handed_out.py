@@ -129,7 +129,7 @@ _THIS_TILE = " setp.eq.u32 %p7, %r20, {tile};\n setp.eq.and.u32 %p7, %r22, 7, %p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("counter", [False, True])
+@pytest.mark.parametrize("counter", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> None:
     """The wrong twins fail for one tile, or at one number of tiles, at one size alone."""
 

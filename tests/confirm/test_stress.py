@@ -65,7 +65,9 @@ def maker_of(name: str) -> PlanMaker:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["right", "not_lapped", pytest.param("proxy_fence", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["right", *(pytest.param(each, marks=pytest.mark.long) for each in ("not_lapped", "proxy_fence"))]
+)
 def test_nothing_is_seen_of_a_right_kernel(name: str) -> None:
     found = stressed(name, MachineChip())
     assert (found.launches, found.seen, found.varies, found.conclusion.ok) == (40, (), False, True)
