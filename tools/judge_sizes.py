@@ -36,10 +36,10 @@ from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import Outline
 from pipesim.prove.check import check
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulation import Kernel, emulate, emulate_without_laps, prepare
+from pipesim.ptx.emulation import Kernel, all_left, emulate, emulate_without_laps, prepare
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import TYPES, Array, Launch, Number, Parameter
+from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER, TYPES, Array, Launch, Number, Parameter
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
 from tests.support.nested_loops import random_nested_kernel, with_all_laps
@@ -58,7 +58,9 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
     """
     asked = rng.choice(("n", "params+0"))  # as the launch file has it, and by its place
     if target.kernel is not None and target.kernel.launch_control is not None and rng.random() < 0.5:
-        asked = "launch_control"
+        asked = LAUNCH_CONTROL
+    elif target.kernel is not None and all_left(target.kernel.fewer_tiles) is not None and rng.random() < 0.5:
+        asked = TILE_COUNTER
     every = EverySize(target, [AnyWord(asked)])
     list(every)
     (range_,), grid = every.ranges, prod(target.kernel.kernel.launch.grid) if target.kernel else 1
@@ -68,8 +70,8 @@ def by_size(target: Target, rng: random.Random) -> tuple[str, int, list[str]]:
     wrong, sizes = [], rng.sample(range(1, most), min(_READ, most - 1))
     for number, value in enumerate(sizes):
         word, cta = every.words[number % len(every.words)], rng.randrange(grid)
-        made, program = every.target({asked: value, "cta": cta, **word.settings}), None
-        settings = word.settings if asked != "launch_control" else {asked: value}
+        settings = {asked: word.classes.setting(value), **word.settings}
+        made, program = every.target({**settings, "cta": cta}), None
         tiles = _some_tiles(target, settings, grid, rng)
         if tiles and made.kernel is not None:
             program = made.kernel.with_tiles(tuple(tiles)).program.with_strictness(target.strictness)
@@ -91,17 +93,18 @@ def random_sized_kernel_of_tiles(seed: int) -> tuple[str, Launch]:
     steps = f" add.u32 %r45, %r22, {more};\n shr.u32 %r45, %r45, {rng.randrange(3)};\n"
     steps += rng.choice(("", " min.u32 %r45, %r45, 90;\n", " and.b32 %r46, %r20, 1;\n add.u32 %r45, %r45, %r46;\n"))
     text, launch = sized_kernel_of_tiles(steps, skip, rng.choice(("", RIGHT)), counter=rng.random() < 0.5)
+    text = text.replace("%r20, 20;", f"%r20, {rng.choice((20, 20, 150))};")  # the counter's end
     return text, replace(launch, grid=(rng.choice((8, 500)), 1, 1))
 
 
 def _some_tiles(target: Target, settings: Mapping[str, int], grid: int, rng: random.Random) -> list[int]:
     """Any tiles, as many as settings say: of a counter also one after the last."""
-    if "tile_counter" not in settings:
-        return sorted(rng.sample(range(1, grid), settings.get("launch_control", 0)))
+    if TILE_COUNTER not in settings:
+        return sorted(rng.sample(range(1, grid), settings.get(LAUNCH_CONTROL, 0)))
     assert target.kernel is not None
     last, before = (each.value for each in target.kernel.fewer_tiles[:2])
     step, low = last - before, target.kernel.fewer_tiles[0].used
-    count = (last - settings["tile_counter"]) // step
+    count = (last - settings[TILE_COUNTER]) // step
     return [*sorted(rng.sample(range(low, last, step), count)), last + step * rng.randrange(grid)]
 
 

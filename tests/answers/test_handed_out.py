@@ -231,10 +231,10 @@ def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) 
         (_NO_TILE, RIGHT, 400, 0, 4, None),
         (_NO_TILE, RIGHT, 24, 0, 0, None),  # each number is looked at
         (_NUMBER.format(5), RIGHT, 400, 0, 4, None),
-        (_NUMBER.format(150), RIGHT, 400, 0, 0, Stop.NOT_SHOWN),
-        (_NO_TILE, RIGHT, 400, 150, 0, Stop.NOT_SHOWN),
+        pytest.param(_NUMBER.format(150), RIGHT, 400, 0, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
+        pytest.param(_NO_TILE, RIGHT, 400, 150, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
         (" setp.eq.u32 %p7, %r20, 300;", RIGHT, 400, 0, 0, Stop.HANDED_OUT),
-        (_SUM.format(20_000), RIGHT, 400, 0, 0, Stop.NOT_SHOWN),
+        pytest.param(_SUM.format(20_000), RIGHT, 400, 0, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
     ],
 )
 def test_any_number_of_tiles_of_a_counter(
@@ -243,3 +243,27 @@ def test_any_number_of_tiles_of_a_counter(
     found = _of_a_counter(tmp_path, skip, count, end, wraps)
     assert isinstance(found, ProvedRange)
     assert (found.lap, found.why, found.most) == (lap, why, end // 2 - 4)
+
+
+@pytest.mark.long
+def test_a_check_says_by_itself_what_is_shown_of_each_number_of_tiles(tmp_path: Path) -> None:
+    text, launch = kernel_of_tiles(_NO_TILE, RIGHT, counter=True)
+    file = tmp_path / "tiles.ptx"
+    file.write_text(text)
+    said = []
+    for end in (3000, 60):
+        file.with_suffix(".json").write_text(
+            launch_json(replace(launch, parameters=(Parameter("n", Number("u32", end)),)))
+        )
+        said.append(check_sentence(check(find(str(file)), {}, quick=True)))
+    assert "for every number of the counter's tiles from 0 to 1,496, whichever tiles these are" in said[0]
+    assert "with tile_counter 8, 52, 54, 56, 58 and 60, whichever tiles these are" in said[1]
+
+
+def test_a_kernel_without_a_counter_has_no_number_of_its_tiles(tmp_path: Path) -> None:
+    text, launch = kernel_of_tiles(_NO_TILE, RIGHT, counter=False)
+    file = tmp_path / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(launch))
+    with pytest.raises(ParameterError, match="takes no tiles of one counter"):
+        EverySize(find(str(file)), [AnyWord("tile_counter")])

@@ -9,7 +9,7 @@ from pipesim.model.coverage import Assumption
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.ptx.extract import extract
-from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.ptx.launch.values import Launch, Number, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target
@@ -143,3 +143,15 @@ def test_what_a_look_decides_is_not_that_of_one_order() -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_warps_agree_with_all_their_schedules(seed: int) -> None:
     assert judged_inside(seed) in ("decided", "not decided")
+
+
+def test_where_words_were_followed_no_other_sizes_are_said_to_be_the_same() -> None:
+    """They are read at the values of the launch alone: here at 9, and below 5 the first warp reads what it wrote."""
+    head = HEAD.replace(".param .u64 x)", ".param .u64 x, .param .u32 n)")
+    body = f"ld.param.u32 %r15, [n]; setp.lt.u32 %p5, %r15, 5; @%p5 ld.shared.u32 %r8, [%r4+128]; {SHARED}"
+    given = (*(Parameter(name, Pointer()) for name in ("flags", "x")), Parameter("n", Number("u32", 9)))
+    made = extract(
+        read_module(head.format(body=body), "small.ptx"), Launch("small", (2, 1, 1), (64, 1, 1), parameters=given)
+    )
+    report = check(Target("small", None, made.program, {}, "", kernel=made), {}, quick=True)
+    assert (report.verdict, report.nearby) == (Verdict.PROVED, ())

@@ -183,7 +183,8 @@ def _some_values(state: CheckState) -> bool:
 def _scope(state: CheckState) -> VerdictScope:
     proved = state.found is not None and state.found.verdict is Verdict.PROVED
     may_hang = state.found is not None and state.found.how is How.OPEN_WORDS
-    one_size = proved and not (state.ranges and all(each.is_every for each in state.ranges))
+    every_size = state.ranges and (state.asked.target.kernel is None or state.asked.any_words)  # else one of tiles
+    one_size = proved and not (every_size and all(each.is_every for each in state.ranges))
     every = (proved or may_hang) and state.others.complete
     policies = state.others.checked_with
     scope = scope_of(state.asked.program, state.assumed, policies, one_size=one_size, every_cta=every)

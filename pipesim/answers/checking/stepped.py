@@ -22,6 +22,7 @@ from pipesim.answers.checking.verdict import (
     in_every_order,
     in_other_launches,
     proof_of,
+    with_each_number_of_tiles,
     with_sizes_nearby,
 )
 from pipesim.answers.every_cta.launches import Place
@@ -74,6 +75,8 @@ class SteppedCheck:
             found = self._at_any_trips(found)
         elif found.verdict is Verdict.PROVED and asked.any_words:
             found = at_every_size(known, found, every)
+        elif found.verdict is Verdict.PROVED and asked.target.kernel is not None:
+            found = with_each_number_of_tiles(known, found)
         if found.verdict is Verdict.PROVED and known.others.together.may_hang:
             found = unknown(known.asked.program, How.OPEN_WORDS)
             known.take(found)

@@ -16,7 +16,7 @@ from pipesim.answers.checking.state import ENDED, CheckState
 from pipesim.answers.every_cta.inside import may_talk_inside, with_words_inside
 from pipesim.answers.every_cta.launches import WORSE, OtherLaunches
 from pipesim.answers.every_size.claims import EverySize
-from pipesim.answers.every_size.classes import AnyWord
+from pipesim.answers.every_size.classes import AnyWord, has_all_tiles
 from pipesim.answers.every_size.words import words_that_decide
 from pipesim.answers.global_memory.grid_memory import (
     INSIDE,
@@ -37,11 +37,14 @@ from pipesim.process.limits import LimitReachedError
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.repair.behind import lines_of
+from pipesim.ptx.emulation import all_left
+from pipesim.ptx.launch.values import TILE_COUNTER
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulation import Kernel
 
 _OF_OTHERS = {Assumption.GLOBAL_LOOPS, Assumption.POLICIES}
+_TILES_MORE, _PERCENT_MORE = 256, 20  #: of each number up to 16, and of some laps; of the instructions before
 _FEW = 2  #: clusters of a grid, each of which may have words of its own
 AddBeside = Callable[[CheckQuestion, Check], None]  #: a check of other CTAs, which have a finding of their own
 
@@ -187,6 +190,24 @@ def at_every_size(state: CheckState, proved: Check, every: EverySize) -> Check:
     if not state.talk:
         state.ranges, state.together = list(every.ranges), every.together
     return proved
+
+
+def with_each_number_of_tiles(state: CheckState, proved: Check) -> Check:
+    """The verdict also where a counter hands out any number of its tiles, if that takes few instructions more.
+
+    Where the code does not show it for each number nothing is said of others than were looked at before.
+    """
+    kernel = state.asked.target.kernel
+    assert kernel is not None
+    left, stopped = all_left(kernel.fewer_tiles), kernel.program.coverage.stopped
+    spent = sum(kind.instructions for every in state.others.looked_at for kind in every.kinds)
+    if left is None or stopped or state.talk or state.cut is not None or has_all_tiles(kernel):
+        return proved
+    if kernel.instructions * _TILES_MORE > left.tiles * spent * _PERCENT_MORE // 100:
+        return proved
+    found = at_every_size(state, proved, EverySize(state.asked.target, (AnyWord(TILE_COUNTER),)))
+    state.ranges = [each for each in state.ranges if each.is_every]
+    return found
 
 
 def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) -> Check:

@@ -26,7 +26,7 @@ from pipesim.explain.lap_counters import transfer_word
 from pipesim.findings.catalog import BY_NAME
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Advisory, Fault, FaultKind
-from pipesim.model.groups import ENGINE, READS_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import ENGINE, IN_FLIGHT, READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import Flight, exited, finished, own_channel
 from pipesim.model.moves import Kind, Move, can_land, first_to_land, held_up
 from pipesim.model.ops import Op, Operation, Space, operand
@@ -87,7 +87,8 @@ def left_at_end(program: Program) -> Mapping[Leftover, Schedule]:
     """What is left, in the order of agents and operations, each with a schedule that ends so; nothing of a run that
     fails or was cut.
     """
-    if program.cut:
+    delivers = program.accesses or any(op[0] in IN_FLIGHT for code in program.code for op in code)
+    if program.cut or not delivers:
         return {}
     run = _run(program)
     found = dict.fromkeys(run.found, run.schedule)

@@ -362,7 +362,7 @@ def values_of_word(each: ProvedRange) -> str:
     return _values_to(each, each.most)
 
 
-_TILES = "launch_control"  #: the policy that is also a word
+_TILES = {"launch_control", "tile_counter"}  #: the policies that are also words
 
 
 def nearby_words(report: CheckReport) -> str:
@@ -375,12 +375,14 @@ def nearby_words(report: CheckReport) -> str:
     rest = ", but for global memory" if report.scope.on_global or report.scope.not_judged else ""
     same = f"the same for {' or '.join((*some, *any_))}{rest}" if some or any_ else "those of the launch"
     words = [_word(each) for each in decide[:MOST_NAMED]]
-    words += report.scope.policies.keys() & {_TILES}
+    words += sorted((report.scope.policies.keys() & _TILES) - {each.parameter for each in report.ranges})
     others = " or ".join(f"--any {each}" for each in words)
     return f"{same}; {others} asks for others" if words and report.verdict is Verdict.PROVED else same
 
 
 def _word(each: ProvedRange | NearbyValues) -> str:
+    if each.parameter == "tile_counter" and isinstance(each, ProvedRange):
+        return "number of the counter's tiles"
     return f"params+{each.parameter}" if each.parameter.isdecimal() else each.parameter
 
 
