@@ -243,13 +243,16 @@ def _fix(checks: _Checks, *, write: bool) -> None:
     for name, report in checks.reports.items():
         with lines_read_from(checks.sources[name]):
             for shown in report.refutations:
-                first = next((fix for c in shown.corrections if (fix := source_fix(c)) is not None), None)
+                some = bool(shown.kinds)  # other CTAs do something else
+                first = next((fix for c in shown.corrections if (fix := source_fix(c, of_some_ctas=some))), None)
                 if first is not None:
                     found.setdefault((first.path, first.number), first)
     fixes = sorted(found.values(), key=lambda fix: (fix.path, -fix.number))  # a line that is deleted moves none of them
     said = [line for fix in fixes for line in fix.diff()]
     none = "no correction is an edit of one line of a source that can be read"
     write_text("".join(f"{line}\n" for line in said or [none]))
+    if write and any(fix.proposed for fix in fixes):
+        remark("what is a proposal, or proved in one CTA where others do something else, is not written")
     for fix in writable(fixes) if write else ():
         write_whole(fix.path, fix.texts[1].encode(), force=True)
 

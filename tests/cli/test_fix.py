@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from pipesim.answers.kernel.lines import KernelLines
+from pipesim.answers.kernel.slip_sentences import changed_token
+from pipesim.answers.kernel.slips import Slip
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.prove.repair.added_line import AddedLine, beside
 from pipesim.prove.repair.correction import ChangedToken, Correction
@@ -80,6 +82,13 @@ def test_a_line_of_a_kernel_that_leads_past_an_arrive_is_deleted(call: Call, tmp
         ("init(s.full[i], 3), init(s.empty[i], 3);", None),
         ("init(s.empty[i], kReaders);  // 3", None),
         ("init(s.empty3[i], 3u);", None),
+        ("init(3, 3);", None),
+        ("init(s.empty[3], kReaders);", None),  # of an element
+        ("init(s.empty + 3, kReaders);", None),
+        ("init(s.empty[3], 3);", "init(s.empty[3], 2);"),
+        ("if (i >= 3) init(empty, kReaders);", None),
+        ('asm("mbarrier.init.b64 [%3], %4;");', None),  # of inline assembly
+        ('asm("mbarrier.init.b64 [%1], 3;");', 'asm("mbarrier.init.b64 [%1], 2;");'),
         ("wait<kN - 1>();  // 3", "wait<kN - 2>();  // 3"),  # of a constant that the file defines
         ("wait(2 * kN - 1, kM - 1), both(kN - 1, kN - 1);", None),
     ],
@@ -183,6 +192,7 @@ def test_write_needs_fix_and_fix_prints_text(call: Call) -> None:
         (("", ""), "k.cu", "for (int i = 0; i < tiles; i += 2)  // <", "for (int i = 0; i <= tiles; i += 2)  // <"),
         (("", ""), "k.cu", "if (n >= 4) return;", "if (n > 4) return;"),
         (("", ""), "k.cu", "s->run<3>(n < 4);", None),
+        (("3", "0"), "k.cu", 'asm("copy [%0], [%1], %2, [%3];");', None),
     ],
 )
 def test_a_slip_is_the_edit_of_the_line_that_has_the_number(
@@ -193,3 +203,28 @@ def test_a_slip_is_the_edit_of_the_line_that_has_the_number(
     slip = Repair(RepairKind.SLIP, "", "")
     fix = source_fix(Correction(slip, "", "", token=ChangedToken(*token, lines)))
     assert (fix and (fix.number, fix.after)) == (after and (1, after))
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [("setp.ne.s32 %p1, %r1, 0;", "setp.ne.s32 %p1, %r1, -1;"), ("setp.lt.s32 %p1, 0;", "setp.le.s32 %p1, 0;")],
+)
+def test_what_several_instructions_of_a_line_have_is_not_known_to_be_the_one_that_is_written_there(
+    was: str, now: str
+) -> None:
+    """As ``if (lane == 0 && i != 2)`` has only one 0, though the copies of an unrolled loop compare with 0, too."""
+    source = SimpleNamespace(frames=[Frame("k.cu", 20, "kernel", 1)])
+    body: Any = [SimpleNamespace(line=n, opcode="setp", source=source) for n in (1, 2)]
+    kernel: Any = SimpleNamespace(text=f"{was}\nsetp.eq.s32 %p2, %r2, 0;")
+    alone = changed_token(Slip(1, 0, ((1, now),)), kernel, body)
+    both = changed_token(Slip(1, 0, ((1, now), (2, now))), kernel, body)
+    assert (alone and alone.lines, both and both.lines) == ((), ("k.cu:20,1",))
+
+
+def test_a_number_that_is_proved_in_one_of_several_ctas_is_not_written(tmp_path: Path) -> None:
+    """In those that do something else it may be the right one: ``n + (blockIdx.x == 5)``."""
+    (tmp_path / "k.cu").write_text("init(empty, 3);\n  if (n < 4) continue;\n")
+    count = Correction(Repair(RepairKind.COUNT, "", "empty", 2, 3), "", "", f"{tmp_path / 'k.cu'}:1")
+    past = Correction(Repair(RepairKind.NOT_PAST, "", ""), "", "", f"{tmp_path / 'k.cu'}:2")
+    fixes = [source_fix(each, of_some_ctas=True) for each in (count, past)]
+    assert [fix and fix.proposed for fix in fixes] == [True, False]

@@ -163,7 +163,7 @@ class _Trial:
             line = self.lines.place_of([slip.lines[0][0]], inside or outer)
             said = slip_sentence(self.lines, slip, before, again)
             known.update(number for number, _ in slip.lines)
-            token = changed_token(*slip.lines[0], self._kernel, source)
+            token = changed_token(slip, self._kernel, ready.function.body)
             if token is None and (changed := self._line_of_change(before, again)):
                 line = outer = changed  # not where the compiler computes an address
             offered = Correction(repair, said, line, outer, token=token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from pipesim.answers.kernel.lines import KernelLines
@@ -99,15 +99,33 @@ _DOES = {
 }  # fmt: skip
 
 
-def changed_token(number: int, new: str, kernel: EditableKernel, each: Instruction) -> ChangedToken | None:
-    """The number that is another one in an instruction's line, or its comparison, with the places of the source."""
-    was, now = (_WORD.findall(text.partition("//")[0]) for text in (kernel.line(number), new))
+def changed_token(
+    slip: Slip, kernel: EditableKernel, body: Sequence[Instruction]
+) -> ChangedToken | None:  # fmt: skip
+    """The number that is another one in an instruction's line, or its comparison, with the places of the source.
+
+    Not those of which other instructions have the number, or a comparison: which of them is written there is not known.
+    """
+    lines, (number, new), source = kernel.text.split("\n"), slip.lines[0], body[slip.position].source
+    was, now = (_WORD.findall(text.partition("//")[0]) for text in (lines[number - 1], new))
     changed = [pair for pair in zip(was, now, strict=False) if pair[0] != pair[1]]
-    if len(was) != len(now) or len(changed) != 1 or each.source is None:
+    if len(was) != len(now) or len(changed) != 1 or source is None:
         return None
-    frames = (frame for frame in reversed(each.source.frames) if frame.line)
+    strict, same = frozenset(changed[0]) in _STRICT, {number for number, _ in slip.lines}
+
+    def has_another(each: Instruction) -> bool:
+        text = lines[each.line - 1].partition("//")[0]
+        return each.opcode == "setp" if strict else changed[0][0] in _WORD.findall(text)
+
+    others = (
+        each.source.frames[-1]
+        for each in body
+        if each.source is not None and each.line not in same and has_another(each)
+    )
+    taken = {(frame.file, frame.line) for frame in others}
+    frames = (frame for frame in reversed(source.frames) if frame.line and (frame.file, frame.line) not in taken)
     places = tuple(f"{short_file(frame.file)}:{frame.line},{frame.column}" for frame in frames)
-    if frozenset(changed[0]) in _STRICT:
+    if strict:
         return ChangedToken("", "", places)
     return ChangedToken(*changed[0], places) if all(map(_NUMBER.fullmatch, changed[0])) else None
 

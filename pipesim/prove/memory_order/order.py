@@ -370,9 +370,9 @@ class MemoryOrder:
         moment, code = self._moments[agent], Op(op[0])
         if code == Op.TMA_LOAD:
             for bar, access in self._program.landings(op):
-                self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=True)
-                flight = self._flies(agent, pc, bar, moment)
                 engine = BY_THREAD if access in self._program.stored else TMA
+                self._compared.use(bar, agent, pc, self._now(agent, pc), asynchronous=engine == TMA)
+                flight = self._flies(agent, pc, bar, moment)
                 self._touch(AccessEvent(agent, pc, True, flight, engine, *self._program.cells[access]))
         elif code in groups.ENGINE_ACCESSES:
             flight = self._flies(agent, pc, -1, moment)

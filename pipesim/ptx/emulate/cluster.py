@@ -25,7 +25,7 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.exchanges import LaneExchanges
-from pipesim.ptx.emulate.global_accesses import GlobalAccesses, in_shared
+from pipesim.ptx.emulate.global_accesses import RANK_SHIFT, GlobalAccesses, in_shared
 from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
@@ -45,6 +45,7 @@ Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and numb
 SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 TURN = 2_000  #: instructions of one warp before the next has its turn
 _LONG = (24, 6)  #: a run may be long, or is, that has had one in this many of the instructions that are followed
+_TOKEN = 1 << 62  #: added to a state that an arrive returns, whose low bits are those of the barrier's address
 _MOST_ANSWERS = 4_096  #: of an atomic, a load, or a try for one phase, in a loop that waits for another one
 
 
@@ -151,7 +152,6 @@ class Cluster:
         self.first_parities: FirstParities = {}
         self._turns: Counter[tuple[int, Place]] = Counter()
         self.boxless = BoxlessCopies()
-        self._tokens: list[tuple[Place, int]] = []
         self.named: dict[tuple[int, int], NamedBarrier] = {}
         self.bytes = [Bytes() for _ in range(self.ctas)]
         self.items = [Items() for _ in range(self.ctas)]
@@ -333,13 +333,12 @@ class Cluster:
 
     def token(self, place: Place, before: BarrierState) -> int:
         """The state that an arrive returns: a number that represents the barrier and its phase."""
-        self._tokens.append((place, before.done))
-        return (1 << 62) + len(self._tokens) - 1
+        return _TOKEN | before.done << 32 | place[0] << RANK_SHIFT | place[1]
 
     def of_token(self, token: int) -> tuple[Place, int] | None:
         """Barrier and phase that a state represents; None if it is none."""
-        at = token - (1 << 62)
-        return self._tokens[at] if 0 <= at < len(self._tokens) else None
+        place = token >> RANK_SHIFT & 0xFF, token & (1 << RANK_SHIFT) - 1
+        return (place, (token ^ _TOKEN) >> 32) if token >> 62 == 1 else None
 
     def product_item(self, warp: EmulatedWarp, key: tuple[int, ...]) -> int:
         """What a product leaves: the same for products one after the other with nothing in between."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipesim.bounds import MAX_PTX_BYTES
@@ -26,6 +26,8 @@ _SOURCE = InputKind("source file", MAX_PTX_BYTES, UsageError, "correct it by han
 _NUMBERS = frozenset({RepairKind.COUNT, RepairKind.EXPECT, RepairKind.THREADS, RepairKind.DEPTH})
 _OF_WARP = re.compile(r"\b(\w+)\.(?:read|write|async_\w+|tma_\w+|mma|work|fence|commit|wait_group|bar_\w+|elect_one)\(")
 _COMPARISON = re.compile(r"(?<![<>=!-])([<>])(=?)(?![<>=])")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ARGUMENT = re.compile(r"(?<![=<>!])[=(,{:]\s*(\d+)(?=\s*(?:[),;}]|$))|<(\d+)>")  # also a default or initial value
 _SUM = re.compile(r"(?<![\w.])([A-Za-z_]\w*) *([-+]) *(\d{1,9})\b(?![\w.]| *[-+*/%])")  #: of a name and a number
 _GROUPS = {0: "cp.async.bulk.{}", 1: "cp.async.{}", 2: "wgmma.{}.sync.aligned"}  #: by engine
 _WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?")  # a statement that is nothing else
@@ -35,7 +37,7 @@ _WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?"
 class SourceFix:
     """The line ``number`` of a file, from 1 on, and what it is afterwards; None: it is deleted.
 
-    ``proposed``: a statement is added, whose words or place the author may want otherwise.
+    ``proposed``: a statement is added, whose words or place the author may want otherwise, or CTAs differ.
     """
 
     path: Path
@@ -59,8 +61,16 @@ class SourceFix:
         return list(difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", n=2, lineterm=""))
 
 
-def source_fix(correction: Correction) -> SourceFix | None:
-    """The edit of one line, None where it is not one: a number that is not written in it, or several times."""
+def source_fix(correction: Correction, *, of_some_ctas: bool = False) -> SourceFix | None:
+    """The edit of one line, None where it is not one: a number that is not written in it, or several times.
+
+    Proved for some CTAs alone it is a proposal, unless it deletes a line that leads past an arrive.
+    """
+    fix = _edit(correction)
+    return fix and replace(fix, proposed=fix.proposed or (of_some_ctas and fix.after is not None))
+
+
+def _edit(correction: Correction) -> SourceFix | None:
     if correction.token is not None:
         fixes = (_of_token(correction.token, line) for line in correction.token.lines)
         if (fix := next(filter(None, fixes), None)) is not None or correction.repair.kind not in _NUMBERS:
@@ -73,15 +83,25 @@ def source_fix(correction: Correction) -> SourceFix | None:
         return _proposal(path, lines, number, correction.added, all_threads="__syncthreads()" in correction.said)
     text, repair = lines[number - 1], correction.repair
     if repair.kind in _NUMBERS:
-        was = re.compile(rf"(?<![\w.]){repair.was}(?![\w.])")
         code = re.split(r"//|#", text, maxsplit=1)[0]
-        if len(was.findall(code)) != 1:
+        whole = {found.start(found.lastindex or 0) for found in _ARGUMENT.finditer(code)}  # no index, no part of a sum
+        every = _numbers(str(repair.was), code)
+        every = [found for found in every if repair.kind is RepairKind.DEPTH or found.start() in whole]
+        if len(every) != 1:
             new = _of_constant(lines, code, repair.was, repair.value)
             return SourceFix(path, number, new + text[len(code) :]) if new else None
-        return SourceFix(path, number, was.sub(str(repair.value), code) + text[len(code) :])
+        return SourceFix(path, number, f"{text[: every[0].start()]}{repair.value}{text[every[0].end() :]}")
     if repair.kind is RepairKind.NOT_PAST and _WAY_PAST.fullmatch(text):
         return SourceFix(path, number, None)
     return None
+
+
+def _numbers(was: str, code: str) -> list[re.Match[str]]:
+    """Where the number is written, which is not that of an operand in inline assembly: ``%3``."""
+    texts = [each.span() for each in _TEXT.finditer(code)]
+    every = re.finditer(rf"(?<![\w.]){was}(?![\w.])", code)
+    operands = {at for first, end in texts for at in range(first, end) if code[at - 1] == "%"}
+    return [each for each in every if each.start() not in operands]
 
 
 def _of_constant(lines: list[str], code: str, was: int, value: int) -> str:
@@ -113,8 +133,7 @@ def _of_token(token: ChangedToken, source: str) -> SourceFix | None:
         return None
     path, lines, number = found
     code = re.split(r"//|#", text := lines[number - 1], maxsplit=1)[0]
-    was = re.compile(rf"(?<![\w.]){token.was}(?![\w.])") if token.was else _COMPARISON
-    every = list(was.finditer(code))
+    every = _numbers(token.was, code) if token.was else list(_COMPARISON.finditer(code))
     if path.suffix == ".py" and len(every) > 1 and column:
         every = [each for each in every if each.start() >= int(column) - 1][:1]
     if len(every) != 1:
@@ -154,7 +173,7 @@ def _proposal(path: Path, lines: list[str], number: int, added: AddedLine, *, al
 
 def _closed(text: str) -> bool:
     """Whether all brackets are closed, apart from that of a block."""
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+    bare = _TEXT.sub("", text)
     return bare.count("(") <= bare.count(")") and bare.count("[") <= bare.count("]")
 
 

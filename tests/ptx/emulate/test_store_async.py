@@ -117,3 +117,21 @@ def test_those_without_an_mbarrier_are_stores_to_global_memory(form: str) -> Non
     for more in (f"{form} [%rd1], %r2;", "red.async.release.gpu.global.add.u32 [%rd1], %r2;"):
         program = exchanged(f"{STORE}\n {more}", 4)
         assert (program.code, program.coverage.complete) == (plain.code, True)
+
+
+@pytest.mark.parametrize(
+    ("meets", "verdict"), [(MEET, "proved"), (MEET.replace("arrive", "arrive.relaxed"), "refuted")]
+)
+def test_no_fence_is_needed_for_the_init_that_all_have_met_since(meets: str, verdict: str) -> None:
+    """As libcu++ shows it: ``init(&bar, ...); cluster.sync();`` and the store (its page on ``st.async``).
+
+    The init and the count of the bytes are both of the generic proxy; ``fence.mbarrier_init`` is for a relaxed arrive.
+    """
+    text = EXCHANGE.format(store=STORE, size=4, first="", last=READ, expected=128)
+    text = text.replace(" fence.mbarrier_init.release.cluster;\n", "").replace(MEET, meets, 1)
+    found = outcome(program_of(text, 2, cluster=2))
+    assert found[0] == verdict
+    copied = text.replace(
+        STORE, f"@!%p0 cp.async.bulk.shared::cluster.shared::cta.{NAME.partition('.')[2]} [%r14], [%r13], 128, [%r15];"
+    )
+    assert FaultKind.UNPUBLISHED_INIT in outcome(program_of(copied, 2, cluster=2))[1]
