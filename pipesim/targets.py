@@ -304,17 +304,14 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
 
 
 def _not_compiled(text: str) -> UnknownProtocolError:
-    """A kernel's source in place of what its compiler wrote."""
-    ptx = Path(text).with_suffix(".ptx").name
-    if Path(text).suffix not in _SOURCES:
-        made = f"`pipesim new --ptx {shlex.quote(text)}` writes the PTX that it has, and a launch file"
-        return UnknownProtocolError(f"{text} is not PTX", correction=made)
-    made = f"nvcc -arch=sm_90a -lineinfo -ptx {shlex.quote(text)}, then `pipesim new --ptx {shlex.quote(ptx)}`"
-    return UnknownProtocolError(
-        f"{text} is not PTX",
-        cause="pipesim reads what a compiler made of a kernel, not its source, and no machine code",
-        correction=made if Path(text).suffix == ".cu" else f"have its compiler write PTX, for example {ptx}",
-    )
+    """A kernel's source, or what it was compiled to, in place of PTX."""
+    ptx, name = Path(text).with_suffix(".ptx").name, shlex.quote(text)
+    made = f"`pipesim new --ptx {name}` writes the PTX that it has, and a launch file"
+    if Path(text).suffix in _SOURCES:
+        made = f"have its compiler write PTX, for example {ptx}"
+    if Path(text).suffix == ".cu":
+        made = f"nvcc -arch=sm_90a -lineinfo -ptx {name}, then `pipesim new --ptx {shlex.quote(ptx)}`"
+    return UnknownProtocolError(f"{text} is not PTX", correction=f"{made}; `pipesim check` finds the kernels of a path")
 
 
 def protocols_of(path: Path) -> list[Target]:

@@ -104,6 +104,14 @@ def compile_source(
     return CompiledKernel(cubin, log, key, said, version, lowered)
 
 
+def compile_user_ptx(source: Path, options: Sequence[str], entry: str, arch: str) -> str:
+    """The PTX of a user's kernels by NVRTC, with source lines; ``entry``: a template's, as C++ writes it. As above."""
+    folders = (f"--include-path={folder}" for folder in (source.parent.resolve(), PTX_HEADERS))
+    said = (f"--gpu-architecture={arch}", "--std=c++17", "--generate-line-info", *options, *folders)
+    sources = {source.name: SOURCE.read_bytes(source)}
+    return _run_nvrtc(_nvrtc(), source.name, sources, said, entry, ptx=True)[0].rstrip(b"\0").decode()
+
+
 def _only_kernel(source: Path, text: bytes) -> str:
     """The name of the kernel of a file that has one. UsageError if it has none or several."""
     names = sorted(set(_KERNEL.findall(_COMMENT.sub(" ", text.decode(errors="replace")))))

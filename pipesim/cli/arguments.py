@@ -31,6 +31,7 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGTkmgt]?)(?:i?[Bb])?"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
 
+SOURCES = (".cu", ".mojo")  #: what is compiled to look for kernels in it
 FOUND = ("entries", "list", "watch", "no_cache")  #: options of a path with kernels
 
 Example = tuple[str, str]  #: a command as it is typed, and what it is for
@@ -158,6 +159,8 @@ def add_found(parser: argparse.ArgumentParser) -> None:
     found.add_argument("--list", action="store_true", help="list the kernels, and check none")
     found.add_argument("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
     found.add_argument("--no-cache", action="store_true", help="neither look verdicts up nor keep them")
+    found.add_argument("--arch", default="", metavar="ARCH", help="what a .cu or .mojo is compiled for")
+    found.add_argument("-I", "--include", action="append", default=[], metavar="DIR", help="a folder of its headers")
     found.add_argument("--watch", action="store_true", help="check again what changes, until Ctrl-C")
 
 
@@ -170,6 +173,8 @@ def has_kernels(options: argparse.Namespace, name: str) -> bool:
         return False
     if path.suffix == ".ptx":
         return any(getattr(options, each) for each in FOUND)
+    if path.suffix in SOURCES:
+        return True
     if not path.is_file() or path.suffix in COMPILED:
         return path.is_dir() or path.suffix in COMPILED
     with path.open("rb") as file:  # a program, library or object, or an archive of these

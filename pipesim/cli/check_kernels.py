@@ -8,17 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import sleep
 from typing import TYPE_CHECKING
 
 from pipesim.answers.project_settings import TriagePolicy
 from pipesim.answers.spread import processors
-from pipesim.cli.arguments import has_kernels, strictness_of
-from pipesim.cli.output import counted_units, remark, show_answer
-from pipesim.errors import ParameterError
+from pipesim.cli.arguments import SOURCES, has_kernels, strictness_of
+from pipesim.cli.output import counted_units, progress, remark, show_answer
+from pipesim.errors import ParameterError, UsageError
 from pipesim.formats.documents import document
 from pipesim.inputs import confined
-from pipesim.launches.files.embedded_ptx import chosen, found_kernels
+from pipesim.launches.files.embedded_ptx import FoundKernel, chosen, found_kernels
 from pipesim.launches.found import FoundQuestion, LaunchBeside, beside, check_all, stamps
 from pipesim.process.watch import current, signal_of
 from pipesim.ptx.names.paths import kernel_name
@@ -37,7 +38,7 @@ _OF_ONE = (
 
 def questions(options: argparse.Namespace, name: str, policy: TriagePolicy) -> list[FoundQuestion]:
     """Each kernel of a path in each of its launches, of those that the line names."""
-    kernels = found_kernels(Path(name))
+    kernels, sizes = _kernels(options, Path(name)), dict[str, tuple[str, ...]]()
     named = [
         each
         for each in kernels
@@ -47,11 +48,29 @@ def questions(options: argparse.Namespace, name: str, policy: TriagePolicy) -> l
     if options.entries:
         kernels = named or [chosen(Path(name), kernels, options.entries[0])]
     how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
+    if Path(name).suffix in SOURCES:
+        from hwkernels.device.source_ptx import written_sizes
+
+        sizes = {each.name: written_sizes(Path(name), kernel_name(each.name)) for each in kernels}
     return [
-        FoundQuestion(name, kernel, known, tuple(options.sets), *how)
+        FoundQuestion(name, kernel, known, (*sizes.get(kernel.name, ()), *options.sets), *how)
         for kernel in kernels
         for known in tuple(beside(kernel)) or (LaunchBeside(),)
     ]
+
+
+def _kernels(options: argparse.Namespace, path: Path) -> list[FoundKernel]:
+    """Those of a path, which is compiled first if it is a source. CompileError with the place of what is wrong."""
+    if path.suffix not in SOURCES:
+        return found_kernels(path)
+    if confined:
+        raise UsageError(f"{path} is not compiled", cause="--untrusted starts no process", correction="give its PTX")
+    from hwkernels.device.source_ptx import ptx_source
+
+    with TemporaryDirectory() as folder, progress(f"compiling {path}"):
+        includes = [f"-I{each}" for each in options.include]
+        made = found_kernels(ptx_source(path, options.arch, includes, options.entries, Path(folder)))
+    return [replace(each, file=path, origin=path.name) for each in made]
 
 
 def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:

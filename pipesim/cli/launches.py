@@ -47,7 +47,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document, launches_exit_code
-    from pipesim.launches.files.found_ptx import dumped_ptx
+    from pipesim.launches.files.embedded_ptx import dumped_ptx
     from pipesim.launches.files.gather import gather, require_folder, write_launches
     from pipesim.launches.inject import INJECTION, NOT_PYTHON, limits_of, observed_environment, spool_folder
     from pipesim.process.program import run_program

@@ -15,7 +15,7 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
 from pipesim.formats.documents import as_json, document, launches_exit_code
 from pipesim.launches.checks import BlockReport, check_launch, check_launches
-from pipesim.launches.files.found_ptx import dumped_ptx
+from pipesim.launches.files.embedded_ptx import dumped_ptx
 from pipesim.launches.files.gather import gather, require_folder, write_launches
 from pipesim.launches.inject import counting_library, limits_of, spool_folder
 from pipesim.launches.observe.limits import Limits

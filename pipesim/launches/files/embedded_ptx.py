@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 
-from pipesim.bounds import MAX_IMAGE_BYTES
+from pipesim.bounds import MAX_IMAGE_BYTES, MAX_KERNEL_FILES
 from pipesim.errors import CodeImageError, CoreDumpError, PipesimError, PtxError, UsageError
 from pipesim.inputs import InputKind
-from pipesim.launches.files.found_ptx import ENTRIES, files_below, ptx_of_file
+from pipesim.launches.files.found_ptx import ENTRIES, ptx_of_file
 from pipesim.launches.images.code_image import CONTAINER
 from pipesim.launches.images.entry_text import payload_of_entry, ptx_of_entry
 from pipesim.launches.images.fat_binary import Architecture, EntryKind, entries_at, entry_bytes
@@ -24,6 +24,7 @@ _MAGIC = struct.pack("<I", CONTAINER)
 _ARCHIVE, _ELF, _CUDA = b"!<arch>\n", b"\x7fELF", struct.pack("<H", 190)  #: the last: e_machine, at byte 18
 _ALIGNED = 8  #: bytes of which a container's place is a multiple: nvcc aligns its section so; ``ar`` objects to 2
 _LISTED = 12  #: kernels that an error names
+_TEXT = re.compile(rb"\.version \d+\.\d+\s+\.target sm_")
 _TARGET = re.compile(r"^\.target\s+(\w+)", re.MULTILINE)
 
 
@@ -53,9 +54,17 @@ def found_kernels(path: Path) -> list[FoundKernel]:
 
     PtxError where a file cannot be read, or has none; UsageError for a folder without any.
     """
-    if not path.is_dir():
-        return _of_file(path)
-    paths = files_below(path, (".ptx", *COMPILED))
+    return _of_folder(path) if path.is_dir() else _of_file(path)
+
+
+def _of_folder(path: Path) -> list[FoundKernel]:
+    try:
+        every = path.rglob("*") if any(path.iterdir()) else ()
+        paths = sorted(each for each in every if each.suffix in (".ptx", *COMPILED))
+    except OSError as error:
+        raise UsageError(f"the folder {path} cannot be read", cause=error.strerror or str(error)) from error
+    if len(paths) > MAX_KERNEL_FILES:
+        raise UsageError(f"{path} has {len(paths):,} files; at most {MAX_KERNEL_FILES:,} are read")
     found: list[FoundKernel] = []
     beside = {each.with_suffix(".cubin") for each in paths if each.suffix == ".ptx"}  #: of the same kernels
     for each in paths:
@@ -66,6 +75,14 @@ def found_kernels(path: Path) -> list[FoundKernel]:
             found.append(FoundKernel("", "", origin, each, problem=f"not read: {error.fact}: {error.cause}"))
     if not found:
         raise UsageError(f"{path} has no kernel: no PTX file, and none in what is compiled", correction="name another")
+    return found
+
+
+def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The kernels of a compiler's dump by name, each with the files that have it, as (name, text). As above."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for each in _of_folder(folder):
+        found[each.name] = (*found.get(each.name, ()), *([(each.file.name, each.text)] if each.text else []))
     return found
 
 
@@ -114,6 +131,10 @@ def _of_image(data: mmap.mmap, path: Path, *, needed: bool) -> list[FoundKernel]
                         found[each.name] = max(found.get(each.name, mine), mine, key=itemgetter(0))
         except CodeImageError:  # other bytes may look like a container's start
             damaged += 1
+    for at in (each.start() for each in _TEXT.finditer(data)):  # as Mojo has it, from one zero byte to the next
+        text = data[data.rfind(b"\0", 0, at) + 1 : max(data.find(b"\0", at), 0) or len(data)]
+        for each in _kernels_of_text(text.decode(errors="replace"), path, f"{path.name}, text"):
+            found.setdefault(each.name, (Architecture(0), each))
     if needed and not found and not alone:
         raise _no_ptx(path, damaged)
     codes = (

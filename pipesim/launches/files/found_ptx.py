@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pipesim.bounds import MAX_KERNEL_FILES, MAX_PTX_BYTES
-from pipesim.errors import PipesimError, PtxError, UsageError
+from pipesim.bounds import MAX_PTX_BYTES
+from pipesim.errors import PipesimError, PtxError
 from pipesim.inputs import InputKind
 from pipesim.launches.records.read import is_code_file
 from pipesim.launches.records.record import LaunchRecord
@@ -68,33 +68,6 @@ class Codes:
         if texts:
             return FoundCode("", record.origin, f"{len(texts)} PTX files of the dump have it: {texts[0][0]}, ...")
         return FoundCode("", record.origin, reason)
-
-
-def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The ``.ptx`` files of a folder and those in it by the kernels that they have, as (name, text).
-
-    UsageError if there are none.
-    """
-    paths = files_below(folder, (".ptx",))
-    if not paths:
-        raise UsageError(f"{folder} has no PTX file", correction="name the folder of a compiler's dump with --ptx")
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for path in paths:
-        text = ptx_of_file(path)
-        for kernel in dict.fromkeys(ENTRIES.findall(text)):
-            found[kernel] = (*found.get(kernel, ()), (path.name, text))
-    return found
-
-
-def files_below(folder: Path, suffixes: Collection[str]) -> list[Path]:
-    """The files of these kinds in a folder and those in it. UsageError if it cannot be read, or they are too many."""
-    try:
-        paths = sorted(each for each in folder.rglob("*") if each.suffix in suffixes) if any(folder.iterdir()) else []
-    except OSError as error:
-        raise UsageError(f"the folder {folder} cannot be read", cause=error.strerror or str(error)) from error
-    if len(paths) > MAX_KERNEL_FILES:
-        raise UsageError(f"{folder} has {len(paths):,} files; at most {MAX_KERNEL_FILES:,} are read")
-    return paths
 
 
 def ptx_of_file(path: Path) -> str:

@@ -150,7 +150,7 @@ def gather(
 ) -> tuple[LaunchesReport, Texts]:
     """The report on the records of a spool folder, and the files that it names, none of which is written yet.
 
-    ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.files.found_ptx.dumped_ptx`).
+    ``dump``: PTX texts of a compiler's dump by kernel (:func:`pipesim.launches.files.embedded_ptx.dumped_ptx`).
     ``folder``, ``command`` and ``status`` are for the report. Of kernels that match none of the ``patterns``, if there
     are some, only the number is said. ``made_of`` gets the record of each launch file. UsageError if the folder cannot
     be read.

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipesim.answers.autopsy.coded_dump import line_of
 from pipesim.coredump.cubin import cubins_of
 from pipesim.coredump.dump import CoreDump, DumpGrid
-from pipesim.launches.files.found_ptx import dumped_ptx
+from pipesim.launches.files.embedded_ptx import dumped_ptx
 from pipesim.launches.files.launch_file import DescribedLaunch, describe_launch, kernel_text
 from pipesim.launches.records.record import LaunchRecord, SeenParameter, SeenPointer
 from pipesim.ptx.kernel import PTX

@@ -9,9 +9,9 @@ import pytest
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import UsageError
-from pipesim.launches.files import found_ptx, launch_file
+from pipesim.launches.files import embedded_ptx, launch_file
 from pipesim.launches.files import gather as gathering
-from pipesim.launches.files.found_ptx import dumped_ptx
+from pipesim.launches.files.embedded_ptx import dumped_ptx
 from pipesim.launches.files.gather import gather
 from pipesim.launches.files.launch_file import DescribedLaunch, KernelText
 from pipesim.launches.records.record import LaunchRecord
@@ -130,11 +130,11 @@ class TestDump:
         assert kernel.reason == "2 PTX files of the dump have it: a.ptx, ..."
 
     def test_a_folder_without_ptx(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with pytest.raises(UsageError, match="has no PTX file"):
+        with pytest.raises(UsageError, match="has no kernel"):
             dumped_ptx(tmp_path)
         with pytest.raises(UsageError, match="cannot be read"):
             dumped_ptx(tmp_path / "nothing")
-        monkeypatch.setattr(found_ptx, "MAX_KERNEL_FILES", 0)
+        monkeypatch.setattr(embedded_ptx, "MAX_KERNEL_FILES", 0)
         (tmp_path / "a.ptx").write_text("")
         with pytest.raises(UsageError, match="has 1 files; at most 0 are read"):
             dumped_ptx(tmp_path)

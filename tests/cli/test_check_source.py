@@ -1,0 +1,101 @@
+"""``pipesim check kernel.cu``: compiled with what is installed, here a compiler that writes what the test has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hwkernels.device.source_ptx import written_sizes
+from pipesim.cli import check_kernels
+from tests.cli.test_check_kernels import PLAIN_KERNELS
+from tests.support.fixture_types import Call
+
+SOURCE = """#define THREADS 64
+constexpr int kTiles = 3;
+template <int N> __global__ void f(int *out);
+__global__ void __launch_bounds__(THREADS) g(int *out);
+void launch(int *out, int n) {
+    f<32><<<dim3(kTiles, 2), THREADS, 128>>>(out);
+    f<64><<<dim3(kTiles, 2), 32>>>(out);
+    g<<<n, THREADS>>>(out);
+}
+"""
+COMPILER = f"""#!{sys.executable}
+import sys
+from pathlib import Path
+words = sys.argv[1:]
+Path("seen").write_text(" ".join(words) + chr(10) + Path(words[-3]).read_text())
+if Path("log").exists():
+    print(Path("log").read_text(), file=sys.stderr)
+    sys.exit(1)
+Path(words[-1]).write_bytes(Path("made").read_bytes())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "bin").mkdir()
+    for name in ("nvcc", "mojo"):
+        (tmp_path / "bin" / name).write_text(COMPILER)
+        (tmp_path / "bin" / name).chmod(0o755)
+
+
+def test_the_launches_that_a_source_writes_down(tmp_path: Path) -> None:
+    """Numbers and constants that are the same in all launches of a kernel."""
+    source = tmp_path / "k.cu"
+    source.write_text(SOURCE)
+    assert written_sizes(source, "f<32>") == ("grid=3", "grid.y=2")
+    assert written_sizes(source, "space::g") == ("block=64",)
+    assert written_sizes(source, "h") == ()
+
+
+def test_a_source_is_compiled_and_its_kernels_checked(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("k.cu").write_text(SOURCE)
+    Path("made").write_text(PLAIN_KERNELS)
+    answer = call("check", "k.cu", "-I", "include", "--jobs", "1")
+    assert answer.code == 0
+    assert "✓ f<32> · sm_90 · k.cu · block 64 guessed" in answer.out  # its grid is written down
+    assert "✓ g · sm_90 · k.cu · grid 1 guessed" in answer.out
+    assert Path("seen").read_text().startswith("-ptx -arch=sm_90a -std=c++17 -lineinfo -Iinclude ")
+    one = call("check", "k.cu", "--entry", "f<32>", "--arch", "sm_100a", "--quick")
+    assert one.out.startswith("f<32>   grid 6 CTAs")
+    assert "-arch=sm_100a" in Path("seen").read_text()
+    assert Path("seen").read_text().endswith("auto *pipesim_entry_0 = &f<32>;\n")
+    monkeypatch.setattr(check_kernels, "confined", [True])
+    assert call("check", "k.cu").err.startswith("pipesim: k.cu is not compiled\n")
+
+
+def test_what_is_wrong_with_a_source_is_said_with_its_place(call: Call) -> None:
+    Path("k.cu").write_text(SOURCE)
+    Path("log").write_text('k.cu(12): error: identifier "y" is undefined\n  x = y;')
+    answer = call("check", "k.cu")
+    assert answer.code == 2
+    assert answer.err.startswith('pipesim: nvcc: identifier "y" is undefined\n  at: k.cu:12\n')
+    Path("log").write_text("k.mojo:3:5: error: use of unknown declaration 'y'")
+    Path("k.mojo").write_text("fn main(): pass")
+    assert "unknown declaration 'y'\n  at: k.mojo:3" in call("check", "k.mojo").err
+
+
+def test_a_program_of_mojo_has_its_ptx_as_text(call: Call) -> None:
+    Path("k.mojo").write_text("fn main(): pass")
+    Path("made").write_bytes(b"\x7fELF" + bytes(60) + PLAIN_KERNELS.encode() + bytes(8))
+    assert "f<32> · sm_90 · k.mojo" in call("check", "k.mojo", "--list").out
+
+
+@pytest.mark.slow
+def test_nvrtc_where_there_is_no_nvcc(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    Path("k.cu").write_text(
+        "template <int N> __global__ void __launch_bounds__(32) f(int *x) { x[threadIdx.x] = N; }\n"
+    )
+    answer = call("check", "k.cu", "--entry", "f<7>")
+    assert answer.out.startswith("f<7>   grid 1 CTA")
+    Path("k.cu").write_text("__global__ void f(int *x) { x[0] = y; }\n")
+    assert call("check", "k.cu").code == 2
+    Path("k.mojo").write_text("fn main(): pass")
+    assert "mojo is not installed" in call("check", "k.mojo").err
