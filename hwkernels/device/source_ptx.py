@@ -47,8 +47,8 @@ def _run(compiler: str, words: Sequence[str]) -> None:
     if program is None:
         raise MissingExtraError(f"{compiler} is not installed", correction="install it, or give PTX made elsewhere")
     ran = subprocess.run([program, *words], capture_output=True, text=True, check=False)  # noqa: S603
+    log = (ran.stderr + ran.stdout).strip()
     if ran.returncode:
-        log = (ran.stderr + ran.stdout).strip()
         wrong = _WRONG.search(log)
         fact, place = (wrong[3], f"{wrong[1]}:{wrong[2]}") if wrong else ("the source is not compiled", "")
         raise CompileError(f"{compiler}: {fact}", place=place, cause=log[-2000:])

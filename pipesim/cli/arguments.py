@@ -166,10 +166,11 @@ def add_found(parser: argparse.ArgumentParser) -> None:
 
 def has_kernels(options: argparse.Namespace, name: str) -> bool:
     """Whether a name is a path whose kernels are looked for: of a PTX file with an option for that."""
+    from pipesim.protocols.catalog import BUILT_IN
     from pipesim.targets import COMPILED
 
     path = Path(name)
-    if not hasattr(options, "entries") or not path.exists():
+    if not hasattr(options, "entries") or name in BUILT_IN or not path.exists():
         return False
     if path.suffix == ".ptx":
         return any(getattr(options, each) for each in FOUND)

@@ -83,8 +83,9 @@ class FoundQuestion:
         folder = self.kernel.file.parent
         named = dict.fromkeys(_SOURCE.findall(self.kernel.text))
         files = [path for each in named for path in (Path(each), folder / each, folder / Path(each).name)]
-        known = replace(self, kernel=replace(self.kernel, text=sha256(self.kernel.text.encode()).hexdigest()))
-        return sha256(repr((known, Path.cwd(), *stamps(files))).encode()).hexdigest()
+        text, strict = sha256(self.kernel.text.encode()).hexdigest(), sorted(each.value for each in self.strictness)
+        known = replace(self, kernel=replace(self.kernel, text=text), strictness=Strictness())
+        return sha256(repr((known, strict, Path.cwd(), *stamps(files))).encode()).hexdigest()
 
     def launch(self) -> tuple[Launch, KernelRow]:
         """The launch, and the row with what of it is guessed, and needed. PtxError, LaunchFileError, ParameterError."""
@@ -101,17 +102,17 @@ class FoundQuestion:
         if self.known.is_launch:
             launch = read_launch(self.known.text, self.known.file)
         else:
-            guessed["grid"] = f"grid {'x'.join(map(str, launch.grid))}".removesuffix("x1").removesuffix("x1")
             if self.known.signature is not None:
                 launch = _of_triton(launch, _BESIDE.parse_json(self.known.text), self.known.signature)
             elif "maxntid" in function.directives:
                 guessed["block"] = f"block {launch.block[0]}"
+            guessed["grid"] = f"grid {'x'.join(map(str, launch.grid))}".removesuffix("x1").removesuffix("x1")
             if self.known.signature is None and any(each.external for each in function.shared):
                 launch = replace(launch, dynamic_shared=_MOST_SHARED - sum(each.size for each in function.shared))
                 guessed["shared"] = f"shared {launch.dynamic_shared:,}"
         launch = with_settings(launch, function, self.sets)
         given = {each.partition("=")[0].partition(".")[0] for each in self.sets}
-        said = ", ".join(words for name, words in guessed.items() if name not in given)
+        said = ", ".join(guessed[name] for name in ("grid", "block", "shared") if name in guessed.keys() - given)
         needs = [] if all(launch.block) else ["--set block=THREADS"]
         needs += missing_options(Image(launch, function), slice_of(function).wanted)
         return launch, replace(row, launch=row.launch or (f"{said} guessed" if said else ""), needs=tuple(needs))
@@ -157,10 +158,7 @@ def beside(kernel: FoundKernel) -> Iterator[LaunchBeside]:
 
 
 def _of_triton(launch: Launch, said: dict[str, Any], signature: str) -> Launch:
-    """The launch with the boxes, names and shared memory that Triton says. LaunchFileError where its words are others.
-
-    The threads and the cluster are in its PTX.
-    """
+    """The launch with the boxes, names, cluster and shared memory that Triton says. LaunchFileError for other words."""
     from pipesim.launches.offline import tensor_map
     from pipesim.ptx.launch.values import Parameter, TensorMap
 
@@ -173,7 +171,10 @@ def _of_triton(launch: Launch, said: dict[str, Any], signature: str) -> Launch:
             if box is not None and isinstance(content, TensorMap):
                 content = replace(tensor_map(box, (), (), tf32=False), earlier=content.earlier)
             parameters.append(Parameter(name, content))
-        return replace(launch, parameters=tuple(parameters), dynamic_shared=int(said["shared"]))
+        x, y, z = said.get("cluster_dims") or (int(said.get("num_ctas", 1)), 1, 1)
+        cluster = launch.cluster if launch.cluster != (1, 1, 1) else (int(x), int(y), int(z))
+        launch = replace(launch, cluster=cluster, grid=cluster, dynamic_shared=int(said["shared"]))
+        return replace(launch, parameters=tuple(parameters))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise LaunchFileError("Triton's words on this kernel are not as expected", cause=repr(error)) from None
 
@@ -259,10 +260,10 @@ def check_one(asked: FoundQuestion) -> tuple[KernelRow, bool]:
             with lines_read_from(made[0].sources):
                 report = Triage(asked.policy, text_of, whole_text_of).of(found, made[0].build().sources)
             verdict, said, code = report.verdict, in_one_line(report), exit_code(report)
+            cut = report.cut is not None or (verdict is Verdict.UNKNOWN and asked.time_limit is not None)
     if row.needs and verdict is Verdict.UNKNOWN and not cut:
         said, code = f"needs {' '.join(row.needs)}", LimitError.exit_code
     else:
         row = replace(row, needs=())
-    cut |= verdict is Verdict.UNKNOWN and asked.time_limit is not None
     row = replace(row, verdict=verdict.value, said=said, exit_code=code)
     return row, not cut and code in (0, 1, LimitError.exit_code)

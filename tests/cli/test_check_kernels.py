@@ -143,6 +143,7 @@ def test_a_folder_is_watched(call: Call, monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_one_error(call: Call, words: tuple[str, ...], fact: str) -> None:
     Path("empty").mkdir()
+    Path("producer_consumer").mkdir()  # the name of a protocol is that
     Path("dump").mkdir()
     Path("dump/plain.ptx").write_text(PLAIN_KERNELS)
     answer = call("check", *words)
