@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from pipesim.cli.arguments import Command, add_caught, add_force, add_program, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
+from pipesim.errors import ParameterError, PipesimError
 from pipesim.process.watch import SignalError, current, signal_of
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ _OUT = Path("launches")
 _MOST_LAUNCHES = 256
 _MOST_ORDERED = 1024  #: launches, events and waits of a process
 _MOST_BYTES = "64M"
+Texts = dict[str, tuple[tuple[str, str], ...]]  #: of each kernel, with where they are from
+_NOT_SHARED = "no launch was noted: link the program with nvcc -cudart shared, and compile its PTX into it"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +46,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
     )
     parser.add_argument("--inject", action="store_true", help="require that other processes than Python are observed")
+    parser.add_argument(
+        "--no-gpu", action="store_true",
+        help="run the program without a GPU: a runtime (nvcc -cudart shared) and a driver that only note launches",
+    )  # fmt: skip
     add_force(parser)
     add_program(parser, "launches")
 
@@ -54,19 +63,27 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.pages.launches import launches_lines
 
     words = program_of(options)
+    if options.no_gpu and (options.sequence or options.inject):
+        raise ParameterError("--no-gpu notes launches alone", correction="leave --sequence and --inject out")
     require_folder(options.out, force=options.force)
     dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
     limits = limits_of(options.kernels, options.max_launches, options.max_bytes, once=options.once)
     limits = replace(limits, ordered=_MOST_ORDERED if options.sequence else 0)
     with spool_folder() as spool:
-        environment = observed_environment(spool, limits, inject=options.inject)
+        if options.no_gpu:
+            environment, known = _without_gpu(spool, words[0])
+            dump = known | dump
+        else:
+            environment = observed_environment(spool, limits, inject=options.inject)
         ran = run_program(words, environment, to_stderr=options.json)
         current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was launched"):
             report, texts = gather(
                 spool, dump, folder=str(options.out), command=words, status=ran.status, patterns=options.kernels
             )
-            if not (report.kernels or report.notes or report.devices or INJECTION in environment):
+            if options.no_gpu and not report.kernels:
+                report = replace(report, notes=(_NOT_SHARED, *report.notes))
+            elif not (report.kernels or report.notes or report.devices or INJECTION in environment):
                 report = replace(report, notes=(NOT_PYTHON,))
             write_launches(report, texts, options.out, force=options.force)
     if options.check and ran.ending is None:  # a Ctrl-C was the program's; another one ends the checks
@@ -78,6 +95,22 @@ def _carry_out(options: argparse.Namespace) -> int:
     if ran.ending is not None and not ran.status:
         raise SignalError(ran.ending)
     return code
+
+
+def _without_gpu(spool: Path, program: str) -> tuple[dict[str, str], Texts]:
+    """The environment of a program that runs without a GPU, and the kernels that it has PTX of; none of a script."""
+    from pipesim.launches.files.embedded_ptx import FoundKernel, found_kernels
+    from pipesim.launches.files.launch_file import kernel_text
+    from pipesim.launches.inject import no_gpu_environment
+
+    found: list[FoundKernel] = []
+    with suppress(PipesimError):
+        found = [each for each in found_kernels(Path(shutil.which(program) or program)) if each.text]
+    read = [kernel_text(each.text, each.origin, each.name).entry for each in found]
+    sizes = "".join(f"{each.name} {' '.join(str(param.size) for param in each.params)}\n" for each in read)
+    capability = 100 if any(each.arch.startswith("sm_10") for each in found) else 90
+    dump: Texts = {each.name: ((each.origin, each.text),) for each in found}
+    return no_gpu_environment(spool, sizes, capability), dump
 
 
 class _Verdicts:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -193,12 +194,9 @@ def check_all(
     rows = {n: row for n, path in enumerate(files) if path and (row := _read(path)) is not None}
     known = len(rows)
     rows |= {n: each.row for n, each in enumerate(asked) if not each.kernel.text}
-    left, over = [n for n in range(len(asked)) if n not in rows], len(rows)
+    left, over = [n for n in range(len(asked)) if n not in rows], count(len(rows) + 1)
 
     def keep(n: int, answer: tuple[KernelRow, bool]) -> None:
-        nonlocal over
-        over += 1
-        done(over)
         path = files[left[n]]
         if path is not None and answer[1]:
             body = json.dumps(asdict(answer[0]))
@@ -207,7 +205,7 @@ def check_all(
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 write_whole(path, text.encode(), force=True, private=True)
 
-    answers = spread([asked[n] for n in left], check_one, _failed, lambda _: None, jobs, keep)
+    answers = spread([asked[n] for n in left], check_one, _failed, lambda _: done(next(over)), jobs, keep)
     with suppress(OSError):
         old = sorted((path.stat().st_mtime_ns, path) for path in folder.iterdir()) if keeps and left else []
         for _, path in old[: max(0, len(old) - _MOST_KEPT)]:

@@ -106,8 +106,37 @@ def injection_library(environment: Mapping[str, str] = os.environ) -> Path:
     key = hashlib.sha256(repr((sources, _OPTIONS, compiler, platform.machine())).encode()).hexdigest()[:32]
     path = _cache_directory(environment) / f"{key}.so"
     if not path.is_file():
-        write_whole(path, _compile(compiler), force=True)
+        write_whole(path, _compile(compiler, [*_OPTIONS, str(_SOURCES / "inject.c"), *_LIBRARIES]), force=True)
     return path
+
+
+_STAND_INS = {
+    "cudart.so": ("cudart.cpp",), "libcuda.so.1": ("driver.cpp", "rest.c"), "libnvidia-ml.so.1": ("nvml.cpp",),
+}  # fmt: skip
+
+
+def no_gpu_environment(
+    spool: Path, sizes: str, capability: int, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The environment of a program that runs without a GPU, against libraries that note its launches in ``spool``.
+
+    ``sizes``: a line for each kernel, its name and the bytes of its parameters. ``capability``: 90 or 100. They are
+    built where they were not, with ``$CC`` and the headers of CUDA below ``$CUDA_HOME``. Errors as above.
+    """
+    compiler, sources = shlex.split(environment.get("CC", "")) or ["cc"], _SOURCES.with_name("no_gpu")
+    texts = [_SOURCE.read_bytes(path) for path in sorted(sources.iterdir()) if path.is_file()]
+    key = hashlib.sha256(repr((texts, compiler, platform.machine())).encode()).hexdigest()[:32]
+    folder = _cache_directory(environment).with_name("no_gpu") / key
+    includes = f"-I{environment.get('CUDA_HOME', '/usr/local/cuda')}/include"
+    for name, files in _STAND_INS.items():
+        if not (folder / name).is_file():
+            words = ["-O1", "-fPIC", "-shared", includes, *(str(sources / each) for each in files)]
+            write_whole(folder / name, _compile(compiler, [*words, "-lstdc++"]), force=True)
+    (spool / "sizes").write_text(sizes, encoding="utf-8")
+    paths = os.pathsep.join(filter(None, (str(folder), environment.get("LD_LIBRARY_PATH"))))
+    mine = {"LD_PRELOAD": str(folder / "cudart.so"), "LD_LIBRARY_PATH": paths, SPOOL: str(spool)}
+    known = {"PIPESIM_SIZES": str(spool / "sizes"), "PIPESIM_CC": str(capability)}
+    return {**environment, **mine, **known, "PIPESIM_SMS": "148" if capability >= 100 else "132"}
 
 
 def counting_library() -> str:
@@ -123,7 +152,7 @@ def _cache_directory(environment: Mapping[str, str]) -> Path:
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "inject"
 
 
-def _compile(compiler: list[str]) -> bytes:
+def _compile(compiler: list[str], words: Sequence[str]) -> bytes:
     found = shutil.which(compiler[0])
     if found is None:
         raise MissingExtraError(
@@ -133,7 +162,7 @@ def _compile(compiler: list[str]) -> bytes:
         )
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "inject.so"
-        command = [found, *compiler[1:], *_OPTIONS, str(_SOURCES / "inject.c"), "-o", str(built), *_LIBRARIES]
+        command = [found, *compiler[1:], "-o", str(built), *words]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)  # noqa: S603
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tools.corpus.environment import ROOT
+
+NO_GPU = ROOT / "pipesim" / "launches" / "observe" / "no_gpu"  #: of `pipesim launches --no-gpu`
 CUDA = Path("/usr/local/cuda")
-_HERE = Path(__file__).parent
-_OPTIONS = ("-O1", "-fPIC", f"-I{CUDA}/include")
+_HERE = NO_GPU
+_OPTIONS = ("-O1", "-fPIC", f"-I{CUDA}/include", f"-I{NO_GPU}")
 
 
 def runtime(folder: Path) -> Path:
@@ -21,8 +24,9 @@ def runtime(folder: Path) -> Path:
 def cute(folder: Path) -> Path:
     """The library to preload for host code of the CuTe DSL."""
     made = folder / "cute.so"
-    if _stale(made, "cute.cpp", "cudart.cpp", "noted.hpp"):
-        subprocess.run(["g++", "-std=c++17", *_OPTIONS, "-shared", _HERE / "cute.cpp", "-o", made], check=True)
+    source = Path(__file__).with_name("cute.cpp")
+    if _stale(made, str(source), "cudart.cpp", "noted.hpp"):
+        subprocess.run(["g++", "-std=c++17", *_OPTIONS, "-shared", source, "-o", made], check=True)
     return made
 
 

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #pragma GCC visibility push(hidden)  // other libraries of the process keep their CUDA runtime

@@ -1,6 +1,7 @@
 // Launches that would have run, noted: what the two libraries without a GPU have in common.
 //
-// PIPESIM_NOTES names the file that gets one JSON object a launch; PIPESIM_SMS and PIPESIM_CC (90, 100) describe the
+// PIPESIM_NOTES names the file that gets one JSON object a launch; PIPESIM_LAUNCHES_SPOOL the folder that gets records as
+// an observed process writes them (pipesim/launches/records/read.py). PIPESIM_SMS and PIPESIM_CC (90, 100) describe the
 // device. Memory is the host's. A tensor map is encoded as a mark and a number.
 #pragma once
 #include <cuda.h>
@@ -10,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -62,8 +65,88 @@ void list(FILE *out, const char *name, const std::vector<uint64_t> &values) {
     fputc(']', out);
 }
 
+const size_t COPIED = 4096, MOST_RECORDS = 4096;
+const char *const ELEMENTS[] = {"u8",  "u16",  "u32",     "s32",  "u64",      "s64",       "f16",        "f32",
+                                "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz", "u4_align8", "u4_align16", "u6_align16"};
+const char *const SWIZZLES[] = {"none", "32B", "64B", "128B", "128B_atom_32B", "128B_atom_32B_flip_8B", "128B_atom_64B"};
+const char *const INTERLEAVES[] = {"none", "16B", "32B"};
+
+std::string hexed(const char *data, size_t size) {
+    std::string found;
+    char two[3];
+    for (size_t i = 0; i < size; ++i) snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(data[i])), found += two;
+    return found;
+}
+std::string listed(const std::vector<uint64_t> &values) {
+    std::string found;
+    for (uint64_t value : values) found += (found.empty() ? "" : ", ") + std::to_string(value);
+    return "[" + found + "]";
+}
+std::string quoted(const std::string &text) {
+    std::string found;
+    for (char c : text) found += c == '"' || c == '\\' || c < 32 ? '?' : c;
+    return '"' + found + '"';
+}
+
+// A parameter's bytes, and which of them are tensor maps and pointers into the memory here.
+std::string parameter(const char *data, size_t size) {
+    std::string pointers, found;
+    for (size_t at = 0; at + 8 <= size; at += 8) {
+        uint64_t word;
+        if (at + 128 <= size && !memcmp(data + at, MARK, sizeof MARK - 1)) {
+            uint32_t index;
+            memcpy(&index, data + at + sizeof MARK - 1, 4);
+            const Map &map = maps()[index];
+            std::vector<uint64_t> dims = map.dims;
+            for (uint64_t &each : dims) each = each ? each : 1;
+            found += (found.empty() ? "" : ", ") + ("{\"at\": " + std::to_string(at)) + ", \"element\": \"" +
+                     ELEMENTS[map.element & 15] + "\", \"dims\": " + listed(dims) + ", \"box\": " + listed(map.box) +
+                     ", \"strides\": " + listed(map.strides) + ", \"element_strides\": " + listed(map.steps) +
+                     ", \"swizzle\": \"" + SWIZZLES[map.swizzle % 7] + "\", \"interleave\": \"" +
+                     INTERLEAVES[map.interleave % 3] + "\", \"pixels\": " + std::to_string(map.pixels) + "}";
+            at += 120;
+            continue;
+        }
+        memcpy(&word, data + at, 8);
+        auto after = memory().upper_bound(reinterpret_cast<char *>(word));
+        if (after == memory().begin()) continue;
+        auto [base, bytes] = *--after;
+        if (reinterpret_cast<char *>(word) >= base + bytes) continue;
+        uint64_t align = word & -word;
+        size_t left = base + bytes - reinterpret_cast<char *>(word), copied = bytes <= SMALL ? left : 0;
+        pointers += (pointers.empty() ? "" : ", ") + ("{\"at\": " + std::to_string(at)) + ", \"align\": " +
+                    std::to_string(align < 4096 ? align : 4096) + ", \"contents\": \"" +
+                    hexed(reinterpret_cast<char *>(word), copied < COPIED ? copied : COPIED) + "\"}";
+    }
+    return "{\"bytes\": \"" + hexed(data, size) + "\", \"pointers\": [" + pointers + "], \"maps\": [" + found + "]}";
+}
+
+void record(const std::string &entry, const std::string &file, Size grid, Size block, Size cluster, size_t shared,
+            const std::vector<size_t> &sizes, void **args) {
+    static auto *seen = new std::set<std::string>;
+    std::string parameters;
+    for (size_t i = 0; i < sizes.size(); ++i)
+        parameters += (i ? ", " : "") + parameter(static_cast<const char *>(args[i]), sizes[i]);
+    const std::string kernel = "\"kernel\": " + quoted(entry) + ", \"image\": \"\"";
+    std::string line = "{\"kind\": \"launch\", " + kernel + ", \"code\": " + quoted(file) + ", \"origin\": \"\", " +
+                       "\"grid\": " + listed({grid.x, grid.y, grid.z}) + ", \"block\": " +
+                       listed({block.x, block.y, block.z}) + ", \"cluster\": " +
+                       listed({cluster.x, cluster.y, cluster.z}) + ", \"dynamic_shared\": " + std::to_string(shared) +
+                       ", \"parameters\": [" + parameters + "]}\n";
+    const std::string name = std::string(getenv("PIPESIM_LAUNCHES_SPOOL")) + "/" + std::to_string(getpid()) + ".jsonl";
+    FILE *out = seen->size() < MOST_RECORDS ? fopen(name.c_str(), "a") : nullptr;
+    if (!out) return;
+    if (seen->empty())
+        fprintf(out, "{\"kind\": \"process\", \"version\": 1, \"pid\": %d, \"argv\": [], \"device\": \"none\"}\n", getpid());
+    const bool is_new = seen->insert(line).second;
+    if (is_new) fputs(line.c_str(), out);
+    fprintf(out, "{\"kind\": \"count\", %s, \"launches\": 1, \"distinct\": %d, \"left_out\": 0}\n", kernel.c_str(), is_new);
+    fclose(out);
+}
+
 void note(const std::string &entry, const std::string &file, Size grid, Size block, Size cluster, size_t shared,
           const std::vector<size_t> &sizes, void **args) {
+    if (getenv("PIPESIM_LAUNCHES_SPOOL")) record(entry, file, grid, block, cluster, shared, sizes, args);
     if (!getenv("PIPESIM_NOTES")) return;
     FILE *out = fopen(getenv("PIPESIM_NOTES"), "a");
     fprintf(out, "{\"entry\": \"%s\", \"file\": \"%s\", \"grid\": [%u, %u, %u], \"block\": [%u, %u, %u]", entry.c_str(),

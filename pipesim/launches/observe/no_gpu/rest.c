@@ -1,4 +1,4 @@
-/* Functions of the driver that programs of the corpus look up and need not have done. They succeed. */
+/* Functions of the driver that programs look up and need not have done. They succeed. */
 #define SUCCEEDS(name) int name(void) { return 0; }
 SUCCEEDS(cuCtxDestroy)
 SUCCEEDS(cuCtxGetApiVersion)

@@ -1,4 +1,4 @@
-// The device-management library of a machine without a GPU, as far as programs of the corpus ask: one idle device.
+// The device-management library of a machine without a GPU, as far as programs ask: one idle device.
 #include <cstring>
 
 struct Memory {

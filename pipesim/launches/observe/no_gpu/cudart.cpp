@@ -1,4 +1,4 @@
-// A CUDA runtime without a GPU, for the corpus: kernels do not run, and each launch is noted (noted.hpp).
+// A CUDA runtime without a GPU: kernels do not run, and each launch is noted (noted.hpp).
 //
 // Linked into a program in place of libcudart. PIPESIM_SIZES names a file of lines "kernel bytes bytes ...", the sizes
 // of each kernel's parameters, from its PTX.

@@ -1,4 +1,4 @@
-// A CUDA driver without a GPU, for the corpus: libcuda.so.1 for programs that load it by name.
+// A CUDA driver without a GPU: libcuda.so.1 for programs that load it by name.
 //
 // Modules must be PTX text; each is written to PIPESIM_PTX/N.ptx. Kernels do not run, and each launch is noted
 // (noted.hpp), its parameters' sizes read from the PTX.
@@ -55,8 +55,9 @@ Size cluster_of(const CUlaunchConfig *config) {
 extern "C" {
 
 CUresult cuModuleLoadDataEx(CUmodule *to, const void *image, unsigned, CUjit_option *, void **) {
-    const char *folder = getenv("PIPESIM_PTX");
-    auto *made = new Module{static_cast<const char *>(image), std::to_string(modules++) + ".ptx"};
+    const char *folder = getenv("PIPESIM_PTX") ? getenv("PIPESIM_PTX") : getenv("PIPESIM_LAUNCHES_SPOOL");
+    const std::string before = getenv("PIPESIM_PTX") ? "" : std::to_string(getpid()) + "-";  // of one process of several
+    auto *made = new Module{static_cast<const char *>(image), before + std::to_string(modules++) + ".ptx"};
     if (folder) {
         FILE *out = fopen((std::string(folder) + "/" + made->file).c_str(), "w");
         fwrite(made->text.data(), 1, made->text.size(), out);
