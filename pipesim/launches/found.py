@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -81,10 +82,9 @@ class FoundQuestion:
 
     def key(self) -> str:
         """The hash of everything that the verdict depends on, but pipesim itself."""
-        folder = self.kernel.file.parent
-        named = dict.fromkeys(_SOURCE.findall(self.kernel.text))
+        folder, (text, named) = self.kernel.file.parent, _digest(self.kernel.text)
         files = [path for each in named for path in (Path(each), folder / each, folder / Path(each).name)]
-        text, strict = sha256(self.kernel.text.encode()).hexdigest(), sorted(each.value for each in self.strictness)
+        strict = sorted(each.value for each in self.strictness)
         known = replace(self, kernel=replace(self.kernel, text=text), strictness=Strictness())
         return sha256(repr((known, strict, Path.cwd(), *stamps(files))).encode()).hexdigest()
 
@@ -128,6 +128,12 @@ class FoundQuestion:
         words = ("--entry", self.kernel.name)
         found = kernel_target(self.kernel.text, file, launch, self.sets, words, self.path)
         return found.with_strictness(self.strictness)
+
+
+@lru_cache(maxsize=16)
+def _digest(text: str) -> tuple[str, tuple[str, ...]]:
+    """The hash of a PTX text, of which a library has many kernels, and the source files that it names."""
+    return sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(_SOURCE.findall(text)))
 
 
 def stamps(files: Iterable[Path]) -> Iterator[tuple[str, int, int]]:

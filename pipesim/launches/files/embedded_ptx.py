@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 
-from pipesim.bounds import MAX_IMAGE_BYTES, MAX_KERNEL_FILES
+from pipesim.bounds import MAX_IMAGE_BYTES, MAX_KERNEL_FILES, MAX_PTX_BYTES
 from pipesim.errors import CodeImageError, CoreDumpError, PipesimError, PtxError, UsageError
 from pipesim.inputs import InputKind
 from pipesim.launches.files.found_ptx import ENTRIES, ptx_of_file
@@ -44,8 +44,8 @@ class FoundKernel:
     @property
     def has_mbarriers(self) -> bool:
         """Whether mbarriers are in its PTX: in the kernel, or, where it calls functions, anywhere."""
-        parts = re.split(r"\.entry\s+", self.text)
-        mine = next((each for each in parts if each.startswith(f"{self.name}(") or each.split()[:1] == [self.name]), "")
+        found = re.search(rf"\.entry\s+{re.escape(self.name)}\b", self.text)
+        mine = self.text[found.start() : self.text.find(".entry", found.end())] if found else ""
         return "mbarrier." in (self.text if "call" in mine else mine)
 
 
@@ -124,16 +124,14 @@ def _of_image(data: mmap.mmap, path: Path, *, needed: bool) -> list[FoundKernel]
                     for each in _of_machine_code(code, path, f"{path.name}, {arch}", arch):
                         alone.setdefault(each.name, []).append(each)
                 elif entry.kind == EntryKind.PTX:
-                    for each in _kernels_of_text(
-                        ptx_of_entry(held), path, f"{path.name}, compute_{entry.architecture}"
-                    ):
+                    origin = f"{path.name}, compute_{entry.architecture}"
+                    for each in _kernels_of_text(ptx_of_entry(held), path, origin):
                         mine = entry.architecture, each
                         found[each.name] = max(found.get(each.name, mine), mine, key=itemgetter(0))
         except CodeImageError:  # other bytes may look like a container's start
             damaged += 1
-    for at in (each.start() for each in _TEXT.finditer(data)):  # as Mojo has it, from one zero byte to the next
-        text = data[data.rfind(b"\0", 0, at) + 1 : max(data.find(b"\0", at), 0) or len(data)]
-        for each in _kernels_of_text(text.decode(errors="replace"), path, f"{path.name}, text"):
+    for text in _texts(data):
+        for each in _kernels_of_text(text, path, f"{path.name}, text"):
             found.setdefault(each.name, (Architecture(0), each))
     if needed and not found and not alone:
         raise _no_ptx(path, damaged)
@@ -141,6 +139,15 @@ def _of_image(data: mmap.mmap, path: Path, *, needed: bool) -> list[FoundKernel]
         replace(same[0], arch=", ".join(sorted({c.arch for c in same}))) for n, same in alone.items() if n not in found
     )
     return [*(each for _, each in found.values()), *codes]
+
+
+def _texts(data: mmap.mmap) -> Iterator[str]:
+    """PTX as text, as Mojo's programs have it: from one zero byte to the next."""
+    end = 0
+    for at in (each.start() for each in _TEXT.finditer(data)):
+        if at >= end:
+            start, end = data.rfind(b"\0", 0, at) + 1, max(data.find(b"\0", at), 0) or len(data)
+            yield data[start : min(end, start + MAX_PTX_BYTES)].decode(errors="replace")
 
 
 def _of_machine_code(code: bytes, path: Path, origin: str, arch: str) -> list[FoundKernel]:
