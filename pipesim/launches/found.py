@@ -99,7 +99,8 @@ class FoundQuestion:
         from pipesim.ptx.text.read import read_module
 
         kernel, row, guessed = self.kernel, self.row, dict[str, str]()
-        function, launch, _ = open_launch(read_module(kernel.text, kernel.origin, kernel.name), kernel.name)
+        module = read_module(kernel.text, kernel.origin, kernel.name)
+        function, launch = open_launch(module, kernel.name, kernel.file)
         if self.known.is_launch:
             launch = read_launch(self.known.text, self.known.file)
         else:

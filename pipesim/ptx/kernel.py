@@ -194,15 +194,15 @@ class LaunchTemplate:
         return self.launch.entry
 
 
-def open_launch(module: Module, entry: str) -> tuple[Function, Launch, tuple[str, ...]]:
-    """A kernel with its calls inlined, a launch filled in as far as PTX says it, and its open words for ``--set``.
+def open_launch(module: Module, entry: str, ptx: Path) -> tuple[Function, Launch]:
+    """A kernel with its calls inlined, and a launch filled in as far as PTX and its sources say it.
 
-    Raises PtxError or LaunchFileError.
+    ``ptx`` names the text, beside which sources are looked for. Raises PtxError or LaunchFileError.
     """
-    function = inline_calls(module, entry_of(module, Launch(entry, (1, 1, 1), (32, 1, 1))))
-    made = template(function, slice_of(function))
-    image = Image(made, function)
-    return function, made, tuple(image.place(PARAMETERS + offset) for offset in open_words(made, function))
+    kernel = entry_of(module, Launch(entry, (1, 1, 1), (32, 1, 1)))
+    function = inline_calls(module, kernel)
+    sources = enter_sources(ptx, module.files.values())
+    return function, with_source_names(template(function, slice_of(function)), kernel, sources)
 
 
 def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
@@ -211,7 +211,6 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
     ``entry``: the kernel, where the file has several. Raises PtxError or LaunchFileError.
     """
     module = read_module(PTX.read_text(ptx), ptx.name)
-    sources = enter_sources(ptx, module.files.values())
     if not entry and len(module.entries) != 1:
         names = ", ".join(each.name for each in module.entries)
         raise LaunchFileError(
@@ -219,10 +218,11 @@ def launch_template(ptx: Path, entry: str = "") -> LaunchTemplate:
             cause=f"they are {names}" if names else "it has functions only, or it is not PTX",
             correction="name one of them with --entry NAME",
         )
-    function, made, words = open_launch(module, entry or module.entries[0].name)
-    made = with_source_names(made, entry_of(module, made), sources)
+    function, made = open_launch(module, entry or module.entries[0].name, ptx)
     maps = has_tensor_maps(each.content for each in made.parameters)
     dynamic = any(each.external for each in function.shared)
+    image = Image(made, function)
+    words = tuple(image.place(PARAMETERS + offset) for offset in open_words(made, function))
     return LaunchTemplate(launch_json(made), made, words, made.block == NO_SHAPE, maps, dynamic)
 
 
