@@ -11,8 +11,8 @@ from hashlib import sha256
 from hwkernels.records.encodings import MAX_FULL_SITES
 from hwkernels.rewriter.emission import SYMBOL, Emitter, Statement
 from hwkernels.rewriter.layout import FRAME_BYTES, BufferLayout
-from hwkernels.rewriter.options import Encoding, RewriteOptions
-from hwkernels.rewriter.sites import WORD_ACCESSES, RecordedSite, Run, runs_of, sites_of
+from hwkernels.rewriter.options import Encoding, Level, RewriteOptions
+from hwkernels.rewriter.sites import WORD_ACCESSES, RecordedSite, Run, runs_of, sites_of, with_words
 from hwkernels.rewriter.word_sites import WordSteps, sites_with_words, talking_grid
 from hwkernels.rewriter.writers import Writers, writers
 from pipesim.errors import PtxError
@@ -117,7 +117,9 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
         grid, kernel = None, prepare(module, launch)
         emulation = emulate(kernel)
         cluster, extraction = emulation.cluster, emit(kernel, emulation)
-        sites = _sites(kernel, cluster, options)
+        asked = {kernel.function.body[p].begin: False for p in cluster.tiles.answers}  # of a tile counter
+        sites = with_words(kernel.entry, graph_of(kernel.entry), _sites(kernel, cluster, options), asked, Level.ALL)
+        assert sites is not None, "none of them is a loop that waits"
     streams = tuple(cluster.recorder.streams)
     _require_followed(kernel, extraction)
     _require_own_sites(module, kernel.entry)

@@ -1,4 +1,4 @@
-"""What other CTAs decided in a launch, from its records: how often a lock in global memory was found taken.
+"""What other CTAs decided in a launch, from its records: how often a lock was found taken, and which tiles they left.
 
 The path of a warp that takes a lock depends on the others. Which path it was is not assumed: full records name their
 sites. Where they are more than the program says, at the sites that one more failure repeats and a whole number of times
@@ -17,9 +17,10 @@ from hwkernels.records.encodings import FULL_SITE
 from hwkernels.rewriter.instrument import RewrittenPtx, takes_locks
 from hwkernels.rewriter.layout import StreamKey
 from hwkernels.rewriter.streams import NOTHING, LaneStream
+from hwkernels.rewriter.word_turns import writes
 from hwkernels.rewriter.writers import writers
 from pipesim.bounds import MAX_LOCK_FAILURES
-from pipesim.ptx.emulation import emulate
+from pipesim.ptx.emulation import Kernel, emulate
 from pipesim.ptx.extract import emit
 
 _Counts = dict[StreamKey, Counter[int]]  #: records by stream and number of a site
@@ -45,6 +46,20 @@ def as_decided(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) ->
     return decided if _same_records(kernel, decided) else kernel
 
 
+def as_handed_out(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) -> RewrittenPtx:
+    """The kernel, its path with the answers of a tile counter in these streams; as it is if there are none."""
+    if kernel.words or not kernel.extraction.answers:
+        return kernel
+    found = [tuple(each.value for each in writes(kernel, key, stream)) for key, stream in streams.items()]
+    given = [each for each in found if each]
+    if len(given) != 1:
+        return kernel
+    launch = kernel.kernel.launch
+    policies = replace(launch.policies, handed_out=given[0])
+    decided = _read_again(kernel, replace(kernel.kernel, launch=replace(launch, policies=policies)))
+    return decided if _same_records(kernel, decided) else kernel
+
+
 def _recorded_counts(streams: Mapping[StreamKey, LaneStream]) -> _Counts:
     mask = (1 << FULL_SITE[1]) - 1
     tags = {key: stream.words[1 : stream.size // 4 : 2] for key, stream in streams.items()}
@@ -64,7 +79,10 @@ def _expected_counts(kernel: RewrittenPtx) -> _Counts:
 
 
 def _with_failures(kernel: RewrittenPtx, failures: int) -> RewrittenPtx:
-    again = kernel.kernel.with_setting("lock_failures", failures)
+    return _read_again(kernel, kernel.kernel.with_setting("lock_failures", failures))
+
+
+def _read_again(kernel: RewrittenPtx, again: Kernel) -> RewrittenPtx:
     emulation = emulate(again)
     streams = tuple(emulation.cluster.recorder.streams)
     return replace(kernel, kernel=again, extraction=emit(again, emulation), streams=streams)

@@ -164,7 +164,7 @@ class Walk:
         gave_up = bool(times[clocks - 1][1] & Flag.GAVE_UP)
         after = times[1][0] if clocks == 2 else -1
         self.cut |= gave_up
-        event = self.kernel.words[self.agent].get(number)
+        event = self.kernel.words[self.agent].get(number) if self.kernel.words else None
         if event is not None and not gave_up:
             said = _said(event, site)
             shown = event.act is not WordAct.WAIT and (event.observed or site.word is WordAccess.WRITE)

@@ -11,7 +11,7 @@ import numpy as np
 from hwkernels.records.clocks import ANCHOR, CLOCK_SKEW_CYCLES, Line, read_line
 from hwkernels.rewriter.emission import EMISSION
 from hwkernels.rewriter.instrument import RewrittenPtx
-from hwkernels.rewriter.lock_decisions import as_decided
+from hwkernels.rewriter.lock_decisions import as_decided, as_handed_out
 from hwkernels.rewriter.streams import NOTHING, LaneStream, StepRecord, Walk, lane_stream
 from hwkernels.rewriter.word_turns import in_turn
 from pipesim.errors import TraceFormatError
@@ -20,6 +20,7 @@ from pipesim.model.program import Program
 from pipesim.trace.recorder import EventBuffer, Meaning
 from pipesim.trace.schema import (
     EARLIER_KERNELS,
+    HANDED_OUT,
     LOCK_FAILURES,
     ON_WORDS,
     ORIGIN,
@@ -56,7 +57,7 @@ def decode_records(kernel: RewrittenPtx, buffer: bytes, device: Device) -> Trace
         key: lane_stream(data, f"rank {key.rank}, warp {key.warp}, lane {key.lane}")
         for key, data in zip(kernel.layout.streams, kernel.layout.streams_of(buffer), strict=True)
     }
-    kernel = as_decided(in_turn(kernel, streams), streams)
+    kernel = as_decided(as_handed_out(in_turn(kernel, streams), streams), streams)
     walks = []
     for agent, (path, lanes) in enumerate(zip(kernel.streams, kernel.writers.lanes, strict=True)):
         mine = {k.lane: s for k, s in streams.items() if (k.rank, k.warp) == (path.cta, path.warp) and k.lane in lanes}
@@ -266,7 +267,7 @@ def _meta(
         ctas.append(CtaInfo(rank, sms[rank], anchors[: 1 if line.open_end else 2]))
     khz = int(np.median([line.span * 10**9 // line.ps for line in lines]))
     launch = kernel.kernel.launch
-    failures = launch.policies.lock_failures
+    failures, tiles = launch.policies.lock_failures, list(launch.policies.handed_out)
     return TraceMeta(
         source="hardware",
         protocol=program.name,
@@ -291,6 +292,7 @@ def _meta(
             EARLIER_KERNELS: _recorded_roles(kernel, program),
         }
         | ({LOCK_FAILURES: failures} if failures else {})
+        | ({HANDED_OUT: tiles} if tiles else {})
         | ({WORDS: dict(words), TURNS: list(launch.turns)} if kernel.words else {}),
     )
 

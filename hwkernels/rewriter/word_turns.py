@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
-from hwkernels.records.encodings import FULL_SITE
+from hwkernels.records.encodings import FULL_SEQUENCE, FULL_SITE, SEQUENCE_PERIOD
 from hwkernels.rewriter.instrument import RewrittenPtx
 from hwkernels.rewriter.layout import StreamKey
 from hwkernels.rewriter.sites import PAYLOAD, WordAccess
@@ -39,7 +39,7 @@ def in_turn(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) -> Re
     found = kernel.extraction.words
     if found is None or not kernel.words or not found.observed:
         return kernel
-    each = [list(_writes(kernel, key, stream)) for key, stream in streams.items()]
+    each = [list(writes(kernel, key, stream)) for key, stream in streams.items()]
     turns = tuple(_in_order(each))
     grid = followed_grid(kernel.kernel, turns)
     if grid is None:
@@ -53,15 +53,15 @@ def in_turn(kernel: RewrittenPtx, streams: Mapping[StreamKey, LaneStream]) -> Re
     return replace(decided, writers=writers(list(paths), numbers, chosen))
 
 
-def _writes(kernel: RewrittenPtx, key: StreamKey, stream: LaneStream) -> Iterator[_Write]:
+def writes(kernel: RewrittenPtx, key: StreamKey, stream: LaneStream) -> Iterator[_Write]:
     """What a stream shows of writes to words, in its order."""
-    at, began = 0, int(stream.frame["begin_timer"])
+    at, count, began = 0, 0, int(stream.frame["begin_timer"])
     clock = int(stream.frame["begin_clock"])
     while at // 4 + 1 < len(stream.words):
         tag = int(stream.words[at // 4 + 1])
         here = kernel.run_of.get(tag & ((1 << FULL_SITE[1]) - 1))
-        if tag == NOTHING or here is None:
-            return
+        if tag == NOTHING or here is None or tag >> FULL_SEQUENCE[0] != count % SEQUENCE_PERIOD:
+            return  # the end, or records that were written over others
         run, index = here
         site = run.sites[index]
         words = [int(stream.words[at // 4 + 2 * n]) for n in range(site.records)]
@@ -72,6 +72,7 @@ def _writes(kernel: RewrittenPtx, key: StreamKey, stream: LaneStream) -> Iterato
             counts = site.word is WordAccess.CHANGE and body[site.position].has_any("add", "inc")
             yield _Write(key.rank, high << 32 | low, value, began + since, counts)
         at += 8 * site.records
+        count += site.records
         if index == len(run.sites) - 1 and run.lap:
             at &= ~stream.size
 

@@ -21,7 +21,7 @@ from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import current
 from pipesim.timed.profile import PERIOD, Profile, profile_for
-from pipesim.trace.schema import LOCK_FAILURES, TURNS, WORDS, Trace
+from pipesim.trace.schema import HANDED_OUT, LOCK_FAILURES, TURNS, WORDS, Trace
 from pipesim.trace.word_records import word_records
 
 if TYPE_CHECKING:
@@ -69,10 +69,15 @@ def trace_comparison(
 
 def with_ctas_of(read: Extraction, trace: Trace) -> Extraction:
     """The kernel where other CTAs did what the trace says: those that talk by words of global memory are followed
-    together, with the atomics in its order, and as many compare-and-swaps found a lock taken.
+    together, with the atomics in its order; a counter gave the same tiles, and as many compare-and-swaps found a lock
+    taken. EvidenceError for tiles that are not numbers.
     """
     if WORDS in trace.meta.extra:
         return read.together(trace.meta.grid, tuple(trace.meta.extra.get(TURNS, ())))
+    tiles = trace.meta.extra.get(HANDED_OUT, [])
+    if not isinstance(tiles, list) or not all(type(each) is int and 0 <= each < 1 << 32 for each in tiles):
+        raise EvidenceError(f"the trace has no whole numbers of 32 bits as {HANDED_OUT}")
+    read = read.with_tiles(tuple(tiles)) if tiles else read
     failures = trace.meta.extra.get(LOCK_FAILURES)
     if isinstance(failures, int) and failures != read.kernel.launch.policies.lock_failures:
         return read.with_setting("lock_failures", min(failures, MAX_LOCK_FAILURES))

@@ -36,6 +36,8 @@ SCHEMA_VERSION, OLDEST_VERSION = 5, 2
 READ_FROM = "read_from"
 #: Under this key there, how many compare-and-swaps on a lock found it taken, if any did.
 LOCK_FAILURES = "lock_failures"
+#: The tiles that the recorded CTA was given: what its atomics on a tile counter returned, in their order.
+HANDED_OUT = "handed_out"
 #: Of a trace whose CTAs talk by words of global memory: the CTAs in the order of their writes, [] where none is needed.
 TURNS = "turns"
 #: Of such a trace the address of each word, by its name.

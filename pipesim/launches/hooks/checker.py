@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pipesim.launches.hooks.compilers import ANSWER, JOB
 
@@ -54,14 +54,11 @@ class Checker:
         """Until the end, and then until the folder has nothing that was not checked."""
         try:
             while not self._over.is_set():
-                ending = self._ending.is_set()
-                left = self._left()
+                ending, left = self._ending.wait(_LOOK), self._left()
                 for job in left:
                     self._check(job)
                 if ending and not left:
                     return
-                if not left:
-                    self._ending.wait(_LOOK)
         except (OSError, ValueError, KeyError) as error:  # the folder or the process is gone
             if not self._over.is_set():
                 _say(f"kernels are checked no more: {error}")
@@ -76,7 +73,9 @@ class Checker:
         self._seen.add(job.name)
         if self._worker is None or self._worker.poll() is not None:
             self._worker = _start_worker()
-        asked, told = _pipes(self._worker)
+        asked, told = self._worker.stdin, self._worker.stdout
+        assert asked is not None
+        assert told is not None
         asked.write(f"{job}\n")
         asked.flush()
         line = told.readline()
@@ -86,7 +85,8 @@ class Checker:
         made = job.with_suffix(".made")
         made.write_text(json.dumps(said), encoding="utf-8")
         made.replace(job.with_suffix(ANSWER))
-        self._counts[said["verdict"] + " for guessed arguments" * bool(said.get("guessed"))] += 1
+        self._counts[said["verdict"]] += 1
+        self._counts[f"{said['verdict']}, guessed"] += bool(said.get("guessed"))
         if said["verdict"] == "refuted":
             _warn(said)
         elif said["verdict"] == "unknown":
@@ -111,27 +111,19 @@ class Checker:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _summary(self, jobs: int, *, finished: bool) -> str:
-        counts = self._counts
         parts = []
         for verdict in ("proved", "refuted", "unknown"):
-            guessed = counts[f"{verdict} for guessed arguments"]
-            number = counts[verdict] + guessed
+            number, guessed = self._counts[verdict], self._counts[f"{verdict}, guessed"]
             extra = [f"{guessed} for guessed arguments"] if guessed and verdict != "unknown" else []
             extra += ["see warnings"] if verdict == "refuted" else []
             if number:
                 parts.append(f"{number} {verdict}" + f" ({', '.join(extra)})" * bool(extra))
-        left = jobs - sum(counts.values())
+        left = jobs - sum(self._counts[each] for each in ("proved", "refuted", "unknown"))
         if left:
             parts.append(f"{left} not finished" + f" in {_seconds():g} s ({WAIT}=SECONDS)" * (not finished))
         lines = [f"{jobs} kernel{'s' * (jobs != 1)} compiled, {', '.join(parts)}"]
         lines += [f"  {number} unknown: {what}" for what, number in self._missing.most_common(5)]
         return "\n".join(lines)
-
-
-def _pipes(worker: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    return worker.stdin, worker.stdout
 
 
 def _start_worker() -> subprocess.Popen[str]:

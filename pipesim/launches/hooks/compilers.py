@@ -87,7 +87,7 @@ def _of_triton(source: Any, metadata: Mapping[str, Any], files: Mapping[str, str
     function = getattr(source, "fn", None)
     launch = _launch_of(function, sys._getframe(1))  # noqa: SLF001  # who calls the kernel has its arguments
     names = getattr(function, "arg_names", [])
-    signature = getattr(source, "signature", {})
+    signature, ctas = getattr(source, "signature", {}), metadata.get("num_ctas", 1)
     kernel = {
         "by": "Triton",
         "name": metadata["name"],
@@ -95,9 +95,9 @@ def _of_triton(source: Any, metadata: Mapping[str, Any], files: Mapping[str, str
         "line": getattr(function, "starting_line_number", 1),
         "kinds": [[str(name), kind] for name, kind in zip(names, signature.values(), strict=False)],
         "values": [_value(launch[0].get(name)) for name in names] if launch else None,
-        "grid": launch and launch[1],
-        "clusters": metadata.get("num_ctas", 1),
-        "warps": metadata["num_warps"],
+        "grid": launch and [launch[1][0] * ctas, *launch[1][1:]],
+        "cluster": [ctas],
+        "block": [32 * metadata["num_warps"]],
         "shared": metadata.get("shared", 0),
         "maps": metadata.get("tensordesc_meta"),
     }
@@ -125,8 +125,7 @@ def _value(value: Any) -> Any:
         return [_value(each) for each in value]
     if hasattr(value, "strides") and hasattr(value, "shape"):
         sizes = {"shape": [int(each) for each in value.shape], "strides": [int(each) for each in value.strides]}
-        tf32 = bool(getattr(value, "round_f32_to_tf32", False))
-        return sizes | {"nan": getattr(value, "padding", "") == "nan", "tf32": tf32}
+        return sizes | {name: getattr(value, name) for name in ("padding", "round_f32_to_tf32") if hasattr(value, name)}
     if str(getattr(value, "device", "")) == "cpu" and "int" in str(value.dtype) and value.numel() <= _MOST_VALUES:
         return {"dtype": str(value.dtype), "contents": value.flatten().tolist()}
     return {}

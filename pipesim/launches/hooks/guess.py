@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipesim.launches.offline import INTEGERS, MAX_SHARED, contents_of
 from pipesim.ptx.kernel import launch_template
@@ -21,50 +22,36 @@ from pipesim.ptx.launch.values import (
     Number,
     Parameter,
     Pointer,
-    Shape,
     Struct,
     TensorMap,
+    shape_of,
 )
 
 SIZE = 512  #: of a size that is not known: a multiple of the usual tiles, and several of them
 _CLUSTERS = 8  #: along x; 2 along an axis that the kernel asks for
 
 
-class GuessedLaunch(NamedTuple):
-    """A launch, and what of it was guessed, "" if nothing was."""
-
-    launch: Launch
-    guessed: str
-
-
-def launch_of(given: Mapping[str, Any], ptx: Path) -> GuessedLaunch:
-    """The launch of a kernel, as :mod:`pipesim.launches.hooks.compilers` notes it. Raises as ``launch_template``."""
+def launch_of(given: Mapping[str, Any], ptx: Path) -> tuple[Launch, str]:
+    """The launch of a kernel that :mod:`pipesim.launches.hooks.compilers` has noted, and what of it is guessed ("" if
+    nothing is). Raises as ``launch_template``.
+    """
     made = launch_template(ptx, given["name"])
-    told = made.launch
-    guess = _Guess(given.get("boxes") or [])
-    if "kinds" in given:
-        contents = [*_arguments(given, guess)]
-        named = [Parameter(name, each) for name, each in contents]
-        parameters = (*named, *told.parameters[len(named) :])[: len(told.parameters)]
-        shared, block = given["shared"], (32 * given["warps"], 1, 1)
-        cluster: Shape = (given["clusters"], 1, 1)
-    else:
-        parameters = told.parameters
-        shared = MAX_SHARED - 1024 if made.dynamic_shared else 0
-        block, cluster = _shape(given.get("block"), (128, 1, 1)), _shape(given.get("cluster"), told.cluster)
-    parameters = tuple(Parameter(each.name, guess.filled(each.content)) for each in parameters)
-    block = block if told.block == NO_SHAPE else told.block
+    told, guess = made.launch, _Guess(given.get("boxes") or ())
+    cluster = shape_of(given.get("cluster") or told.cluster)
+    block = shape_of(given.get("block") or (128,)) if told.block == NO_SHAPE else told.block
+    mine = [Parameter(name, each) for name, each in guess.arguments(given)]
+    contents = [*mine, *told.parameters[len(mine) :]][: len(told.parameters)]
+    parameters = tuple(Parameter(each.name, guess.filled(each.content)) for each in contents)
     grid = given.get("grid")
     if grid is None:
-        guess.said.append("grid")
-        grid = [_CLUSTERS, *(2 if f"%ctaid.{axis}" in given["ptx"] else 1 for axis in "yz")]
-        grid = [n * size for n, size in zip(grid, cluster, strict=True)]
-    elif "kinds" in given:  # Triton counts clusters
-        grid = [grid[0] * cluster[0], *grid[1:]]
+        guess.said["grid"] = None
+        clusters = _CLUSTERS, *(2 if f"%ctaid.{axis}" in given["ptx"] else 1 for axis in "yz")
+        grid = [n * size for n, size in zip(clusters, cluster, strict=True)]
+    shared = given.get("shared", MAX_SHARED - 1024 if made.dynamic_shared else 0)
     launch = replace(
-        told, grid=_shape(grid, told.grid), block=block, cluster=cluster, dynamic_shared=shared, parameters=parameters
+        told, grid=shape_of(grid), block=block, cluster=cluster, dynamic_shared=shared, parameters=parameters
     )
-    return GuessedLaunch(launch, f"guessed {', '.join(dict.fromkeys(guess.said))}" if guess.said else "")
+    return launch, f"guessed {', '.join(guess.said)}" if guess.said else ""
 
 
 class _Guess:
@@ -72,84 +59,47 @@ class _Guess:
 
     def __init__(self, boxes: Sequence[tuple[str, list[int]]]) -> None:
         self._boxes = iter(boxes)
-        self.said: list[str] = []
+        self.said: dict[str, None] = {}
+
+    def size(self, least: int = 1) -> int:
+        """A size that is not known."""
+        self.said["sizes"] = None
+        return max(SIZE, least)
 
     def filled(self, content: Content) -> Content:
         """The content without a word that is open."""
         match content:
             case Number(type=kind, value=None):
-                return Number(kind, self.number(TYPES[kind]))
+                return Number(kind, self.size() if TYPES[kind] > 1 else 1)
             case TensorMap(element=""):
-                element, box = next(self._boxes, ("", []))
-                self.said.append("sizes")
-                dims = tuple(max(SIZE, each) for each in box)
-                return TensorMap(element, dims, tuple(box)) if box else content
+                element, box = next(self._boxes, ("", ()))
+                return TensorMap(element, tuple(map(self.size, box)), tuple(box)) if box else content
             case Struct(fields=fields):
-                return replace(
-                    content, fields=tuple(each._replace(content=self.filled(each.content)) for each in fields)
-                )
+                inner = (each._replace(content=self.filled(each.content)) for each in fields)
+                return replace(content, fields=tuple(inner))
             case _:
                 return content
 
-    def number(self, nbytes: int) -> int:
-        """A size, or a flag where it is one byte."""
-        self.said.append("sizes")
-        return SIZE if nbytes > 1 else 1
+    def arguments(self, given: Mapping[str, Any]) -> Iterator[tuple[str, Content]]:
+        """The parameters of a Triton kernel, of its signature and its arguments where these are known."""
+        kinds, descriptors = given.get("kinds", ()), iter(given.get("maps") or ())
+        for (name, kind), value in zip(kinds, given.get("values") or [None] * len(kinds), strict=True):
+            for each in self._argument(kind, value, descriptors):
+                yield name, each
 
-
-def _arguments(given: Mapping[str, Any], guess: _Guess) -> Iterator[tuple[str, Content]]:
-    """The parameters of a Triton kernel, of its signature and its arguments where these are known."""
-    descriptors = iter(given["maps"] or ())
-    values = given["values"] or [None] * len(given["kinds"])
-    for (name, kind), value in zip(given["kinds"], values, strict=True):
-        for each in _of_argument(_kind(kind), value, guess, descriptors):
-            yield name, each
-
-
-def _of_argument(kind: Any, value: Any, guess: _Guess, descriptors: Iterator[Mapping[str, Any]]) -> Iterator[Content]:
-    if isinstance(kind, tuple):
-        for each, part in zip(kind, value if isinstance(value, list) else [None] * len(kind), strict=True):
-            yield from _of_argument(each, part, guess, descriptors)
-    elif kind == "constexpr":
-        return
-    elif kind.startswith("tensordesc"):
-        yield from contents_of(kind, _descriptor(kind, value, guess), descriptors)
-    elif kind.startswith("*"):
-        held = value if isinstance(value, dict) else {}
-        array = INTEGERS.get(held.get("dtype", ""))
-        yield Pointer(contents=(Field(0, Array(array, tuple(held["contents"]))),)) if array else Pointer()
-    else:
-        number = value if isinstance(value, int | float) else None
-        if number is None:
-            number = 1 if kind.endswith(("1", "i8")) else SIZE if "i" in kind or "u" in kind else 0
-            if number:
-                guess.said.append("sizes")
-        yield from contents_of(kind, number, descriptors)
-
-
-def _descriptor(kind: str, value: Any, guess: _Guess) -> SimpleNamespace:
-    """A tensor descriptor; its guessed tensor has some blocks along each axis."""
-    if not isinstance(value, dict) or "shape" not in value:
-        guess.said.append("sizes")
-        found = re.search(r"\[([\d, ]+)\]", kind)
-        shape = [max(SIZE, int(each)) for each in found[1].split(",")] if found else [SIZE]
-        strides = [1]
-        for size in reversed(shape[1:]):
-            strides.insert(0, strides[0] * size)
-        value = {"shape": shape, "strides": strides}
-    padding = "nan" if value.get("nan") else "zero"
-    tf32 = bool(value.get("tf32"))
-    return SimpleNamespace(
-        shape=value["shape"], strides=value["strides"], base=None, padding=padding, round_f32_to_tf32=tf32
-    )
-
-
-def _kind(kind: Any) -> Any:
-    return tuple(map(_kind, kind)) if isinstance(kind, list) else kind
-
-
-def _shape(sizes: Sequence[int] | None, otherwise: Shape) -> Shape:
-    if sizes is None:
-        return otherwise
-    x, y, z = sizes
-    return x, y, z
+    def _argument(self, kind: Any, value: Any, descriptors: Iterator[Mapping[str, Any]]) -> Iterator[Content]:
+        if isinstance(kind, list):
+            for each, part in zip(kind, value or [None] * len(kind), strict=True):
+                yield from self._argument(each, part, descriptors)
+        elif kind.startswith("*"):
+            array = INTEGERS.get(value.get("dtype", "")) if isinstance(value, dict) else None
+            yield Pointer(contents=(Field(0, Array(array, tuple(value["contents"]))),)) if array else Pointer()
+        else:
+            if value is None and kind.startswith("tensordesc"):
+                shape = [self.size(int(each)) for each in re.findall(r"\d+", kind.partition("[")[2])]
+                value = {"shape": shape, "strides": [prod(shape[n + 1 :]) for n in range(len(shape))]}
+            elif value is None:
+                value = 0 if "f" in kind else 1 if kind.endswith(("1", "i8", "u8")) else self.size()
+            if isinstance(value, dict):
+                value = SimpleNamespace(**{"padding": "zero", "round_f32_to_tf32": False, "base": None} | value)
+            yield from contents_of(kind, value, descriptors)

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from pipesim.answers.budget import Budget
-from pipesim.errors import PipesimError
+from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.checks import checked
 from pipesim.launches.hooks.compilers import LONGEST
 from pipesim.launches.hooks.guess import launch_of
-from pipesim.model.finding import FaultKind, Finding, Verdict
+from pipesim.model.finding import FaultKind, Verdict
 from pipesim.process.limits import usual_bytes
 from pipesim.process.watch import Watch
 from pipesim.ptx.launch.file import launch_json
 from pipesim.report.findings.brief import brief_of, in_one_line
 
-_NOT_OF_A_GUESS = (FaultKind.GLOBAL_RACE, FaultKind.ILLEGAL_OPERAND, FaultKind.BEFORE_GRID_WAIT)
+#: Findings that are about where arguments lead, and not about barriers and memory of a CTA.
+_NOT_OF_A_GUESS = {FaultKind.GLOBAL_RACE, FaultKind.ILLEGAL_OPERAND, FaultKind.BEFORE_GRID_WAIT}
 
 
 def answer(job: Path) -> dict[str, Any]:
@@ -33,31 +34,24 @@ def answer(job: Path) -> dict[str, Any]:
         ptx.write_text(given["ptx"], encoding="utf-8")
         made, guessed = launch_of(given, ptx)
         launch.write_text(launch_json(made), encoding="utf-8")
-    except PipesimError as error:
-        return {**said, "said": error.fact}
-    except (KeyError, TypeError, ValueError) as error:
-        return {**said, "said": f"its launch is not known: {type(error).__name__}: {error}"}
+    except Exception as error:  # noqa: BLE001  # a mistake of ours in one kernel must not lose the others
+        return {**said, "said": (error if isinstance(error, PipesimError) else internal_error(error)).fact}
     report = checked(ptx, launch, budget=Budget(LONGEST))
     said["guessed"] = guessed
     if isinstance(report, str):
         return {**said, "said": report.removeprefix("unknown: ")}
-    failing = [each.finding for each in report.failing]
-    if report.verdict is Verdict.REFUTED and guessed and not any(map(_holds_for_a_guess, failing)):
-        return {**said, "said": "its arguments decide, which are guessed"}
     brief = brief_of(report)
-    said["verdict"] = report.verdict.value
+    said |= {"verdict": report.verdict.value, "said": brief.said.removeprefix("unknown: ")}
     if report.verdict is Verdict.REFUTED:
+        kinds = {each.finding.kind for each in report.failing}
+        if guessed and kinds <= _NOT_OF_A_GUESS:
+            return {**said, "verdict": "unknown", "said": "its arguments decide, which are guessed"}
         found = next(iter(report.failing or report.refutations)).place
         source = Path(found.rpartition(":")[0])
         known = source.suffix != ".ptx" and source.is_file()
-        said |= {"place": found if known else place, "correction": brief.correction}
-    text = in_one_line(report) if report.verdict is Verdict.REFUTED else brief.said
-    return {**said, "said": text + f" (for {guessed})" * bool(guessed)}
-
-
-def _holds_for_a_guess(finding: Finding) -> bool:
-    """Whether a finding is about barriers and memory of a CTA, and not about where arguments lead."""
-    return getattr(finding, "kind", None) not in _NOT_OF_A_GUESS
+        text = in_one_line(report) + f" (for {guessed})" * bool(guessed)
+        said |= {"place": found if known else place, "correction": brief.correction, "said": text}
+    return said
 
 
 def main() -> None:

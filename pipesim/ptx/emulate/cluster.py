@@ -460,7 +460,10 @@ class Cluster:
             return Unknown(leaf)
         if each.has_any("shared", "shared::cta", "shared::cluster") or in_shared(address):
             return Unknown(leaf)
+        asked = len(self.tiles.answers)
         found = self.globals.atomic(warp.agent, address, each, operands, warp.mask.bit_count() if not warp.maybe else 0)
+        if len(self.tiles.answers) > asked and isinstance(found, int):
+            self.recorder.execute(warp.agent, each.position, warp.mask)  # a recording has the answer
         self.is_asked(warp, each, found)
         return found
 

@@ -154,7 +154,7 @@ def test_the_arguments_of_the_call_that_compiles_are_noted(tmp_path):
 def noted(**changes: Any) -> dict[str, Any]:
     kinds = [["a", "*i32"], ["t", "tensordesc<fp16[128, 64]>"], ["n", "i32"], ["B", "constexpr"]]
     meta = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [128, 64], "fp4_padded": False}
-    given = {"name": "k", "kinds": kinds, "values": None, "grid": None, "clusters": 2, "warps": 4, "shared": 64}
+    given = {"name": "k", "kinds": kinds, "values": None, "grid": None, "cluster": [2], "block": [128], "shared": 64}
     return given | {"maps": [meta]} | changes
 
 
@@ -175,7 +175,7 @@ def test_a_launch_is_what_the_call_says_and_guessed_where_there_is_none(tmp_path
     assert rest[:5] == sizes
 
     values = [{"dtype": "torch.int32", "contents": [5]}, {"shape": [64, 256], "strides": [256, 1]}, 8, 1]
-    made, guessed = launch_of(noted(ptx=ptx.read_text(), values=values, grid=[4, 1, 1]), ptx)
+    made, guessed = launch_of(noted(ptx=ptx.read_text(), values=values, grid=[8, 1, 1]), ptx)
     assert (guessed, made.grid) == ("", (8, 1, 1))
     assert made.parameters[0].content == Pointer(contents=(Field(0, Array("s32", (5,))),))
     assert made.parameters[6].content == Number("s32", 8)
