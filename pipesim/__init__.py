@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         capture_launches as capture_launches,
     )
     from pipesim.launches.hooks.checker import CompiledKernelWarning as CompiledKernelWarning
-    from pipesim.launches.hooks.start import install as install
+    from pipesim.launches.hooks.install import install as install
     from pipesim.launches.record.session import RecordedTrace as RecordedTrace, Recording as Recording, record as record
     from pipesim.model.ending import Ending as Ending
     from pipesim.model.finding import (
@@ -121,7 +121,7 @@ _HOMES = {
         "pipesim.lang.warp": ("Warp",),
         "pipesim.launches.capture": ("CapturedLaunch", "CapturedLaunches", "LaunchVerdicts", "capture_launches"),
         "pipesim.launches.hooks.checker": ("CompiledKernelWarning",),
-        "pipesim.launches.hooks.start": ("install",),
+        "pipesim.launches.hooks.install": ("install",),
         "pipesim.launches.record.session": ("RecordedTrace", "Recording", "record"),
         "pipesim.model.finding": ("Advisory", "Deadlock", "FaultKind", "FaultReport", "Verdict"),
         "pipesim.model.ops": ("Engine", "Fence", "Order", "Scope", "Space"),

@@ -88,7 +88,7 @@ def _launch_file(options: argparse.Namespace) -> int:
     sets = "".join(f" --set {place}=VALUE" for place in made.open_words)
     command = f"pipesim check {shlex.quote(str(ptx))}{given}"
     lines = [f"wrote {ptx}: from {found.origin}"] if found else []
-    lines += [f"wrote {file}: a launch of {made.entry}", "", "To be filled in:", ""]
+    lines += [f"wrote {file}: a launch of {made.launch.entry}", "", "To be filled in:", ""]
     if made.block:
         lines.append("  block: it is null in the file, and PTX does not say how many threads a CTA has")
     others = "grid, cluster" if made.block else "grid, block, cluster"
@@ -101,7 +101,7 @@ def _launch_file(options: argparse.Namespace) -> int:
     if made.tensor_maps:
         lines.append("  of tensor maps element and box, or --box: a proof needs them where a copy uses the map")
     lines += ["", "Then, with the words in the file or on the command line:", "", f"  {command}{sets}", ""]
-    said = document("new", file=str(file), function=made.entry, next=[f"{command}{sets}"])
+    said = document("new", file=str(file), function=made.launch.entry, next=[f"{command}{sets}"])
     emit(options, said, lambda _: write_text(inert_text("\n".join(lines))))
     return 0
 

@@ -188,11 +188,6 @@ class LaunchTemplate:
     tensor_maps: bool
     dynamic_shared: bool
 
-    @property
-    def entry(self) -> str:
-        """The kernel."""
-        return self.launch.entry
-
 
 def open_launch(module: Module, entry: str, ptx: Path) -> tuple[Function, Launch]:
     """A kernel with its calls inlined, and a launch filled in as far as PTX and its sources say it.

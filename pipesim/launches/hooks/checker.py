@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pipesim.launches.hooks.compilers import ANSWER, JOB
-
+JOB, ANSWER = ".job", ".answer"  #: endings of a kernel that was compiled, and of the verdict on it
+LONGEST = 60  #: seconds of the check of one kernel
 WAIT = "PIPESIM_WAIT"  #: seconds that the end of the process waits for kernels that are not checked yet
-_WAIT = 60.0
+_SECONDS = float(os.environ.get(WAIT) or 60)
 _LOOK = 0.05  #: seconds between two looks at the folder
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,34 +28,28 @@ class CompiledKernelWarning(UserWarning):
     """A kernel that was compiled is refuted; at the line of its source."""
 
 
-def begin() -> Path:
-    """Check what is left in a new folder from now on, until the process ends; the folder."""
-    folder = Path(tempfile.mkdtemp(prefix="pipesim-compiled-"))
-    checker = Checker(folder)
-    atexit.register(checker.end)
-    threading.Thread(target=checker.run, name="pipesim checks", daemon=True).start()
-    return folder
-
-
 class Checker:
-    """Gives each kernel of a folder to the process that checks, which is started for the first."""
+    """Gives each kernel of a new folder to the process that checks, which is started for the first, until the end."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pipesim-compiled-"))
         self._owner = os.getpid()
         self._counts: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()  #: what is not known of kernels without a verdict
-        self._seen: set[str] = set()
+        self._seen: set[Path] = set()
         self._worker: subprocess.Popen[str] | None = None
         self._ending = threading.Event()
         self._over = threading.Event()
+        atexit.register(self.end)
+        threading.Thread(target=self.run, name="pipesim checks", daemon=True).start()
 
     def run(self) -> None:
         """Until the end, and then until the folder has nothing that was not checked."""
         try:
             while not self._over.is_set():
-                ending, left = self._ending.wait(_LOOK), self._left()
-                for job in left:
+                ending = self._ending.wait(_LOOK)
+                left = {*self.folder.glob(f"*{JOB}")} - self._seen
+                for job in sorted(left, key=lambda each: each.stat().st_mtime_ns):
                     self._check(job)
                 if ending and not left:
                     return
@@ -65,12 +59,10 @@ class Checker:
         finally:
             self._over.set()
 
-    def _left(self) -> list[Path]:
-        found = sorted(self._folder.glob(f"*{JOB}"), key=lambda each: each.stat().st_mtime_ns)
-        return [each for each in found if each.name not in self._seen]
-
     def _check(self, job: Path) -> None:
-        self._seen.add(job.name)
+        if self._over.is_set():
+            return
+        self._seen.add(job)
         if self._worker is None or self._worker.poll() is not None:
             self._worker = _start_worker()
         asked, told = self._worker.stdin, self._worker.stdout
@@ -98,17 +90,17 @@ class Checker:
             return
         self._ending.set()
         with suppress(KeyboardInterrupt):
-            self._over.wait(_seconds())
+            self._over.wait(_SECONDS)
         finished = self._over.is_set()
         self._over.set()
         if self._worker is not None:
             self._worker.kill()
             with suppress(OSError, ValueError):  # the thread may read
                 self._worker.communicate()
-        jobs = len(list(self._folder.glob(f"*{JOB}")))
+        jobs = len(list(self.folder.glob(f"*{JOB}")))
         if jobs:
             _say(self._summary(jobs, finished=finished))
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _summary(self, jobs: int, *, finished: bool) -> str:
         parts = []
@@ -120,7 +112,7 @@ class Checker:
                 parts.append(f"{number} {verdict}" + f" ({', '.join(extra)})" * bool(extra))
         left = jobs - sum(self._counts[each] for each in ("proved", "refuted", "unknown"))
         if left:
-            parts.append(f"{left} not finished" + f" in {_seconds():g} s ({WAIT}=SECONDS)" * (not finished))
+            parts.append(f"{left} not finished" + f" in {_SECONDS:g} s ({WAIT}=SECONDS)" * (not finished))
         lines = [f"{jobs} kernel{'s' * (jobs != 1)} compiled, {', '.join(parts)}"]
         lines += [f"  {number} unknown: {what}" for what, number in self._missing.most_common(5)]
         return "\n".join(lines)
@@ -146,12 +138,6 @@ def _warn(said: dict[str, Any]) -> None:
         warnings.warn_explicit(text, CompiledKernelWarning, file if colon else line, int(line) if line.isdigit() else 1)
     except CompiledKernelWarning as error:
         _say(f"{said['place']}: {error}")
-
-
-def _seconds() -> float:
-    with suppress(ValueError):
-        return max(0.0, float(os.environ.get(WAIT, _WAIT)))
-    return _WAIT
 
 
 def _say(text: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +17,8 @@ import pytest
 
 import pipesim
 from pipesim.errors import RefutedKernelError
-from pipesim.launches.hooks import checker, compilers, start
-from pipesim.launches.hooks.guess import SIZE, launch_of
+from pipesim.launches.hooks import checker, install
+from pipesim.launches.hooks.worker import SIZE, launch_of
 from pipesim.ptx.launch.values import Array, Field, Number, Pointer, TensorMap
 from tests.support.paths import ROOT
 
@@ -95,13 +97,13 @@ def test_where_nothing_is_asked_nothing_is_imported(tmp_path):
 
 
 def test_a_strict_compiler_raises_what_was_found_and_nothing_else(tmp_path):
-    compiled = compilers.Compiled(tmp_path, strict=False)
+    compiled = install.Compiled(tmp_path, strict=False)
     compiled.note({"name": "k"}, "ptx")
     (job,) = tmp_path.iterdir()
     assert json.loads(job.read_text()) == {"name": "k", "ptx": "ptx"}
     compiled.note({"name": "k", "kinds": object()}, "ptx")  # what cannot be written harms nothing
     compiled.strict = True
-    answer = job.with_suffix(compilers.ANSWER)
+    answer = job.with_suffix(checker.ANSWER)
     for verdict in ("proved", "unknown", "refuted"):
         answer.write_text(json.dumps({"verdict": verdict, "said": "a race", "place": "k.py:3", "correction": "wait"}))
         if verdict != "refuted":
@@ -111,8 +113,8 @@ def test_a_strict_compiler_raises_what_was_found_and_nothing_else(tmp_path):
 
 
 def test_a_second_call_changes_only_whether_it_is_strict(tmp_path, monkeypatch):
-    compiled = compilers.Compiled(tmp_path, strict=False)
-    monkeypatch.setattr(start, "_installed", [compiled])
+    compiled = install.Compiled(tmp_path, strict=False)
+    monkeypatch.setattr(install, "_installed", [compiled])
     monkeypatch.setenv("PIPESIM", "")
     before = [*sys.meta_path]
     pipesim.install(strict=True)
@@ -136,7 +138,7 @@ def test_the_arguments_of_the_call_that_compiles_are_noted(tmp_path):
     knobs = SimpleNamespace(
         compilation=type("Knobs", (), {"listener": staticmethod(lambda **each: heard.append(each))})()
     )
-    compilers.changes(compilers.Compiled(tmp_path, strict=False))["triton.knobs"](knobs)
+    install.changes(install.Compiled(tmp_path, strict=False))["triton.knobs"](knobs)
     function, dtype = Function(), "torch.int32"
     tensor: Any = SimpleNamespace(device="cpu", dtype=dtype, numel=lambda: 2, tolist=lambda: [3, 4])
     tensor.flatten = lambda: tensor
@@ -184,13 +186,13 @@ def test_a_launch_is_what_the_call_says_and_guessed_where_there_is_none(tmp_path
 def test_of_a_kernel_of_the_cute_dsl_the_boxes_and_constant_shapes_are_known(tmp_path):
     atom = 'non_exec_tiled_tma_load<sm_90, bf16, copy_bits = 131072, tma_gbasis = <"(64,(2,32),1):(1@1,1@0)">'
     facts = "{exact_block_dim = array<i64: 64, 1, 1>, exact_grid_dim = array<i64: 8, 2, 1>}"
-    attributes = {"function_type": f"(!cute.{atom})", compilers._FACTS: facts, "sym_name": SimpleNamespace(value="k")}
+    attributes = {"function_type": f"(!cute.{atom})", install._FACTS: facts, "sym_name": SimpleNamespace(value="k")}
     kernel = SimpleNamespace(operation=SimpleNamespace(name="cuda.kernel"), attributes=attributes)
     host = SimpleNamespace(regions=[], name="func")
     inner = SimpleNamespace(regions=[SimpleNamespace(blocks=[SimpleNamespace(operations=[kernel])])])
     module = SimpleNamespace(body=SimpleNamespace(operations=[host, inner]))
-    ((name, found),) = compilers._cute_kernels(module)
-    assert (name, found["grid"], found["block"], found["cluster"]) == ("k", [8, 2, 1], [64, 1, 1], None)
+    ((name, found),) = install._cute_kernels(module)
+    assert (name, found["grid"], found["block"]) == ("k", [8, 2, 1], [64, 1, 1])
 
     class Compiler:
         compile_options = SimpleNamespace(full_ptx_path=str(tmp_path / "k.ptx"))
@@ -203,7 +205,7 @@ def test_of_a_kernel_of_the_cute_dsl_the_boxes_and_constant_shapes_are_known(tmp
         ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 t[128])\n"
         "{ .reg .b64 %r<2>; mov.b64 %r1, t; ret; }\n"
     )
-    compilers.changes(compilers.Compiled(tmp_path, strict=False))["cutlass.cutlass_dsl.cutlass"](
+    install.changes(install.Compiled(tmp_path, strict=False))["cutlass.cutlass_dsl.cutlass"](
         SimpleNamespace(CutlassBaseDSL=Compiler)
     )
     assert Compiler().compile_and_cache(module, "made", funcBody=noted) == "made"
@@ -217,8 +219,11 @@ def test_of_a_kernel_of_the_cute_dsl_the_boxes_and_constant_shapes_are_known(tmp
 
 
 def test_what_was_not_finished_is_said(tmp_path, monkeypatch):
-    monkeypatch.setenv("PIPESIM_WAIT", "2")
-    made = checker.Checker(tmp_path)
+    monkeypatch.setattr(checker, "_SECONDS", 2.0)
+    monkeypatch.setattr(threading.Thread, "start", lambda _: None)
+    made = checker.Checker()
+    atexit.unregister(made.end)
+    made.folder.rmdir()
     made._counts = Counter({"proved": 3, "unknown": 1, "refuted": 1})
     made._missing = Counter({"a word": 1})
     said = made._summary(7, finished=False).splitlines()

@@ -1,6 +1,6 @@
-"""What a compiler knows of a kernel when it has compiled it, written into a folder: one file of JSON, with the PTX.
+"""Hooks in the compilers of this process, which write what they know of a kernel into a folder: one file of JSON.
 
-Nothing in here may harm the program: what cannot be noted is counted (``lost``), and only a refutation is raised.
+Nothing in here may harm the program: what cannot be noted is left out, and only a refutation is raised.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from types import FrameType
 from typing import Any
 
 from pipesim.errors import RefutedKernelError
+from pipesim.launches.hooks.checker import ANSWER, JOB, LONGEST, Checker
+from pipesim.launches.observe.compilers import watch_imports
 
-JOB, ANSWER = ".job", ".answer"  #: endings of a kernel that was compiled, and of the verdict on it
-LONGEST = 60  #: seconds of the check of one kernel
+MODE = "PIPESIM"  #: ``check`` or ``strict``: what the environment asks for
+FOLDER = "PIPESIM_COMPILED"  #: where kernels are left, for the processes that this one starts
+_OFF = ("", "0", "off")
 _PATIENCE = 10 * LONGEST  #: of a compiler that waits for its turn
 _MOST_VALUES = 1 << 16  #: of a tensor that may decide about control flow
 _DEEP = 24  #: frames from a compiler's hook to the call that launches
@@ -54,6 +57,44 @@ class Compiled:
                 raise RefutedKernelError(said["said"], place=said["place"], correction=said["correction"])
 
 
+def start_by_environment() -> None:
+    """As ``PIPESIM`` asks; called where Python starts, so that no error may come out of it."""
+    mode = os.environ.get(MODE, "")
+    if mode in ("check", "strict"):
+        package = sys.modules["pipesim"]  # imported before pytest, which warns that it cannot change its assertions
+        package.__doc__ = f"{package.__doc__}\nPYTEST_DONT_REWRITE\n"
+        try:
+            install(strict=mode == "strict")
+        except Exception as error:  # noqa: BLE001  # the program is not ours
+            sys.stderr.write(f"pipesim: kernels are not checked: {error}\n")
+    elif mode not in _OFF:
+        sys.stderr.write(f"pipesim: PIPESIM={mode[:20]} is not known: use check or strict\n")
+
+
+def install(*, strict: bool = False) -> None:
+    """Check every kernel that Triton, Gluon, Inductor or the CuTe DSL compiles from now on, in the background.
+
+    A refuted kernel is a CompiledKernelWarning at the line of its source, once. ``strict``: the compiler waits
+    for the verdict, and raises a RefutedKernelError. The same as ``PIPESIM=check`` and ``PIPESIM=strict``, which also
+    hold for the Python processes that this one starts. A second call changes nothing but ``strict``.
+    """
+    os.environ[MODE] = "strict" if strict else "check"
+    if _installed:
+        _installed[0].strict = strict
+        return
+    owner, _, folder = os.environ.get(FOLDER, "").partition(":")
+    if owner and owner != str(os.getpid()) and Path(folder).is_dir():
+        compiled = Compiled(Path(folder), strict=strict)
+    else:
+        compiled = Compiled(Checker().folder, strict=strict)
+        os.environ[FOLDER] = f"{os.getpid()}:{compiled.folder}"
+    _installed.append(compiled)
+    watch_imports(changes(compiled))
+
+
+_installed: list[Compiled] = []
+
+
 def changes(compiled: Compiled) -> dict[str, Callable[[Any], None]]:
     """What is done with the modules of compilers when they are imported."""
     return {
@@ -65,7 +106,7 @@ def changes(compiled: Compiled) -> dict[str, Callable[[Any], None]]:
 
 def _listen(knobs: Any, compiled: Compiled) -> None:
     """``triton.knobs``: Triton calls its listener of compilations, also for what is in its cache. Others are kept."""
-    if not hasattr(type(knobs.compilation), "listener"):
+    if not hasattr(knobs.compilation, "listener"):
         sys.stderr.write("pipesim: this Triton calls nothing when it has compiled: its kernels are not checked\n")
         return
     before = knobs.compilation.listener
@@ -73,11 +114,11 @@ def _listen(knobs: Any, compiled: Compiled) -> None:
     def listener(**given: Any) -> None:
         if before is not None:
             before(**given)
-        kernel = ptx = None
+        noted = None
         with suppress(Exception):  # of a Triton that is not known
-            kernel, ptx = _of_triton(given["src"], given["metadata"], given["metadata_group"])
-        if kernel is not None and ptx:
-            compiled.note(kernel, ptx)
+            noted = _of_triton(given["src"], given["metadata"], given["metadata_group"])
+        if noted is not None:
+            compiled.note(*noted)
 
     knobs.compilation.listener = listener
 
@@ -89,7 +130,6 @@ def _of_triton(source: Any, metadata: Mapping[str, Any], files: Mapping[str, str
     names = getattr(function, "arg_names", [])
     signature, ctas = getattr(source, "signature", {}), metadata.get("num_ctas", 1)
     kernel = {
-        "by": "Triton",
         "name": metadata["name"],
         "file": getattr(getattr(getattr(function, "fn", None), "__code__", None), "co_filename", None),
         "line": getattr(function, "starting_line_number", 1),
@@ -159,16 +199,14 @@ def _watch_cute(module: Any, compiled: Compiled) -> None:
             ptx = Path(self.compile_options.full_ptx_path).read_text(encoding="utf-8").rstrip("\0")
         for name, kernel in kernels.items() if ptx else ():
             place = {"file": code and code.co_filename, "line": code.co_firstlineno if code else 1}
-            compiled.note({"by": "CuTe DSL", "name": name, **place, **kernel}, ptx)
+            compiled.note({"name": name, **place, **kernel}, ptx)
         return made
 
     kind.compile_and_cache = compile_and_cache
 
 
 _FACTS = "cutlass_launch_facts"
-_SHAPES = {
-    name: re.compile(rf"exact_{name}_dim = array<i64: (\d+), (\d+), (\d+)>") for name in ("grid", "block", "cluster")
-}
+_SHAPE = re.compile(r"exact_(\w+)_dim = array<i64: ([\d, ]+)>")
 _BOX = re.compile(r"tiled_tma_\w+<(?:sm_\w+, )?(\w+), copy_bits = \d+, tma_gbasis = <\"\(([\d,()]+)\):")
 
 
@@ -181,11 +219,10 @@ def _cute_kernels(module: Any) -> Iterable[tuple[str, dict[str, Any]]]:
             if each.operation.name.endswith(".kernel") or "cute.kernel" in each.attributes:
                 said = str(each.attributes["function_type"])
                 facts = str(each.attributes[_FACTS]) if _FACTS in each.attributes else ""
-                shapes = {name: _three(which.search(facts)) for name, which in _SHAPES.items()}
-                found = [(element, re.findall(r"\d+", box)) for element, box in _BOX.findall(said)]
-                boxes = [(element, [int(size) for size in box]) for element, box in found]
+                shapes = {name: _numbers(sizes) for name, sizes in _SHAPE.findall(facts)}
+                boxes = [(element, _numbers(box)) for element, box in _BOX.findall(said)]
                 yield each.attributes["sym_name"].value, {**shapes, "boxes": boxes}
 
 
-def _three(found: re.Match[str] | None) -> list[int] | None:
-    return [int(each) for each in found.groups()] if found else None
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in re.findall(r"\d+", text)]
