@@ -109,9 +109,8 @@ class _Writer:
             described = self._describe(numbers[-1], track.title, base + 1 + ctas[track.cta])
             described.sibling_order_rank = n
         for n, counter in enumerate(run.counters):
-            described = self._describe(
-                base + _PROCESS // 2 + n, f"{counter.name}: {counter.kind.value}", base + 1 + ctas[counter.cta]
-            )
+            parent = base + 1 + ctas[counter.cta] if counter.cta in ctas else base  # of a word of global memory
+            described = self._describe(base + _PROCESS // 2 + n, f"{counter.name}: {counter.kind.value}", parent)
             described.counter.unit_name = counter.kind.value
             described.sibling_order_rank = len(run.tracks) + n
         return numbers

@@ -12,7 +12,7 @@ from pipesim.formats.documents import document
 from pipesim.formats.promela import to_promela
 from pipesim.targets import find
 from tests.support.fixture_types import Call
-from tests.support.paths import TRACES
+from tests.support.paths import ROOT, TRACES
 from tests.support.perfetto_file import read
 
 PC = "producer_consumer"
@@ -26,6 +26,12 @@ def test_as_json(call: Call) -> None:
 
 
 # pictures
+
+
+def test_a_word_of_global_memory_has_its_counter_outside_of_all_ctas(call: Call) -> None:
+    kernel = ROOT / "tests" / "hang" / "records" / "words" / "grid_laps_hangs.ptx"
+    answer = call("export", str(kernel), "--set", "together=4", "--to", "perfetto", "-o", "hang.pftrace")
+    assert (answer.code, answer.err) == (0, "")
 
 
 def test_each_format_is_a_file_named_after_the_protocol(call: Call) -> None:

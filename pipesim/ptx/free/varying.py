@@ -353,6 +353,19 @@ def _of_forms(compute: Callable[[Forms, Form, Form], Form | None], function: Cal
     return apply
 
 
+def _and(apply: Operation) -> Operation:
+    """``a & b``: the same integer where nothing is cut off, as at the width of a register."""
+
+    def conjoined(self: Varying, other: Any) -> Any:
+        if other.__class__ is int and other >= 0 and not other & (other + 1):
+            low, high = bounds(self.form)
+            if low >= 0 and high <= other:
+                return self
+        return apply(self, other)
+
+    return conjoined
+
+
 def _compare(compute: Callable[[Forms, Form, Form], Form], *, swap: bool = False, negate: bool = False) -> Operation:
     """A comparison: 1 or 0 with its expression."""
 
@@ -383,7 +396,7 @@ class Varying(int):
     __add__ = __radd__ = _linear(1, 1)
     __sub__, __rsub__ = _linear(1, -1), _linear(-1, 1)
     __mul__ = __rmul__ = _of_forms(product, operator.mul, "mul")
-    __and__ = __rand__ = _of_forms(conjunction, operator.and_, "and")
+    __and__ = __rand__ = _and(_of_forms(conjunction, operator.and_, "and"))
     __or__ = __ror__ = _of_forms(disjunction, operator.or_, "or")
     __xor__ = __rxor__ = _of_forms(exclusive_or, operator.xor, "xor")
     __lshift__ = _of_forms(shifted_left, operator.lshift, "lshift")
