@@ -11,9 +11,12 @@ import pytest
 
 from pipesim.answers.check import check as check_whole
 from pipesim.answers.checking.counterexample import corrections_of
+from pipesim.answers.kernel.changes import for_groups
+from pipesim.answers.kernel.lines import KernelLines
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import Check, check
 from pipesim.prove.repair.correction import Correction
+from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.targets import Target, find
 from tests.support.lanes import long_but, slow_but
 
@@ -187,3 +190,11 @@ def test_a_count_of_lanes_is_corrected_in_two_ways(count: int, lanes: bool, tmp_
     other = "compute: put the arrive on s.empty outside elect_one(): each of the 32 lanes is counted"
     assert [each.said for each in given] == [*said, *([other] if lanes else [])]
     assert {each.line for each in given} == {"row_max_fixed.cu:38", *(["row_max_fixed.cu:59"] if lanes else [])}
+
+
+def test_a_barrier_with_a_number_is_not_taken_for_an_engine() -> None:
+    kernel = find(str(KERNELS / f"{SCALE}.ptx")).editable
+    assert kernel is not None
+    lines = KernelLines(kernel, kernel.read())
+    for kind in set(RepairKind) - {RepairKind.DEPTH, RepairKind.GROUP_WAIT}:
+        assert list(for_groups(lines, lines.program, Repair(kind, "compute", "14", 128))) == []

@@ -152,8 +152,10 @@ def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Iterato
 
     A wait that all lanes execute does not stand at an instruction of one lane: also after the one before it.
     """
-    engine = Engine(int(repair.group)) if repair.group.isdecimal() else None
-    wait = _WAIT_FOR_GROUPS.get(engine) if engine is not None else None
+    if repair.kind not in (RepairKind.DEPTH, RepairKind.GROUP_WAIT) or not repair.group.isdecimal():
+        return  # of another kind a number may be that of a barrier
+    engine = Engine(int(repair.group))
+    wait = _WAIT_FOR_GROUPS.get(engine)
     if wait is not None and repair.kind is RepairKind.DEPTH:
         lines = kernel.lines_at(
             program,
@@ -161,7 +163,7 @@ def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Iterato
             lambda op, _: op[0] == Op.WAIT_GROUP and operands(op, "engine", "groups") == (engine, repair.was),
         )
         yield {line: _with_last(kernel, line, repair.value) for line in lines}
-    elif wait is not None and repair.kind is RepairKind.GROUP_WAIT:
+    elif wait is not None:
         lines, new = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at), f"{wait} {repair.value};"
         if repair.was == 1:
             yield {line: f"{kernel.text(line)} {new}" for line in lines}
