@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from pipesim.answers.any_size import Families, build_by, trip_counts
 from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
+from pipesim.answers.global_memory.grid_memory import may_order
+from pipesim.answers.global_memory.judge import judge
 from pipesim.answers.progress import SILENT, Progress, Unit
 from pipesim.answers.views.check import CutBy
 from pipesim.answers.views.conclusion import heading
@@ -137,6 +139,8 @@ class _RemovalSearch:
         self._verdict = Verdict.UNKNOWN if found is None else found.verdict
         if isinstance(kept, Withheld):
             self._withheld = kept
+        elif self.target.kernel is not None and may_order(judge(self.target.kernel.kernel)):
+            self._withheld = Withheld.GLOBAL
         else:
             self._standing = kept
 

@@ -94,6 +94,11 @@ SCOPE = "its scope is a CTA, and other CTAs of the cluster access the same bytes
 INSIDE = "other warps, or copies under way, access the same bytes, and what orders it is not followed"
 
 
+def may_order(found: GridMemory) -> bool:
+    """Whether synchronisation of the kernel may order what warps or CTAs do to the same bytes."""
+    return bool(found.inside or found.cut or not {ORDER, LOST, SCOPE, INSIDE}.isdisjoint(found.left_open.values()))
+
+
 def with_accesses(kernel: Kernel, met: MeetingInside) -> Extraction:
     """The kernel in that CTA, as a program that has the accesses to those bytes of global memory as operations."""
     made = on_global_memory(kernel)

@@ -39,6 +39,7 @@ class Withheld(Enum):
     COVERAGE = "coverage is incomplete: what the program leaves out may need any of its operations"
     LANES = "lanes of a warp that parted are taken to be together again, and a barrier may be what joins them"
     FENCES = "every schedule was searched, and which reads rest on no proxy fence is not known then"
+    GLOBAL = "what it does may order accesses to global memory, which are no operations of the program"
     LONG = "the program is too long to be proved again for each of its operations"
 
 
