@@ -39,7 +39,7 @@ none:
 .loc 1 10 1
  bar.sync 0;
 .loc 1 11 1
- ld.shared.u32 %r14, [%r13];
+ OTHER ld.shared.u32 %r14, [%r13];
 .loc 1 12 1
  END
  mov.u32 %r8, %r10; mov.u32 %r9, %r11; setp.lt.u32 %p2, %r8, 4;
@@ -97,13 +97,18 @@ wait:
  barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
 """
 COMMIT, SYNC = "cp.async.commit_group;", "bar.sync 0;"
+RIGHT = {"BEGIN": "", "INSIDE": "", "ALWAYS": COMMIT, "END": SYNC, "OTHER": ""}
+EMPTY = "compute executes cp.async.commit_group in every iteration, also where it has nothing to copy"
 #: The kernel, its warps and CTAs; what is right in it, and what is wrong; what is offered, and at which line.
 MISTAKES = {
-    "no group in the last lap": (
-        BUFFERS, 2, 1, {"BEGIN": "", "INSIDE": "", "ALWAYS": COMMIT, "END": SYNC}, {"INSIDE": COMMIT, "ALWAYS": ""},
-        "compute executes cp.async.commit_group in every iteration, also where it has nothing to copy", 6),
+    "no group in the last lap": (BUFFERS, 2, 1, RIGHT, {"INSIDE": COMMIT, "ALWAYS": ""}, EMPTY, 6),
+    "no group in any lap": (BUFFERS, 2, 1, RIGHT, {"ALWAYS": ""}, EMPTY, 6),
+    "the other one of two": (
+        BUFFERS, 2, 1, RIGHT, {"OTHER": "xor.b32 %r13, %r13, 1024;\n"},
+        ("compute reads the bytes from 640 on instead of from 1,024: `xor.b32 %r13, %r13, 0` instead of "
+         "`xor.b32 %r13, %r13, 1024` (small.ptx, line 34)"), 11),
     "copied before others have read": (
-        BUFFERS, 2, 1, {"BEGIN": SYNC, "INSIDE": "", "ALWAYS": COMMIT, "END": ""}, {"BEGIN": ""},
+        BUFFERS, 2, 1, {**RIGHT, "BEGIN": SYNC, "END": ""}, {"BEGIN": ""},
         "compute executes __syncthreads() before the transfer (small.cu:6)", 6),
     "the parity of another ring": (
         HANDED, 2, 1, {"PARITY": "%r9", "AGAIN": ""}, {"PARITY": "%r10"},

@@ -14,7 +14,7 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.arithmetic import WARP, counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
-from pipesim.prove.repair.sites import barriers_of, members
+from pipesim.prove.repair.sites import barriers_of
 from pipesim.ptx.branch_decisions import BranchPast
 
 _GUARD = re.compile(r"@!?%\w+\s+")
@@ -170,15 +170,6 @@ def for_groups(kernel: KernelLines, program: Program, repair: Repair) -> Iterato
             return
         yield {line: f"{new} {kernel.text(line)}" for line in lines}
         yield {line: f"{kernel.text(line)} {new}" for line in kernel.always_before(lines, program, repair.role)}
-
-
-def with_meetings(kernel: KernelLines, program: Program, repair: Repair) -> Iterator[Mapping[int, str]]:
-    """The lines of a role's access with a meeting before them, where lanes that are apart make it; none of others."""
-    if repair.kind is RepairKind.SYNC and not repair.was and repair.group.isdecimal():
-        team = members(program, repair.role)
-        lines = kernel.lines_at(program, repair.role, lambda _, site: site == repair.at)
-        lines = [line for line in lines if all(line in kernel.where[agent] for agent in team)]
-        yield {line: f"barrier.sync {repair.group}, {repair.value}; {kernel.text(line)}" for line in lines}
 
 
 def with_masks(kernel: KernelLines, program: Program, repair: Repair) -> Iterator[Mapping[int, str]]:

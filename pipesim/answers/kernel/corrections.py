@@ -12,16 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from pipesim.answers.kernel.changes import (
-    carried,
-    for_groups,
-    not_past,
-    numbers,
-    one_lane,
-    tensor_waits,
-    with_masks,
-    with_meetings,
-)
+from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, one_lane, tensor_waits, with_masks
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
 from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
@@ -93,7 +84,7 @@ class _Trial:
 
     def __init__(self, kernel: EditableKernel, program: Program, unit: Unit) -> None:
         self._kernel, self._unit, self._strictness = kernel, unit, program.strictness
-        self._read, self._at = 0, set[SourceInstruction]()
+        self._read = 0
         self._reading = reading = kernel.read(past_hangs=True)
         self._limits = EmulationLimits(_LONGER * reading.instructions)
         reading = reading._replace(program=in_rows(reading.program, reading.offsets))
@@ -197,9 +188,6 @@ class _Trial:
         alike = [each for kind in of_bytes for each in found if each.kind is kind] or list(found)
         if not alike:
             return ()
-        fault = alike[0].fault
-        at = ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc)) if fault is not None else ()
-        self._at = {program.instructions[agent][pc] for agent, pc in at if agent >= 0 <= pc}
         offered = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, last)
         return tuple(map(self._in_source, offered))
 
@@ -264,8 +252,7 @@ class _Trial:
         first = None
         if repair.kind is RepairKind.PHASES and repair.was < 0:
             first = self.lines.first_parities(self._program, repair)
-        of_kind = (for_groups, with_masks, *((with_meetings,) if repair.at in self._at else ()))
-        changes = chain.from_iterable(change(self.lines, self._program, repair) for change in of_kind)
+        changes = chain(for_groups(self.lines, self._program, repair), with_masks(self.lines, self._program, repair))
         for lines in filter(None, changes) if first is None else ({},):
             if (again := self._with(lines, first)) is not None:
                 proved = check(again.program, max_states=1).verdict is Verdict.PROVED

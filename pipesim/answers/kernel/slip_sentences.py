@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pipesim.answers.kernel.lines import KernelLines
 from pipesim.answers.kernel.slips import Slip
 from pipesim.explain.sync_changes import SyncChange, SyncChangeKind, sync_changes
-from pipesim.model.groups import COMMITS, PARITY_WAITS, SIGNALS
+from pipesim.model.groups import COMMITS, ENGINE_ACCESSES, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.correction import ChangedToken
@@ -61,17 +61,20 @@ def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Progr
 
 
 def _places(before: Program, after: Program) -> Iterator[str]:
-    """Where the first copy of a role goes that goes elsewhere, of roles that make as many copies."""
+    """Which bytes a role copies to, reads or writes first instead of others, where it does so as often."""
     for n, agent in enumerate(before.agents):
-        was, now = ([op for op in program.code[n] if op[0] == Op.TMA_LOAD] for program in (before, after))
-        ends = (
-            (before.accesses[operand(a, "access")], after.accesses[operand(b, "access")])
-            for a, b in zip(was, now, strict=False)
-        )
-        first = next(((one, other) for one, other in ends if one != other), None) if len(was) == len(now) else None
-        if first is not None:
-            one, other = (each.offset for each in first)
-            yield f"{agent.role} copies to the bytes from {other:,} on instead of from {one:,}"
+        for does, kinds in _USES.items():
+            was, now = ([op for op in program.code[n] if op[0] in kinds] for program in (before, after))
+            ends = (
+                (before.accesses[operand(a, "access")].offset, after.accesses[operand(b, "access")].offset)
+                for a, b in zip(was, now, strict=False)
+            )
+            first = next(((one, other) for one, other in ends if one != other), None) if len(was) == len(now) else None
+            if first is not None:
+                yield f"{agent.role} {does} the bytes from {first[1]:,} on instead of from {first[0]:,}"
+
+
+_USES = {"copies to": {Op.TMA_LOAD}, "reads": {Op.READ}, "writes": {Op.WRITE}, "uses": ENGINE_ACCESSES}
 
 
 def _counts(before: Program, after: Program) -> Iterator[str]:

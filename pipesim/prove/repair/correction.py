@@ -183,8 +183,7 @@ class _Trials:
         if small is other is None and repair.kind not in (RepairKind.EVERY_TIME, RepairKind.TRIPS, RepairKind.PRIME):
             return None
         if small is not None and not self.of_whole and not self._holds(small):
-            apart = repair.kind is RepairKind.SYNC and small is not None and self._again is not None
-            return small if apart and self._again is not None and self._again(repair) else None
+            return None
         if other is not None and not self._holds(other):
             return None
         large = apply_repair(self._asked, repair)
