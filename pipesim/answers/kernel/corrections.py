@@ -186,6 +186,9 @@ class _Trial:
         found = check(program, max_states=1).refutations
         of_bytes = (FaultKind.RACE, refuted.kind) if refuted.kind in _EFFECTS_OF_RACES else (refuted.kind,)
         alike = [each for kind in of_bytes for each in found if each.kind is kind] or list(found)
+        fault = refuted.fault
+        if not alike and fault is not None and fault.pc < len(program.code[fault.agent]):  # only a search shows it
+            alike = [refuted]
         if not alike:
             return ()
         offered = corrections(program, alike[0], program, self._unit, _MOST_TRIED, self._holds, last)

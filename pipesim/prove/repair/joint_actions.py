@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from pipesim.model.edits import Insertion, Listing, insert_operations, listing, replace_operations
-from pipesim.model.groups import BRANCHES, ENGINE_ACCESSES, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
+from pipesim.model.groups import BRANCHES, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, ranks, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
@@ -152,8 +152,8 @@ def with_meetings(program: Program, repair: Repair) -> Program:
 
 def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
     """A bar_sync before (``was`` 1: after) each execution of an instruction, or (2) before the first alone, the numbers
-    one after the other; at one alone where the agent uses no other of them. Of several in a row after the last, of
-    several transfers before the first.
+    one after the other; at one alone where the agent uses no other of them. Of several in a row, as the parts of an
+    access, after the last or before the first.
     """
     before, cta = listing(program, agent), program.agents[agent].cta
     every = [int(number) for number in repair.group.split(",")]
@@ -171,8 +171,7 @@ def add_meetings(program: Program, agent: int, repair: Repair) -> Listing:
             continue
         if repair.was == 1 and pc + 1 < len(sites) and is_use(sites[pc + 1], repair.at):
             continue
-        again = is_use(sites[pc - 1], repair.at)
-        if repair.was != 1 and again and (repair.at.op in ENGINE_ACCESSES or sites[pc - 1] != sites[pc]):
+        if repair.was != 1 and pc and is_use(sites[pc - 1], repair.at):
             continue
         if not (repair.was == 2 and found):
             bar = numbers[len(found) % len(numbers)]

@@ -174,10 +174,10 @@ def of_slots(program: Program) -> Iterator[Ranked]:
                 yield 5 if stuck else 3 if fewer else 6, Repair(K.STAGES, role, tile, int(not stuck), at=site)
                 if site.op in READS_MEMORY and _reads_elsewhere(program, role, site):
                     yield 6, Repair(K.STAGES, role, tile, was=1, at=site)
-            if not tile or not _goes_round(program, role, site):
-                continue
-            for group in dict.fromkeys((site.about, tile)):  # a copy's barrier, or its slot
+            for group in dict.fromkeys((site.about, tile) if tile else ()):  # a copy's barrier, or its slot
                 on_slot = group == tile
+                if not _goes_round(program, role, site, on_slot=on_slot or not in_ring):
+                    continue
                 rank = 3 if is_crossed(program, role, site, on_slot=on_slot) else 7
                 first = begins_at(program, role, site, on_slot=on_slot)
                 several = len(sizes[group]) if group in sizes else slots[group]
@@ -288,10 +288,12 @@ def _in_other_slot(program: Program, role: str, site: SourceInstruction) -> bool
     return all(slot not in (-1, stage) for slot, stage in mine)
 
 
-def _goes_round(program: Program, role: str, site: SourceInstruction) -> bool:
-    """True if the role uses several slots at the instruction: one alone is meant to be that one."""
+def _goes_round(program: Program, role: str, site: SourceInstruction, *, on_slot: bool) -> bool:
+    """True if the role uses several slots, or stages, at the instruction: one alone is meant to be that one."""
     every = chain.from_iterable(operations_at(program, role, site))
-    return len({program.slot_of(operand(op, "access")) for op in every}) > 1
+    if on_slot:
+        return len({program.slot_of(operand(op, "access")) for op in every}) > 1
+    return len({program.barriers[operand(op, "barrier")].stage for op in every}) > 1
 
 
 def begins_at(program: Program, role: str, site: SourceInstruction, *, on_slot: bool = False) -> int:
