@@ -35,6 +35,7 @@ from pipesim.launches.record.requests import Prepare, ReadyKernel
 SUFFIX = ".records"
 GRACE_S = 2.0  #: that a kernel has to end after its stop word was set
 _LOOK_S = 0.0002  #: between two looks at a stream
+_ADDRESS_BYTES, _MAP_BYTES = 8, 128
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class RecordedLaunches:
 
     def _instrumented_kernel(self, function: int, record: dict[str, Any], code: KernelCode) -> _InstrumentedKernel:
         """The instrumented kernel for this launch, made once for launches that are alike."""
-        key = function, json.dumps(record, sort_keys=True)
+        key = function, _without_addresses(record)
         found = self._loaded.get(key)
         if found is None:
             try:
@@ -232,6 +233,18 @@ class RecordedLaunches:
 
     def _note_failure(self, error: Exception) -> None:
         self._spool.note(f"a launch was not recorded: {type(error).__name__}: {error}")
+
+
+def _without_addresses(record: dict[str, Any]) -> str:
+    """What the kernel for a launch depends on: of an address its alignment, of a tensor map what it was made with."""
+    plain: list[Any] = []
+    for each in record.get("parameters", ()):
+        data = bytearray.fromhex(each["bytes"])
+        for nbytes, places in ((_ADDRESS_BYTES, each["pointers"]), (_MAP_BYTES, each["maps"])):
+            for place in places:
+                data[place["at"] : place["at"] + nbytes] = bytes(nbytes)
+        plain.append([data.hex(), each["pointers"], each["maps"]])
+    return json.dumps(record | {"parameters": plain}, sort_keys=True)
 
 
 def _print_line(text: str) -> None:

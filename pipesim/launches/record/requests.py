@@ -24,7 +24,8 @@ from pipesim.launches.observe.compilers import Assembler
 from pipesim.launches.record.options import NO_BARRIER, NoBarrierError, NotRecordableError
 
 REQUEST, ANSWER, CUBIN, INITIAL = ".request", ".answer", ".cubin", ".initial"
-MADE, PLAIN, REFUSED = "made", "plain", "refused"  #: the first line of an answer
+#: The first line of an answer. ALIKE: made, also for launches that differ from this one in addresses and memory alone.
+MADE, ALIKE, PLAIN, REFUSED = "made", "alike", "plain", "refused"
 PATIENCE_S = 300.0  #: that a launch is held up for its kernel
 _LOOK_S = 0.005
 _TEXT = InputKind("answer", MAX_TEXT, UsageError, "record the program again")
@@ -34,11 +35,15 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class ReadyKernel:
-    """An instrumented kernel: its machine code, the variable for its buffer, and what the buffer must hold before."""
+    """An instrumented kernel: its machine code, the variable for its buffer, and what the buffer must hold before.
+
+    ``by_memory``: words in memory decide where its records are.
+    """
 
     cubin: bytes
     symbol: str
     initial: bytes
+    by_memory: bool = False
 
 
 #: The kernel for a launch, which is given as a record. Raises NoBarrierError or NotRecordableError.
@@ -65,7 +70,7 @@ def asked_in(folder: Path) -> Prepare:
                 raise NotRecordableError(f"its records were not put in within {PATIENCE_S:g} s")
             time.sleep(_LOOK_S)
         kind, _, said = _TEXT.read_bytes(answer).decode().partition("\n")
-        if kind == MADE:
+        if kind in (MADE, ALIKE):
             cubin, initial = (_CODE.read_bytes(folder / f"{stem}{suffix}") for suffix in (CUBIN, INITIAL))
             return ReadyKernel(cubin, said, initial)
         raise NoBarrierError(NO_BARRIER) if kind == PLAIN else NotRecordableError(said)

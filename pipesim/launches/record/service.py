@@ -13,10 +13,12 @@ from pipesim.errors import PipesimError, UsageError, internal_error
 from pipesim.inputs import InputKind, json_value
 from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.observe.compilers import Assembler
+from pipesim.launches.observe.parameters import pointers_wanted
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record.options import NoBarrierError, NotRecordableError, RecordOptions
 from pipesim.launches.record.preparation import PreparedKernel, prepare_kernel
 from pipesim.launches.record.requests import (
+    ALIKE,
     ANSWER,
     CUBIN,
     INITIAL,
@@ -57,7 +59,8 @@ class Preparation:
         except PipesimError as error:
             raise NotRecordableError(f"{error.fact}: {error.cause}" if error.cause else error.fact) from error
         self._note(record, made)
-        return ReadyKernel(made.cubin, made.symbol, made.initial)
+        by_memory = bool(pointers_wanted(found.text.encode(), record["kernel"]))
+        return ReadyKernel(made.cubin, made.symbol, made.initial, by_memory)
 
     def answer(self, request: Path) -> None:
         """Answer one request. No error of it ends the service."""
@@ -67,7 +70,7 @@ class Preparation:
             made = self.ready(given["launch"], Assembler(by.get("ptxas", ""), tuple(by.get("options", ()))))
             put_whole(request.with_suffix(CUBIN), made.cubin)
             put_whole(request.with_suffix(INITIAL), made.initial)
-            said = f"{MADE}\n{made.symbol}"
+            said = f"{MADE if made.by_memory else ALIKE}\n{made.symbol}"
         except NoBarrierError:
             said = f"{PLAIN}\n"
         except Exception as error:  # noqa: BLE001  # a mistake of ours in one launch must not lose the others

@@ -15,7 +15,8 @@ enum { FINISHED, STOPPED, RUNNING, FAILED }; /* LaunchEnd of pipesim/launches/re
 
 typedef struct Ready { /* an instrumented kernel, or the reason why there is none; made once for launches that are alike */
   struct Ready *next;
-  Digest key;
+  Digest key, whole; /* of the launch without addresses and memory, and of its record */
+  bool alike;        /* it is for every launch of this key */
   char *name;
   void *kernel, *initial;
   size_t nbytes;
@@ -162,24 +163,27 @@ static void load_ready(Ready *ready, const char *stem, const char *symbol, void 
     strcpy(ready->why_not, "the driver does not load the instrumented kernel");
   }
 }
-static Ready *ready_for(const char *name, void *function, const Text *record) {
+static bool is_same(Digest one, Digest other) { return one.a == other.a && one.b == other.b; }
+static Ready *ready_for(const char *name, void *function, Digest key, const Text *record) {
   static int number;
-  Digest key = NOTHING_YET;
+  Digest whole = NOTHING_YET;
   digest(&key, &function, sizeof function);
-  digest(&key, record->data, record->size);
+  digest(&whole, record->data, record->size);
   for (Ready *each = readies; each; each = each->next)
-    if (each->key.a == key.a && each->key.b == key.b) return each;
+    if (is_same(each->key, key) && (each->alike || is_same(each->whole, whole))) return each;
   Ready *made = calloc(1, sizeof *made);
   char stem[64];
   snprintf(stem, sizeof stem, "%d-c-%d", (int)getpid(), number++);
   char *answer = made && (made->name = strdup(name)) ? asked(stem, record) : NULL;
   if (!made) return NULL;
   made->key = key;
+  made->whole = whole;
   made->next = readies;
   readies = made;
   char *said = answer ? strchr(answer, '\n') : NULL;
   if (!said) strcpy(made->why_not, "its records were not put in: the command that records did not answer");
-  else if (*said++ = 0, !strcmp(answer, "made")) load_ready(made, stem, said, function);
+  else if (*said++ = 0, (made->alike = !strcmp(answer, "alike")) || !strcmp(answer, "made"))
+    load_ready(made, stem, said, function);
   else if (strcmp(answer, "plain")) snprintf(made->why_not, sizeof made->why_not, "%s", said);
   free(answer);
   return made;
@@ -202,11 +206,11 @@ static void free_buffer(Running *launch) {
 }
 /* The kernel for a launch that is to be recorded, NULL for the program's own. RECORD is taken over. With a kernel the
    thread holds one_launch until the launch has ended. */
-static void *begin_exchange(const char *name, void *function, void *stream, Text record, bool *plain) {
+static void *begin_exchange(const char *name, void *function, void *stream, Digest key, Text record, bool *plain) {
   int relaxed = RELAXED;
   pthread_mutex_lock(&one_launch);
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
-  Ready *ready = record.failed ? NULL : ready_for(name, function, &record);
+  Ready *ready = record.failed ? NULL : ready_for(name, function, key, &record);
   running = (Running){.ready = ready, .record = record, .stream = stream, .began = now()};
   const char *why_not = ready ? ready->why_not : "";
   bool begun = ready && ready->kernel && prepare_buffer(&running);

@@ -53,7 +53,7 @@ static Attempt attempt_of(uint32_t number, const CallbackData *call) {
   return attempt;
 }
 /* Whether a launch is to be recorded: then RECORD has its record, and NAME its kernel's, both to be freed. */
-static bool is_recorded(const Attempt *attempt, Text *record, char **name, bool *in_graph) { /* under the lock */
+static bool is_recorded(const Attempt *attempt, Text *record, char **name, Digest *key, bool *in_graph) { /* under the lock */
   static char data[MOST_SPACE];
   static Pointed pointers[MOST_POINTERS];
   Known *known = attempt->function ? known_of(attempt) : NULL;
@@ -70,19 +70,21 @@ static bool is_recorded(const Attempt *attempt, Text *record, char **name, bool 
   put(record, members.data ? members.data : "", members.size);
   say(record, "}");
   free(members.data);
+  *key = distinct_digest(attempt, known, data, pointers, count, has_data);
   *in_graph = ASK(cuStreamIsCapturing, attempt->stream, &status) || status;
   return !record->failed && (*name = strdup(known->tally->kernel));
 }
 static void exchanged_launch(uint32_t number, const CallbackData *call) { /* not under the lock: it may take long */
   Text record = {0};
   char *name = NULL;
+  Digest key;
   bool plain = false, in_graph = false;
   Attempt attempt = attempt_of(number, call);
   if (!acquire()) return;
-  bool wanted = is_recorded(&attempt, &record, &name, &in_graph);
+  bool wanted = is_recorded(&attempt, &record, &name, &key, &in_graph);
   pthread_mutex_unlock(&lock);
   if (!wanted) return;
-  void *kernel = in_graph ? not_in_a_graph(record) : begin_exchange(name, attempt.function, attempt.stream, record, &plain);
+  void *kernel = in_graph ? not_in_a_graph(record) : begin_exchange(name, attempt.function, attempt.stream, key, record, &plain);
   if (kernel) *(is_extended(number) ? &((LaunchEx *)call->arguments)->function : (void **)call->arguments) = kernel;
   free(name);
   if (!plain || !acquire()) return;
