@@ -57,13 +57,6 @@ def put_whole(path: Path, data: bytes) -> None:
     hidden.rename(path)
 
 
-def _taken(path: Path, kind: InputKind) -> bytes:
-    """What is in a file, which is removed."""
-    data = kind.read_bytes(path)
-    path.unlink()
-    return data
-
-
 def asked_in(folder: Path) -> Prepare:
     """What asks the command that observes this process, by files of its folder."""
 
@@ -76,10 +69,14 @@ def asked_in(folder: Path) -> Prepare:
             if time.monotonic() > end:
                 raise NotRecordableError(f"its records were not put in within {PATIENCE_S:g} s")
             time.sleep(_LOOK_S)
-        kind, _, said = _taken(answer, _TEXT).decode().partition("\n")
+        kind, _, said = _TEXT.read_bytes(answer).decode().partition("\n")
+        answer.unlink()
         if kind in (MADE, ALIKE):
-            cubin, initial = (_taken(folder / f"{stem}{suffix}", _CODE) for suffix in (CUBIN, INITIAL))
-            return ReadyKernel(cubin, said, initial)
+            cubin, initial = (folder / f"{stem}{suffix}" for suffix in (CUBIN, INITIAL))
+            made = ReadyKernel(_CODE.read_bytes(cubin), said, _CODE.read_bytes(initial))
+            cubin.unlink()
+            initial.unlink()
+            return made
         raise NoBarrierError(NO_BARRIER) if kind == PLAIN else NotRecordableError(said)
 
     return ask
