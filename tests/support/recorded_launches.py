@@ -36,12 +36,17 @@ class FakeRecordingDriver(CudaMemory):
     variable: int = VARIABLE
     memory: int = 1 << 20
     capturing: bool = False
+    now: int = 1
     log: list[tuple[Any, ...]] = field(default_factory=list)
     stopped: bool = False
 
     def is_capturing(self, stream: int) -> bool:
         """As the test says."""
         return self.capturing
+
+    def context(self) -> int:
+        """What the test says."""
+        return self.now
 
     def load(self, cubin: bytes, kernel: str, like: int) -> int:
         """Noted."""

@@ -36,7 +36,7 @@ class CudaDriver:
     def __init__(self) -> None:
         """OSError where there is no libcuda."""
         self._cuda = ctypes.CDLL("libcuda.so.1")
-        self._streams: dict[int | None, c_void_p] = {}  #: by context
+        self._streams: dict[int, c_void_p] = {}  #: by context
         self._unfinished: list[Any] = []
 
     def _call(self, name: str, *arguments: Any) -> int:
@@ -161,14 +161,19 @@ class CudaDriver:
             return None
         return data.raw
 
-    def _own_stream(self) -> int:
-        """A stream of the current context that waits for no other one."""
+    def context(self) -> int:
+        """The current context, 0 if there is none."""
         context = c_void_p()
         self._call("cuCtxGetCurrent", byref(context))
-        if context.value not in self._streams:
-            self._streams[context.value] = c_void_p()
-            self._call("cuStreamCreate", byref(self._streams[context.value]), c_uint32(NON_BLOCKING))
-        return self._streams[context.value].value or 0
+        return context.value or 0
+
+    def _own_stream(self) -> int:
+        """A stream of the current context that waits for no other one."""
+        context = self.context()
+        if context not in self._streams:
+            self._streams[context] = c_void_p()
+            self._call("cuStreamCreate", byref(self._streams[context]), c_uint32(NON_BLOCKING))
+        return self._streams[context].value or 0
 
     def _settled(self, stream: c_void_p, patience_s: float) -> bool:
         """Whether a stream has finished its work, or does so soon."""

@@ -73,7 +73,7 @@ class RecordedLaunches:
     def __init__(self, driver: CudaMemory, spool: Spool, options: RecordOptions, prepare: Prepare) -> None:
         self._driver, self._spool, self._options, self._prepare = driver, spool, options, prepare
         self._launches: Counter[int] = Counter()
-        self._loaded: dict[tuple[int, str], _InstrumentedKernel | str] = {}  #: or the reason why not
+        self._loaded: dict[tuple[int, int, str], _InstrumentedKernel | str] = {}  #: or the reason why not
         self._unwanted: set[int] = set()
         self._lock = threading.Lock()
         self._written_reasons: set[tuple[str, str]] = set()
@@ -137,7 +137,7 @@ class RecordedLaunches:
 
     def _instrumented_kernel(self, function: int, record: dict[str, Any], code: KernelCode) -> _InstrumentedKernel:
         """The instrumented kernel for this launch, made once for launches that are alike."""
-        key = function, _without_addresses(record)
+        key = self._driver.context(), function, _without_addresses(record)  # each context has its own variable
         found = self._loaded.get(key)
         if found is None:
             try:

@@ -87,6 +87,14 @@ def test_the_launches_that_are_asked_for(tmp_path: Path) -> None:
     assert (len(world.lines()), len(world.asked)) == (2, 1)
 
 
+def test_a_kernel_that_two_contexts_launch_has_a_variable_in_each(tmp_path: Path) -> None:
+    world = World(tmp_path, RecordOptions(launches=2))
+    world.launch()
+    world.driver.now = 2
+    world.launch()
+    assert world.driver.log == [*LOADED, *FILLED, *FREED, *LOADED, *FILLED, *FREED]
+
+
 @pytest.mark.parametrize("code", [None, KernelCode("", why_not="machine code only")])
 def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Path, code: Any) -> None:
     world = World(tmp_path, RecordOptions(launches=9), code)

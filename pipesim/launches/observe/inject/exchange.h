@@ -167,6 +167,9 @@ static bool is_same(Digest one, Digest other) { return one.a == other.a && one.b
 static Ready *ready_for(const char *name, void *function, Digest key, const Text *record) {
   static int number;
   Digest whole = NOTHING_YET;
+  void *context = NULL; /* each has a variable of its own */
+  ASK(cuCtxGetCurrent, &context);
+  digest(&key, &context, sizeof context);
   digest(&key, &function, sizeof function);
   digest(&whole, record->data, record->size);
   for (Ready *each = readies; each; each = each->next)

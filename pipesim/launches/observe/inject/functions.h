@@ -9,7 +9,9 @@ typedef struct Tally { /* how often a kernel was launched */
   struct Tally *next;
   char *kernel;
   uint64_t image, launches, distinct, left_out;
-  bool listed; /* as one without PTX */
+  uint64_t asked; /* launches that could have been recorded */
+  bool listed;    /* as one without PTX */
+  bool plain;     /* it has no barriers: nothing is recorded of it */
 } Tally;
 typedef struct Known { /* what is known of a function; TALLY is NULL if no pattern matches it */
   struct Known *next;
@@ -19,8 +21,6 @@ typedef struct Known { /* what is known of a function; TALLY is NULL if no patte
   uint32_t *layout; /* offset and bytes of each */
   uint32_t nbytes;
   bool has_code;
-  uint64_t asked; /* launches that could have been recorded */
-  bool plain;     /* it has no barriers: nothing is recorded of it */
   char code[32], why_not[400];
   const char *origin;
 } Known;

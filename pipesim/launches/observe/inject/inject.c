@@ -57,8 +57,8 @@ static bool is_recorded(const Attempt *attempt, Text *record, char **name, Diges
   static char data[MOST_SPACE];
   static Pointed pointers[MOST_POINTERS];
   Known *known = attempt->function ? known_of(attempt) : NULL;
-  if (!known || !known->tally || !known->has_code || known->plain) return false;
-  uint64_t asked_now = ++known->asked;
+  if (!known || !known->tally || !known->has_code || known->tally->plain) return false;
+  uint64_t asked_now = ++known->tally->asked;
   if (asked_now <= exchange.skip || asked_now > exchange.skip + exchange.launches) return false;
   bool has_data = gather(attempt, known, data);
   int count = 0, status = 0;
@@ -89,7 +89,7 @@ static void exchanged_launch(uint32_t number, const CallbackData *call) { /* not
   free(name);
   if (!plain || !acquire()) return;
   Known *known = known_of(&attempt);
-  if (known) known->plain = true;
+  if (known && known->tally) known->tally->plain = true;
   pthread_mutex_unlock(&lock);
 }
 static void node_launched(const KernelNode *node, const uint32_t cluster[3]) {
