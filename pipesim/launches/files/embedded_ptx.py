@@ -67,10 +67,10 @@ def _of_folder(path: Path) -> list[FoundKernel]:
         raise UsageError(f"{path} has {len(paths):,} files; at most {MAX_KERNEL_FILES:,} are read")
     found: list[FoundKernel] = []
     beside = {each.with_suffix(".cubin") for each in paths if each.suffix == ".ptx"}  #: of the same kernels
-    for each in paths:
+    for each in (path for path in paths if path not in beside):
         origin = str(each.relative_to(path))
         try:
-            found += [replace(one, origin=origin) for one in _of_file(each, needed=False) if each not in beside]
+            found += [replace(one, origin=origin) for one in _of_file(each, needed=False)]
         except PipesimError as error:
             found.append(FoundKernel("", "", origin, each, problem=f"not read: {error.fact}: {error.cause}"))
     if not found:
