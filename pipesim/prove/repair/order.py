@@ -193,7 +193,7 @@ def _past(sites: Sequence[SourceInstruction], repair: Repair) -> list[int]:
         for place, end in pairwise(ends):
             uses = [n for n in range(place + 1, end) if is_use(sites[n], repair.past)]
             lap = next((n for n in range(place + 1, end) if sites[n] == begin), end)  # the next one
-            last = max((n for n in uses if n < lap), default=max(uses, default=place))
+            last = max((n for n in uses if n < lap), default=place if lap < end else max(uses, default=place))
             if sites[last].op in ENGINE_ACCESSES:  # which ends with the wait for it
                 last = next((n for n in range(last, end) if sites[n].op == Op.WAIT_GROUP), last)
             order += [*range(place + 1, last + 1), place, *range(last + 1, end)]
