@@ -2,7 +2,7 @@
 
 Nothing here imports CUDA's Python packages, numpy or rich: the process that is observed may have none of them, and its
 own imports must not change. CUPTI calls a LaunchObserver (``observer.py``) at the driver's functions; it only reads
-their arguments. A record is written before the launch that it is of.
+their arguments, but for the function of a launch that is recorded. A record is written before the launch that it is of.
 """
 
 from __future__ import annotations

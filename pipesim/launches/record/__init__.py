@@ -1,5 +1,6 @@
 """Kernels recorded in the process that launches them.
 
-:mod:`.frameworks` is asked at each launch, :mod:`.launches` has one launch take place with an instrumented kernel and a
-buffer (:mod:`.prepared` makes the kernel), and :mod:`.gather` makes traces of what they left.
+The observer asks :mod:`.launches` before each launch, which has one take place with an instrumented kernel and a
+buffer. The command that started the process makes the kernel (:mod:`.requests`, :mod:`.service`, :mod:`.preparation`),
+and :mod:`.gather` makes traces of what was left.
 """
