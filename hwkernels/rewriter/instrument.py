@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -117,8 +118,10 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
         grid, kernel = None, prepare(module, launch)
         emulation = emulate(kernel)
         cluster, extraction = emulation.cluster, emit(kernel, emulation)
-        asked = {kernel.function.body[p].begin: False for p in cluster.tiles.answers}  # of a tile counter
-        sites = with_words(kernel.entry, graph_of(kernel.entry), _sites(kernel, cluster, options), asked, Level.ALL)
+        known = Counter(step.position for stream in cluster.recorder.streams for step in stream.path)
+        asked = [p for p, times in Counter(cluster.tiles.answers).items() if known[p] == times]  # of a tile counter
+        counters = {kernel.function.body[p].begin: False for p in asked}
+        sites = with_words(kernel.entry, graph_of(kernel.entry), _sites(kernel, cluster, options), counters, Level.ALL)
         assert sites is not None, "none of them is a loop that waits"
     streams = tuple(cluster.recorder.streams)
     _require_followed(kernel, extraction)

@@ -26,6 +26,7 @@ class PathWriter:
         self.kernel, self.agent, self.words = kernel, agent, words
         self.random = Random(seed)
         self.clock = 1_000
+        self.tile = kernel.kernel.launch.policies.tile_counter
         self.at = dict.fromkeys(words, 0)
         self.count = dict.fromkeys(words, 0)
         self.hash = dict.fromkeys(words, 0)
@@ -99,6 +100,9 @@ class PathWriter:
         """The clocks of a site's records, at a step of the path."""
         found = tuple(self.clock + 10 * n for n in range(site.records))
         self.clock += 10 * site.records
+        if site.word is not None:  # of a tile counter, which no other CTA asks
+            found = *found[:2], self.tile, 0, 0
+            self.tile += 1
         return found
 
 

@@ -26,8 +26,8 @@ PARAMETERS = Parameter("n", Number("u32", END)), Parameter("counter", Pointer())
 LAUNCH = Launch("kernel", (CTAS, 1, 1), (64, 1, 1), parameters=PARAMETERS, policies=Policies(tile_counter=CTAS))
 
 
-def rewritten(cta: int = 0) -> RewrittenPtx:
-    return instrument(TEXT, "tiles.ptx", replace(LAUNCH, cta=cta))
+def rewritten(cta: int = 0, text: str = TEXT) -> RewrittenPtx:
+    return instrument(text, "tiles.ptx", replace(LAUNCH, cta=cta))
 
 
 def run(kernel: RewrittenPtx, ctas: int, seed: int) -> bytes:
@@ -60,6 +60,25 @@ def test_a_cta_conforms_whichever_tiles_it_was_given(ctas: int, cta: int, seed: 
     assert (tiles == list(range(CTAS, END + 1, 2))) == (ctas == 1)
     assert tiles[-1] >= END
     assert agreement(trace, cta) is Agreement.CONFORMS
+
+
+@pytest.mark.slow
+def test_an_atomic_of_many_lanes_decides_about_no_tiles() -> None:
+    """Of several answers nothing is known: the ring's place in shared memory does not depend on them."""
+    more = " ld.param.u64 %rd5, [counter];\n atom.global.add.u32 %r60, [%rd5+8], 1;\n add.u32 %r60, %r60, %r4;\n"
+    more += " and.b32 %r60, %r60, 4;\n add.u32 %r60, %r60, %r4;\n st.shared.u32 [%r60+72], %r10;\n"
+    kernel = rewritten(text=TEXT.replace("next:\n", f"{more}next:\n", 1))
+    assert decode_records(kernel, run(kernel, 1, 0), DEVICE).meta.extra[HANDED_OUT] == [
+        16,
+        18,
+        20,
+        22,
+        24,
+        26,
+        28,
+        30,
+        32,
+    ]
 
 
 def test_other_tiles_are_another_way() -> None:
