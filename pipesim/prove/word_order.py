@@ -52,12 +52,14 @@ class OccursBefore(MemoryOrder):
         super().__init__(program)
         self._wanted = frozenset(places)
         self.before: dict[tuple[int, int], Clock] = {}
+        self.ordered: dict[tuple[int, int], Clock] = {}  #: as far as the order of memory has it
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         """As of every observer."""
         pc = before.pcs[agent]
         if (agent, pc) in self._wanted and result.state.pcs[agent] != pc:
-            self.before[agent, pc] = self._now(agent, pc).occurs
+            now = self._now(agent, pc)
+            self.before[agent, pc], self.ordered[agent, pc] = now.occurs, now.ordered
         super().on_step(before, agent, result)
 
 
@@ -67,17 +69,20 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
     clocks = OccursBefore(program, places)
     _, certificate = certified(program, clocks)
     alike = all(doubt.why is Why.RACE for doubt in certificate.doubts)  # every schedule has the order of this run
-    of_words = [_Order(word, clocks.before).faithful() for word in found.words]
+    of_words = [_Order(word, clocks.before, clocks.ordered).faithful() for word in found.words]
     exact, open_ = all(each.exact for each in of_words), max((each.position for each in of_words), default=-1)
     return Faithful(alike and all(each.sound for each in of_words), alike and exact, open_)
 
 
 @dataclass(frozen=True)
 class _Order:
-    """What is known of one word. ``before``: what occurs before operations, without those that were never made."""
+    """What is known of one word. ``before``: what occurs before operations, without those that were never made;
+    ``ordered``: what of it memory has in this order, so that a load cannot see less.
+    """
 
     word: GlobalWord
     before: dict[tuple[int, int], Clock]
+    ordered: dict[tuple[int, int], Clock]
 
     def faithful(self) -> Faithful:
         word = self.word
@@ -130,10 +135,13 @@ class _Order:
             k for k in range(wait.writes, len(word.writes)) if self._is_before(wait.agent, wait.last, self._at_write(k))
         }
         open_ = [k for k in range(wait.writes, len(word.writes)) if k not in after]
-        missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
+        known, last = self.ordered.get((wait.agent, wait.pc)), wait.writes - 1
+        missing = [k for k in range(wait.writes) if not self._wrote_before(k, known)]
         if wait.passes is None:
-            same = not open_ and not missing
-            return Faithful(same, same)
+            same = not open_ and all(self._wrote_before(k, clock) for k in range(wait.writes))
+            later = (self.ordered.get((word.writes[k].agent, word.writes[k].last)) for k in after)
+            ordered = last not in missing and all(self._is_before(wait.agent, wait.last, each) for each in later)
+            return Faithful(same, same and ordered)
         if word.chained or any(word.writes[k].act is WordAct.STORE for k in open_):
             return self._in_turn(wait, open_, missing)
         return self._in_any_order(wait, open_, missing)

@@ -324,6 +324,23 @@ def test_a_loop_that_few_ctas_never_enter_is_taken_to_end() -> None:
     assert check(strict, {}, quick=True).verdict is Verdict.UNKNOWN
 
 
+#: CTA 1 waits for the second of two words, looks at the first one, and hangs if that was not set.
+LOOK = """setp.ne.u32 %p1, %r1, 0; @%p1 bra one;
+st.relaxed.gpu.global.u32 [%rd1], 1; SET st.relaxed.gpu.global.u32 [%rd1+4], 1; bra end;
+one: ld.relaxed.gpu.global.u32 %r8, [%rd1+4]; setp.eq.u32 %p2, %r8, 0; @%p2 bra one; SEEN
+ld.relaxed.gpu.global.u32 %r9, [%rd1]; setp.eq.u32 %p3, %r9, 1; @%p3 bra end;
+hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+8]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;
+end:"""
+
+
+@pytest.mark.parametrize(("before", "after"), [(True, True), (False, True), (True, False), (False, False)])
+def test_a_look_sees_what_memory_has_in_order_and_not_what_a_schedule_has(*, before: bool, after: bool) -> None:
+    """Without a fence on either side it was proved."""
+    fence = "fence.acq_rel.gpu;"
+    found = check(kernel(LOOK.replace("SET", fence * before).replace("SEEN", fence * after), 2), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if before and after else Verdict.UNKNOWN)
+
+
 #: Of 2 CTAs each says that it comes, and enters if the other one has not said so.
 BOTH = """mul.lo.u32 %r3, %r1, 4; cvt.u64.u32 %rd5, %r3; add.u64 %rd6, %rd1, %rd5; sub.u64 %rd7, %rd1, %rd5;
 red.relaxed.gpu.global.add.u32 [%rd6], 1; FENCE atom.HOW.gpu.global.add.u32 %r8, [%rd7+4], 256; and.b32 %r8, %r8, 255;
