@@ -60,6 +60,9 @@ OTHERS = {
     "pipesim/cli/autopsy.py": "it has a kernel and its launch file saved, by a method of that name",
     "pipesim/confirm/chip.py": "a line for each launch, in a folder of its own: of a cut line nothing is read",
     "pipesim/confirm/launches.py": "in a folder of its own, which only the two processes know",
+    "pipesim/launches/hooks/checker.py": "in a folder of its own, under another name until it is whole",
+    "pipesim/launches/hooks/install.py": "the same: imported by a program that is not ours",
+    "pipesim/launches/hooks/worker.py": "the same: it reads them itself",
     "pipesim/launches/observe/site/sitecustomize.py": "a note in the spool folder: of a cut line the reader says so",
 }
 
