@@ -288,35 +288,30 @@ def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> Wor
 
 
 def may_miss_each_other(agents: Iterable[Sequence[WordEvent | Operation]]) -> bool:
-    """Whether atomics on several words may return what no order of all of them shows: one agent accesses a word and
-    then another one, others the other way round, and each may miss what others write. None does with ``fence.sc``
-    between, or another fence if it is not between a write and an atomic whose answer is used, in all of them, nor where
-    all that is done to a word is ordered by acquire and release.
+    """Whether atomics on several words may return what no order of all of them shows: one agent writes a word and then
+    asks for another one, others the other way round, and each may miss what the other has written. None does with
+    ``fence.sc`` between in all of them, nor where all that is done to a word is ordered by acquire and release.
 
     ``agents``: what each does to words in its order, with its fences (PTX ISA, "Memory Consistency Model").
     """
-    every = [list(does) for does in agents]
-    asked = {e.address for does in every for e in does if isinstance(e, WordEvent) and e.observed}
     edges, written, released, acquired = [], dict[int, list[WordEvent]](), set[int](), set[int]()
-    for does in every:
-        mine: dict[tuple[int, bool], int] = {}  # words that it wrote or asked for, and what orders what follows:
-        fenced, last = False, -1  # 1: an acquire or a fence, 2: fence.sc
+    for does in agents:
+        mine: dict[int, bool] = {}  # words that it has written, and whether fence.sc came after that
+        fenced, last = False, -1
         for e in does:
             if not isinstance(e, WordEvent):
                 full = operand(e, "fence") == Fence.SC and scope_of(operand(e, "semantics")) is not Scope.CTA
-                mine, fenced = {each: max(level, 1 + full) for each, level in mine.items()}, True
+                mine, fenced = dict.fromkeys(mine, True) if full else mine, True
                 acquired.add(last)
                 continue
-            order = order_of(e.written)
-            released |= {e.number} if fenced or order in (Order.RELEASE, Order.ACQ_REL) else set()
-            acquired |= {e.number} if order in (Order.ACQUIRE, Order.ACQ_REL) else set()
-            does_so = [how for how, it in ((True, e.act.writes), (False, e.observed)) if it and e.address in asked]
-            for (word, wrote), level in mine.items():
-                if word != e.address and does_so:
-                    late = max(level, int(order in (Order.RELEASE, Order.ACQ_REL)))
-                    edges.append((word, e.address, e.agent, late > int(wrote and e.observed)))
-            mine |= {(e.address, how): int(e.number in acquired) for how in does_so}
+            if fenced or order_of(e.written) in (Order.RELEASE, Order.ACQ_REL):
+                released.add(e.number)
+            if order_of(e.written) in (Order.ACQUIRE, Order.ACQ_REL):
+                acquired.add(e.number)
+            if e.observed:
+                edges += [(word, e.address, e.agent, full) for word, full in mine.items() if word != e.address]
             if e.act.writes:
+                mine[e.address] = False
                 written.setdefault(e.address, []).append(e)
             fenced, last = False, e.number
     loose = {

@@ -136,11 +136,13 @@ class _Order:
         }
         open_ = [k for k in range(wait.writes, len(word.writes)) if k not in after]
         known, last = self.ordered.get((wait.agent, wait.pc)), wait.writes - 1
-        missing = [k for k in range(wait.writes) if not self._wrote_before(k, known)]
+        missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
         if wait.passes is None:
-            same = not open_ and all(self._wrote_before(k, clock) for k in range(wait.writes))
+            same = not open_ and not missing
             later = (self.ordered.get((word.writes[k].agent, word.writes[k].last)) for k in after)
-            ordered = last not in missing and all(self._is_before(wait.agent, wait.last, each) for each in later)
+            ordered = (last < 0 or self._wrote_before(last, known)) and all(
+                self._is_before(wait.agent, wait.last, each) for each in later
+            )
             return Faithful(same, same and ordered)
         if word.chained or any(word.writes[k].act is WordAct.STORE for k in open_):
             return self._in_turn(wait, open_, missing)

@@ -365,21 +365,6 @@ def test_atomics_on_two_words_may_each_miss_the_other_s_write(fence: str, how: s
     assert ("may miss what others wrote" in scope_parts(found)["not judged"]) is not known
 
 
-#: CTA 0 adds to two words, and CTA 1 asks for the second and then for the first one.
-PASSED = """setp.ne.u32 %p1, %r1, 0; @%p1 bra one;
-red.relaxed.gpu.global.add.u32 [%rd1], 1; FENCE red.relaxed.gpu.global.add.u32 [%rd1+4], 1; bra end;
-one: atom.relaxed.gpu.global.add.u32 %r8, [%rd1+4], 256; setp.eq.u32 %p2, %r8, 0; @%p2 bra end; FENCE
-atom.relaxed.gpu.global.add.u32 %r9, [%rd1], 256; setp.eq.u32 %p3, %r9, 1; @%p3 bra end;
-hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+8]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;
-end:"""
-
-
-@pytest.mark.parametrize("fence", ["", "fence.sc.gpu;"])
-def test_atomics_on_two_words_are_not_in_the_order_in_which_they_are_written(fence: str) -> None:
-    found = check(kernel(PASSED.replace("FENCE", fence), 2), {}, quick=True)
-    assert found.verdict is (Verdict.PROVED if fence else Verdict.UNKNOWN)
-
-
 def test_described_atomics_on_two_words_may_each_miss_the_other_s_write() -> None:
     both = [
         [Step("add", me, 1, "relaxed"), Step("count", 1 - me, 0, "relaxed", 1), Step("write", 0)] for me in range(2)

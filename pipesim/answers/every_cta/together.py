@@ -184,7 +184,8 @@ def _residency(
     launch = kernel.kernel.launch
     grid, program = prod(launch.grid), kernel.program
     fit, sms = ctas_that_fit(launch, program.smem_bytes, program.architecture)
-    small = [(size, size - 1) for size in launch.sizes_together[-2:] if size in known.sizes and size > 1]
+    some = launch.sizes_together[-2:] if known.sizes[0] in launch.sizes_together else ()
+    small = [(size, size - 1) for size in some if size > 1]
     whole = [] if grid in launch.sizes_together or grid not in known.sizes else [(grid, min(fit, grid - 1))]
     tried = [
         (kernel.together(size, resident=most), size, most) for size, most in (small + whole if known.words else ())
