@@ -139,10 +139,9 @@ class _Order:
         missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
         if wait.passes is None:
             same = not open_ and not missing
-            later = (self.ordered.get((word.writes[k].agent, word.writes[k].last)) for k in after)
-            ordered = (last < 0 or self._wrote_before(last, known)) and all(
-                self._is_before(wait.agent, wait.last, each) for each in later
-            )
+            mine = [each.writes for each in word.waits if each.agent == wait.agent and each.pc < wait.pc]
+            mine += [k + 1 for k, w in enumerate(word.writes) if w.agent == wait.agent and w.pc < wait.pc]
+            ordered = last < 0 or self._wrote_before(last, known) or max(mine, default=0) > last  # coherence
             return Faithful(same, same and ordered)
         if word.chained or any(word.writes[k].act is WordAct.STORE for k in open_):
             return self._in_turn(wait, open_, missing)
