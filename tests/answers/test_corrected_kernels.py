@@ -112,11 +112,11 @@ MISTAKES = {
         "compute executes __syncthreads() before the transfer (small.cu:6)", 6),
     "the parity of another ring": (
         HANDED, 2, 1, {"PARITY": "%r9", "AGAIN": ""}, {"PARITY": "%r10"},
-        "each of load and compute waits for small.cu:1 with parity 0 in the first lap, alternating in each later lap",
+        "each of load and compute waits for bars with parity 0 in the first lap, alternating in each later lap",
         8),
     "read again where it is not safe": (
         HANDED, 2, 1, {"PARITY": "%r9", "AGAIN": ""}, {"AGAIN": "ld.shared.u32 %r14, [%r4];"},
-        "each of load and compute executes __syncthreads() after the read of tile from small.cu:6 (small.cu:11)", 11),
+        "each of load and compute executes __syncthreads() after the read of tile (small.cu:11)", 11),
     "its own place in each": (
         SENT, 1, 4, {"INDEX": "%r7"}, {"INDEX": "%r0"},
         ("load copies to the bytes from 128 on instead of from 132; load copies to the bytes from 132 on instead of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import prod
 
@@ -30,11 +30,12 @@ from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Space, operan
 from pipesim.model.program import Program
 from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
-from pipesim.ptx.emit.record import Place, Stream, StreamRecorder
+from pipesim.ptx.emit.record import BARRIER_BYTES, Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import GivenNames, Launch
 from pipesim.ptx.names.barriers import barriers_named_by_source
 from pipesim.ptx.names.resolve import resolver_of
 from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
+from pipesim.ptx.names.variables import InitLine, barriers_named_by_variables, elements_of_variables
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
 
@@ -64,7 +65,8 @@ def barrier_names(
     if recorder.source_names is None:
         sources = module.sources
         found = barriers_named_by_source(recorder, initialised, function.body, resolver_of(sources)) if sources else {}
-        recorder.source_names = found
+        lines = {offset: _init_line(function.body[at], module) for (_, offset), at in initialised.items()}
+        recorder.source_names = found | barriers_named_by_variables(function.shared, found, lines, BARRIER_BYTES)
     taken = {each.name for each in given.barriers}
     named = {offset: each for offset, each in recorder.source_names.items() if each[0] not in taken}
     for _, offset in recorder.barriers:
@@ -72,6 +74,13 @@ def barrier_names(
             if offset in range(begin, begin + stages * step, step):
                 named[offset] = (name, (offset - begin) // step)
     return names_by_line(recorder, initialised, function, module, named)
+
+
+def _init_line(each: Instruction, module: Module) -> InitLine:
+    source, text = each.source, ""
+    if source is not None and source.line and module.sources is not None:
+        text = "".join((module.sources.lines(source.file) or ())[source.line - 1 : source.line])
+    return InitLine(tuple(line for line, _ in _chain(each, module)), text)
 
 
 def names_by_line(
@@ -199,6 +208,8 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given
         said = list(tiles_named_by_source(rest, function.body, resolver_of(module.sources), of_source))
         found += [tile for tile in said if tile.name not in {each.name for each in given.tiles}]
         _leave_out(first, found)
+    found += [tile for cta in {cta for cta, _, _ in first} for tile in _of_variables(cta, first, function, found)]
+    _leave_out(first, found)
     names: Counter[str] = Counter()
     taken: dict[tuple[int, int, int], None] = dict.fromkeys(sorted(first))
     while taken:
@@ -214,6 +225,22 @@ def tiles_of(recorder: StreamRecorder, function: Function, module: Module, given
         name = base if number == 1 else f"{base} ({number})"
         found.append(Tile(name, Space.SHARED, cta, offset, nbytes, slots))
     return tuple(sorted(found, key=lambda each: (each.cta, each.offset, each.nbytes)))
+
+
+def _of_variables(
+    cta: int, ranges: Mapping[tuple[int, int, int], int], function: Function, found: Sequence[Tile]
+) -> Iterator[Tile]:
+    """Arrays that copies of one size, and no others, fill from their beginning, by the name of the variable."""
+    sizes: dict[int, set[int]] = {}
+    for of, offset, nbytes in ranges:
+        if of == cta:
+            sizes.setdefault(nbytes, set()).add(offset)
+    taken = {each.name for each in found}
+    for nbytes, offsets in sorted(sizes.items()):
+        others = {offset for size, each in sizes.items() if size != nbytes for offset in each}
+        for each, name, inside in elements_of_variables(function.shared, offsets, nbytes, taken):
+            if not any(each.offset <= offset < each.offset + each.size for offset in others):
+                yield Tile(name, Space.SHARED, cta, each.offset, nbytes, len(inside))
 
 
 def _leave_out(ranges: dict[tuple[int, int, int], int], tiles: Sequence[Tile]) -> None:

@@ -397,12 +397,13 @@ def written(story: Story, folder: Path, *, source: bool = True) -> Path:
     body = "\n".join(text)
     ptx.write_text(
         f'.version 8.7\n.target sm_100a\n.address_size 64\n.file 1 "{story.file}"\n.global .align 16 .b8 data[16];\n'
+        ".extern .shared .align 16 .b8 everything[];\n"
         ".visible .entry kernel()\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<1>;\n.reg .pred %p<2>;\n"
-        f".shared .align 16 .b8 bars[128];\nmov.u32 %r0, bars;\n{body}\nret;\n}}\n"
+        f"mov.u32 %r0, everything;\n{body}\nret;\n}}\n"
         ".section .debug_str\n{\n" + "\n".join(strings) + "\n}\n"
     )
     launch = {"format": "pipesim-launch", "version": 1, "entry": "kernel", "grid": [1], "block": [32], "parameters": []}
-    ptx.with_suffix(".json").write_text(json.dumps(launch))
+    ptx.with_suffix(".json").write_text(json.dumps(launch | {"dynamic_shared_bytes": 128}))
     if source:
         python = TRITON if story.copies else GLUON
         (folder / story.file).write_text(python if story.file == "k.py" else WRAPPED + story.source + "\n}\n")
