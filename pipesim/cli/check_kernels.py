@@ -95,7 +95,7 @@ def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: Tri
     ``policy``: what fails.
     """
     for other in (name for name in names if not (has_kernels(options, name) or name.endswith(".ptx"))):
-        fact = f"{other} is no folder, program, library, object or .ptx file, whose kernels are found and listed"
+        fact = f"{other} is not a folder, program, library, object or .ptx file, whose kernels are listed"
         raise ParameterError(fact, correction="give two commands, or leave out --entry, --list, --watch and --no-cache")
     asked = [each for name in names for each in questions(options, name, policy)]
     if len(asked) == 1 and asked[0].kernel.text and not (options.list or options.watch):

@@ -57,7 +57,7 @@ def observed_environment(
 ) -> dict[str, str]:
     """The environment of a command whose processes write records to ``spool``, and so do their children.
 
-    Those that are not Python need the library, which is left out where it cannot be had, or where another tool has the
+    Those that are not Python need the library, which is left out where it cannot be made, or where another tool has the
     driver load its own; with ``inject`` that is an error, as :func:`injection_environment` says. ``more``: other
     variables for them.
     """

@@ -289,7 +289,7 @@ def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> Wor
 
 def may_miss_each_other(agents: Iterable[Sequence[WordEvent | Operation]]) -> bool:
     """Whether atomics on several words may return what no order of all of them shows: one agent writes a word and then
-    asks for another one, others the other way round, and each may miss what the other has written. None does with
+    asks for another one, others in the other order, and each may miss what the other has written. None does with
     ``fence.sc`` between in all of them, nor where all that is done to a word is ordered by acquire and release.
 
     ``agents``: what each does to words in its order, with its fences (PTX ISA, "Memory Consistency Model").

@@ -55,6 +55,7 @@ class TestOrdinaryFiles:
 #: Where else a file is written, and why it need not appear whole.
 OTHERS = {
     "hwkernels/capture/subprocess_capture.py": "in a folder of its own, which only the two processes know",
+    "hwkernels/device/source_ptx.py": "in a folder of its own, in which a source is compiled",
     "hwkernels/rewriter/assemble.py": "in a folder of its own, which only ptxas reads",
     "hwkernels/source_recorder/table_file.py": "in a folder of its own, read back at once",
     "pipesim/cli/autopsy.py": "it has a kernel and its launch file saved, by a method of that name",
@@ -63,6 +64,8 @@ OTHERS = {
     "pipesim/launches/hooks/checker.py": "in a folder of its own, under another name until it is whole",
     "pipesim/launches/hooks/install.py": "the same: imported by a program that is not ours",
     "pipesim/launches/hooks/worker.py": "the same: it reads them itself",
+    "pipesim/launches/inject.py": "in the spool folder, before a process that reads it begins",
+    "pipesim/launches/record/requests.py": "in the spool folder, under another name until it is whole",
     "pipesim/launches/observe/site/sitecustomize.py": "a note in the spool folder: of a cut line the reader says so",
 }
 

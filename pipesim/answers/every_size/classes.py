@@ -97,7 +97,7 @@ class SizeClasses:
             if left is None:
                 raise ParameterError(
                     f"--any {word.name}: {target.name} takes no tiles of one counter that others take, too",
-                    cause="their number is free where other CTAs, too, take tiles of the one counter that a kernel has",
+                    cause="their number is free where other CTAs also take tiles of the one counter that a kernel has",
                 )
         launch, free = with_free_word(kernel.launch, kernel.entry, *word, left=left.left if left is not None else None)
         made = replace(target.kernel, kernel=replace(kernel, launch=launch))

@@ -257,8 +257,8 @@ class LineTexts:
             yield from ((0.9, value + by) for by in self._distances(self._focus))
 
     def _in_scope(self, each: Instruction, token: str) -> list[str]:
-        """Other variables that an index or a parity may be: bits of counters of a wait, for another register what is
-        in its place in such an instruction, and the ranks of a thread and a CTA.
+        """Other variables that an index or a parity may be: bits of counters of a wait, for another register that of
+        such an instruction there, and the ranks of a thread and a CTA.
         """
         at, parity = each.position, "parity" in each.modifiers
         name = next((read for read in self._uses.reads[at] if _plain(read) == _plain(token)), "")

@@ -201,7 +201,7 @@ def _no_ptx(path: Path, damaged: int) -> PtxError:
     if damaged:
         has = "its fat binary is damaged, or cut" if damaged == 1 else f"{damaged} fat binaries are damaged, or cut"
     else:
-        has = "there is no fat binary in it, and it is no machine code of a GPU"
+        has = "there is no fat binary in it, and it is not machine code of a GPU"
     return _without_ptx(path, has)
 
 

@@ -67,7 +67,7 @@ def answer(job: Path) -> dict[str, Any]:
     said |= {"verdict": report.verdict.value, "said": brief.said.removeprefix("unknown: ")}
     if report.verdict is Verdict.REFUTED:
         kinds = {each.finding.kind for each in report.failing}
-        if guessed and (kinds <= _NOT_OF_A_GUESS or report.scope.words):  # so many CTAs may not talk
+        if guessed and (kinds <= _NOT_OF_A_GUESS or report.scope.words):  # this number of CTAs may not talk
             return {**said, "verdict": "unknown", "said": "its arguments decide, which are guessed"}
         found = next(iter(report.failing or report.refutations)).place
         source = Path(found.rpartition(":")[0])

@@ -24,7 +24,7 @@ def ptx_of_entry(data: bytes) -> str:
 
 
 def payload_of_entry(data: bytes, most: int, kind: str) -> bytes:
-    """What such an entry of a ``kind`` packs, of at most so many bytes. CodeImageError."""
+    """What such an entry of a ``kind`` packs, of ``most`` bytes at most. CodeImageError."""
     entry = entry_of(data)
     start = entry.header_bytes
     payload = data[start : start + (entry.compressed_bytes or entry.payload_bytes)]

@@ -267,7 +267,7 @@ def triton_source(image: str, function: int) -> Source | None:
 
 
 def _triton_assembler(*, fused: object, more: object) -> Assembler:
-    """The ptxas that Triton is told to use, which Inductor does, or its own; with its options for a kernel."""
+    """The ptxas that Triton is to use, as Inductor says, or its own; with its options for a kernel."""
     package = Path(getattr(sys.modules.get("triton"), "__file__", None) or "none").parent
     own = package / "backends" / "nvidia" / "bin" / "ptxas"
     ptxas = Path(os.environ.get("TRITON_PTXAS_PATH") or own)

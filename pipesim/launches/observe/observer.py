@@ -83,7 +83,7 @@ class DescribedCall(NamedTuple):
 
 
 class Exchange(Protocol):
-    """What has a launch take place with another kernel: it is asked before each, and told when it was made.
+    """What has a launch take place with another kernel: it is asked before each, and called when it was made.
 
     ``begin`` gives the function to launch in place of the program's own, 0 for none; ``describe`` says what the launch
     is. ``end`` comes on the same thread.

@@ -378,7 +378,7 @@ def _of_order(program: Program, role: str, sites: list[SourceInstruction]) -> It
             earlier |= dict.fromkeys((other, one) for other in near[1:] if _may_come_before(other, one))
             nearest.setdefault(one, set()).update(near[:1])
     for one, other in following:
-        follows = other.op not in OWN_WRITES or sites.index(one) < sites.index(other)  # what others wait to be told of
+        follows = other.op not in OWN_WRITES or sites.index(one) < sites.index(other)  # of what others wait for
         if one.op in SIGNALLING - MEETINGS and other.op in TOUCHES_MEMORY - {int(Op.TMA_LOAD)} and follows:
             yield 6, Repair(K.MOVE, role, one.about, 2, at=one, past=other._replace(line=""))
         if one != other and one.op != Op.INIT and (one.op in MOVING or other.op in MOVING - MEETINGS - SIGNALS):

@@ -88,7 +88,7 @@ class GlobalWords:
         self.met: set[int] = set()
         self.at_data: set[int] = set()  #: positions at which something else is accessed
         self._read: dict[int, set[Instruction]] = {}  #: words that are not waited for there: the loads of each
-        self._told_by: dict[int, set[int]] = {}  #: by word, where lanes write it that hand on what others have done
+        self._told_by: dict[int, set[int]] = {}  #: by word, where lanes write it that pass on what others have done
         self._observed: Observations | None = None
         self._version = 0
 
@@ -111,7 +111,7 @@ class GlobalWords:
 
     @property
     def in_step(self) -> set[int]:
-        """Where lanes write words that others ask for, and so hand on what lanes have done that these have not met."""
+        """Where lanes write words that others ask for, and so pass on what lanes have done that these have not met."""
         return {position for at in self.asked for position in self._told_by.get(at, ())}
 
     # what instructions do

@@ -296,7 +296,7 @@ class Launch:
         """
         if name == "inside":
             return replace(self, inside=bool(value))
-        if name == TILE_COUNTER and self.left is not None and self.free_tiles is not None:  # so many tiles
+        if name == TILE_COUNTER and self.left is not None and self.free_tiles is not None:  # the number of tiles
             return replace(self, left=(value, *self.left[1:]))
         if name in ("cta", "resident"):
             return replace(self, **{name: value})  # type: ignore[arg-type]
