@@ -18,7 +18,7 @@ from pipesim.findings.kind import Basis, Certainty
 from pipesim.findings.waivers import main_wait
 from pipesim.model.coverage import NotJudgedKind, switches
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Finding, LedPast, Verdict
+from pipesim.model.finding import Deadlock, FaultKind, Finding, LedPast, Verdict
 from pipesim.model.groups import ON_BARRIER
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
@@ -199,13 +199,16 @@ def with_led_past(found: Deadlock, past: tuple[LedPast, ...]) -> Deadlock:
     return replace(found, led_past=past, blocked=blocked)
 
 
-def without_unproved(finding: Finding, found: Collection[Correction]) -> Finding:
+def without_unproved(finding: Finding, found: Collection[Correction], *, beside: bool = False) -> Finding:
     """The finding without the correction that its rule names, if changes of the program have been tried and none is
-    proved: then an order or a fence alone does not correct it; or if one is that says more.
+    proved: then an order or a fence alone does not correct it; or if one is that says more. ``beside``: another
+    finding is about its barrier, which would remain where a wait that missed its phase is left out.
     """
-    kind = finding.kind if isinstance(finding, FaultReport) else None
+    if isinstance(finding, Deadlock):
+        return replace(finding, correction="") if beside and finding.kind == "lapped_waiter" else finding
+    kind = finding.kind
     unproved = (kind in MEMORY_ORDER and not found) or (kind is _REGISTERS and found)
-    return replace(finding, correction="") if isinstance(finding, FaultReport) and unproved else finding
+    return replace(finding, correction="") if unproved else finding
 
 
 def counterexample_of(
@@ -238,11 +241,11 @@ def counterexample_of(
         cause=refuted.why.name if refuted.why is not None else "",
         basis=(basis := _basis(program, refuted)),
         late=late_of(program, refuted) if basis is Basis.POSSIBLE and not quick else None,
-        names=_names(program, told),
+        names=names_of(program, told),
     )
 
 
-def _names(program: Program, refuted: Refutation) -> tuple[str, ...]:
+def names_of(program: Program, refuted: Refutation) -> tuple[str, ...]:
     """The barriers and tiles that it is about, without their stages and slots."""
     wait, fault = main_wait(refuted.deadlock) if refuted.deadlock is not None else None, refuted.fault
     found = {wait.barrier} if wait is not None else set()
@@ -264,7 +267,7 @@ def _about(program: Program, found: Check) -> set[tuple[object, str, str]]:
         elif each.fault is not None:
             agents = (agent for agent in (each.fault.agent, each.fault.other_agent) if agent >= 0)
             roles = {program.agents[agent].role for agent in agents}
-            about |= {(each.kind, role, name) for role in roles for name in _names(program, each) or [""]}
+            about |= {(each.kind, role, name) for role in roles for name in names_of(program, each) or [""]}
     return about
 
 

@@ -16,6 +16,7 @@ from pipesim.answers.checking.counterexample import (
     counterexample_of,
     hidden_in_hang,
     led_past_of,
+    names_of,
     origin_of,
     other_ends,
     shorten_refutation,
@@ -198,7 +199,10 @@ class Failures:
         cut = [each.step for each in left_out if each.step in _SHORTENING]
         unfinished = tuple(step for step in cut if step is not CheckStep.SCHEDULE or n not in self._shortened)
         found = self._corrections.get(n)
-        finding = shown.finding if found is None else without_unproved(shown.finding, found)
+        about = (names_of(small.program, each) for m, each in enumerate(self._wrong) if m != n)
+        beside = not found and any(not set(shown.names).isdisjoint(each) for each in about)
+        finding = shown.finding
+        finding = finding if found is None and not beside else without_unproved(finding, found or (), beside=beside)
         if isinstance(finding, FaultReport) and n in self._computing:
             finding = replace(finding, claim=finding.claim + self._computing[n])
         if isinstance(finding, Deadlock) and self._led_past.get(n):

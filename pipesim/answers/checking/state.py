@@ -22,8 +22,9 @@ from pipesim.answers.views.check import (
 )
 from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
+from pipesim.findings.kind import Basis
 from pipesim.model.coverage import ON_GLOBAL, Assumed, Coverage, NotJudged, NotJudgedKind
-from pipesim.model.finding import Advisory, Verdict
+from pipesim.model.finding import Advisory, Deadlock, Verdict
 from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.process.watch import current
@@ -143,7 +144,7 @@ def report_of(state: CheckState, wrong: Iterable[Counterexample], left_out: tupl
         phases=found.phases,
         states=found.states,
         doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
-        refutations=tuple(wrong),
+        refutations=tuple(sorted(wrong, key=_comes_last)),
         ranges=tuple(state.ranges),
         together=state.together,
         nearby=state.nearby,
@@ -156,6 +157,12 @@ def report_of(state: CheckState, wrong: Iterable[Counterexample], left_out: tupl
         open_word=state.others.open_word,
         cut=state.cut,
     )
+
+
+def _comes_last(shown: Counterexample) -> bool:
+    """Whether it comes after all that may be its cause: a hang that is only possible, and what another one hides."""
+    hang = isinstance(shown.finding, Deadlock)
+    return shown.after is not None or (hang and shown.basis is not Basis.CERTAIN)
 
 
 def _is_left_open(state: CheckState, each: NotJudged) -> bool:

@@ -29,6 +29,7 @@ from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
     arrived_at,
+    engines_of,
     executes,
     executes_everywhere,
     executes_together,
@@ -244,9 +245,12 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
         yield from _earlier_waits(program, role, reader, engine)
         ends = (site for site in program.instructions[reader][read:] if site.op in SIGNALS | {int(Op.WAIT_GROUP)})
         signal = next(ends, NOWHERE)
-        left = any(wait[0] == Op.WAIT_GROUP and operand(wait, "groups") for wait in program.code[reader])
-        if signal.op in SIGNALS and signal.line and not left:
-            yield 2, Repair(K.GROUP_WAIT, role, str(engine), 0, at=signal)
+        waits = (
+            wait for wait in program.code[reader] if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine
+        )
+        if signal.op in SIGNALS and signal.line and not any(operand(wait, "groups") for wait in waits):
+            using = ",".join(each for each in role.split(",") if engine in engines_of(program, each))
+            yield 2, Repair(K.GROUP_WAIT, using, str(engine), 0, at=signal)
         mets = [site_of(program, writer, pc) for pc in range(written) if code[pc][0] == Op.BAR_SYNC]
         for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
             for depth in (1, 0) if not waits_for_each(program, one, engine) else ():

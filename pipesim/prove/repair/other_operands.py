@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, combinations
 
 from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, READS_MEMORY, TOUCHES_MEMORY
@@ -80,7 +81,23 @@ def _on_another(
                 turn = done == "waits" and rank == 2 and other in mine.get("gives back", ())
                 turn = turn and given_back_after(program, role, site).about != other  # whose end comes later
                 if sizes[other] == sizes[group] or len(sizes[other]) == 1 or rank == 2:
-                    yield rank + turn, Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
+                    moved = Repair(K.OTHER_GROUP, role, group, at=site, past=site._replace(about=other))
+                    yield rank + turn, moved
+                    copies = _copies_after(program, role, site) if done == "expects" and len(sites) > 1 else []
+                    if copies:
+                        also = (replace(moved, at=copy, past=copy._replace(about=other)) for copy in copies)
+                        yield rank, replace(moved, also=tuple(also))
+
+
+def _copies_after(program: Program, role: str, expect: SourceInstruction) -> list[SourceInstruction]:
+    """The copies whose bytes an expect is for: those on its group until the next expect of it."""
+    found, last = dict[SourceInstruction, None](), NOWHERE
+    for agent in members(program, role):
+        for op, site in zip(program.code[agent], program.instructions[agent], strict=True):
+            if site.about == expect.about and (_use_of(op) == "expects" or op[0] == Op.TMA_LOAD):
+                last = last if op[0] == Op.TMA_LOAD else site
+                found |= {site: None} if op[0] == Op.TMA_LOAD and last == expect else {}
+    return list(found)
 
 
 def _is_signalled(mine: _BarrierUses, group: str) -> bool:

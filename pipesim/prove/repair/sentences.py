@@ -321,6 +321,8 @@ def _other_group(r: Repair) -> str:
             does, to = "waits", "for "
         case Op.EXPECT_TX:
             does, to = "expects its bytes", "on "
+        case _ if any(each.at.op == Op.TMA_LOAD for each in r.also):
+            does, to = "arrives, and completes its copy,", "on "
         case _:
             does, to = "arrives", "on "
     return f"{r.role} {does} {to}{r.past.about}, not {to}{r.at.about}"
