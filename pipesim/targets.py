@@ -273,6 +273,8 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
     """
     if text.endswith(".ptx"):
         return _from_kernel(Path(text), launch, sets)
+    if Path(text).suffix in (*_SOURCES, *COMPILED):
+        raise _not_compiled(text)
     if launch or sets:
         raise ParameterError(
             f"{text} takes no {'launch file' if launch else 'words or boxes of parameters'}",
@@ -290,7 +292,7 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
         file = text.removesuffix(":")
         name, found = only_maker(file)
         return _spelled(f"{file}:{name}", found)
-    if Path(text).suffix in (*_SOURCES, *COMPILED) or Path(text).exists():
+    if Path(text).exists():
         raise _not_compiled(text)
     near = difflib.get_close_matches(text, BUILT_IN, n=3, cutoff=0.4)
     if Path(f"{text}.py").is_file():

@@ -60,7 +60,7 @@ def run_in_subprocess(document: str, what: str, limit_s: float, module: str = MO
         limit = _START_S + limit_s
         try:
             done = subprocess.run(  # noqa: S603  # our own interpreter and module
-                [sys.executable, "-m", module, folder],
+                [sys.executable, "-P", "-m", module, folder],
                 env=variables, capture_output=True, text=True, errors="replace", timeout=limit, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:

@@ -20,6 +20,7 @@ from hwkernels.device.sources import HEADERS, PACKAGE, PTX_HEADERS, RECORDER, he
 from pipesim.bounds import MAX_CUBIN_BYTES, MAX_SOURCE_BYTES
 from pipesim.errors import CompileError, MissingExtraError, UsageError
 from pipesim.inputs import InputKind
+from pipesim.process.temporary import cache_folder
 from pipesim.trace.whole import write_whole
 
 _ENTRY = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
@@ -46,12 +47,6 @@ class CompiledKernel:
     entry: str
 
 
-def cache_directory() -> Path:
-    """Where cubins are kept: ``$XDG_CACHE_HOME/pipesim/cubin``, by default below ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "cubin"
-
-
 def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a") -> CompiledKernel:
     """Compile ``source``, which has one ``extern "C"`` kernel, with ``-D`` of each of ``defines``.
 
@@ -63,7 +58,7 @@ def compile_cubin(source: Path, defines: Mapping[str, int], arch: str = "sm_90a"
     sources = _sources(source)
     entry = _entry(source, sources[source.name])
     key = _hash(source.name, sources, options, version)
-    path = cache_directory() / f"{key}.cubin"
+    path = cache_folder("cubin") / f"{key}.cubin"
     cached = None if os.environ.get(_OBSERVED) else _read_cache(path)
     if cached is None:
         cached = _run_nvrtc(nvrtc, source.name, sources, options)[:2]

@@ -26,6 +26,8 @@ def ptx_source(source: Path, arch: str, options: Sequence[str], names: Sequence[
     text = SOURCE.read_text(source)
     arch = arch or ("sm_100a" if "tcgen05" in text else "sm_90a")
     file, made = source.resolve(), folder / f"{source.stem}.ptx"
+    if odd := set('"$`\\\n') & {*str(file), *str(made)}:
+        raise CompileError(f"{source} is not compiled", cause=f"nvcc gives a shell its name, with {min(odd)!r}")
     instances = [each for each in names if "<" in each]
     if source.suffix == ".mojo":
         program = folder / "program.out"

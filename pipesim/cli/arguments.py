@@ -170,12 +170,10 @@ def has_kernels(options: argparse.Namespace, name: str) -> bool:
     from pipesim.targets import COMPILED
 
     path = Path(name)
-    if not hasattr(options, "entries") or name in BUILT_IN or not path.exists():
+    if not hasattr(options, "entries") or name in BUILT_IN or not (path.suffix in SOURCES or path.exists()):
         return False
-    if path.suffix == ".ptx":
-        return any(getattr(options, each) for each in FOUND)
-    if path.suffix in SOURCES:
-        return True
+    if path.suffix in (".ptx", *SOURCES):
+        return path.suffix != ".ptx" or any(getattr(options, each) for each in FOUND)
     if not path.is_file() or path.suffix in COMPILED:
         return path.is_dir() or path.suffix in COMPILED
     with path.open("rb") as file:  # a program, library or object, or an archive of these

@@ -176,7 +176,7 @@ def machine_code(kernel: DelayedPtx) -> bytes:
 def _carry_out(folder: Path, limit_s: float, module: str) -> str:
     """Run the process; the end of what it wrote on standard error."""
     variables = {**os.environ, **environment(), "PYTHONPATH": os.pathsep.join(p or "." for p in sys.path)}
-    command = [sys.executable, "-m", f"pipesim.confirm.{module}", str(folder)]
+    command = [sys.executable, "-P", "-m", f"pipesim.confirm.{module}", str(folder)]
     try:
         done = subprocess.run(  # noqa: S603  # our own interpreter and module
             command, env=variables, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False

@@ -7,7 +7,6 @@ it depends on: PTX, launch, options, sources, and pipesim itself. Its first line
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from pipesim.inputs import InputKind, source_roots
 from pipesim.launches.files.embedded_ptx import FoundKernel
 from pipesim.model.coverage import Strictness
 from pipesim.model.finding import Verdict
+from pipesim.process.temporary import cache_folder
 from pipesim.process.watch import current
 from pipesim.ptx.names.paths import kernel_name
 from pipesim.trace.whole import write_whole
@@ -194,8 +194,7 @@ def check_all(
 
     ``done`` is called with the number that are over. KeyboardInterrupt where none is; else the others are unknown.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    folder = (base if base.is_absolute() else Path.home() / ".cache") / "pipesim" / "verdicts"
+    folder = cache_folder("verdicts")
     pipesim = repr(sorted(stamps(Path(__file__).parents[1].rglob("*.py")))) if keeps else ""
     files = [folder / sha256(f"{pipesim}{each.key()}".encode()).hexdigest() if keeps else None for each in asked]
     rows = {n: row for n, path in enumerate(files) if path and (row := _read(path)) is not None}

@@ -24,6 +24,7 @@ from pipesim.inputs import InputKind
 from pipesim.launches import observe
 from pipesim.launches.observe.cupti import CUPTI, cupti_libraries
 from pipesim.launches.observe.limits import LIBRARY, SPOOL, Limits
+from pipesim.process.temporary import cache_folder
 from pipesim.trace.whole import write_whole
 
 _SITE = Path(observe.__file__).with_name("site")  #: its ``sitecustomize`` begins to observe a Python process
@@ -104,7 +105,7 @@ def injection_library(environment: Mapping[str, str] = os.environ) -> Path:
         path.name: _SOURCE.read_bytes(path) for path in sorted(_SOURCES.iterdir()) if path.suffix in (".c", ".h")
     }
     key = hashlib.sha256(repr((sources, _OPTIONS, compiler, platform.machine())).encode()).hexdigest()[:32]
-    path = _cache_directory(environment) / f"{key}.so"
+    path = cache_folder("inject", environment) / f"{key}.so"
     if not path.is_file():
         write_whole(path, _compile(compiler, [*_OPTIONS, str(_SOURCES / "inject.c"), *_LIBRARIES]), force=True)
     return path
@@ -126,7 +127,7 @@ def no_gpu_environment(
     compiler, sources = shlex.split(environment.get("CC", "")) or ["cc"], _SOURCES.with_name("no_gpu")
     texts = [_SOURCE.read_bytes(path) for path in sorted(sources.iterdir()) if path.is_file()]
     key = hashlib.sha256(repr((texts, compiler, platform.machine())).encode()).hexdigest()[:32]
-    folder = _cache_directory(environment).with_name("no_gpu") / key
+    folder = cache_folder("no_gpu", environment) / key
     includes = f"-I{environment.get('CUDA_HOME', '/usr/local/cuda')}/include"
     for name, files in _STAND_INS.items():
         if not (folder / name).is_file():
@@ -144,12 +145,6 @@ def counting_library() -> str:
     with suppress(PipesimError, OSError):
         return str(injection_library())
     return ""
-
-
-def _cache_directory(environment: Mapping[str, str]) -> Path:
-    """``$XDG_CACHE_HOME/pipesim/inject``, by default below ``~/.cache``."""
-    base = environment.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "pipesim" / "inject"
 
 
 def _compile(compiler: list[str], words: Sequence[str]) -> bytes:

@@ -1,9 +1,9 @@
-"""Temporary files beside the file that they become: names that cannot be guessed, no links followed, none left."""
+"""Temporary files beside the file that they become, with names that cannot be guessed; the folder of what is kept."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -32,6 +32,12 @@ def temporary_beside(path: Path, mode: int = 0o666) -> Iterator[tuple[Path, Bina
             _remove(name)
     finally:
         _remove(name)
+
+
+def cache_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """What is kept between commands: ``$XDG_CACHE_HOME/pipesim/NAME``, by default below ``~/.cache``."""
+    base = Path(environment.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "pipesim" / name
 
 
 def remove_all() -> None:

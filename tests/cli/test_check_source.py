@@ -81,6 +81,18 @@ def test_what_is_wrong_with_a_source_is_said_with_its_place(call: Call) -> None:
     assert "unknown declaration 'y'\n  at: k.mojo:3" in call("check", "k.mojo").err
 
 
+def test_the_name_of_a_source_is_no_command(call: Call) -> None:
+    """nvcc has a shell carry out its parts, with names between quotation marks."""
+    for name in ("$(touch found).cu", "`touch found`.cu", 'a"; touch found; ".cu'):
+        Path(name).write_text(SOURCE)
+        assert "nvcc gives a shell its name" in call("check", name).err
+    assert not Path("seen").exists()
+    Path("linked.cu").symlink_to(name)
+    assert call("check", "linked.cu").code == 2
+    assert "cannot be read" in call("check", "gone.cu").err
+    assert call("export", "linked.cu", "--set", "4=1", "--to", "html").err.startswith("pipesim: linked.cu is not PTX\n")
+
+
 def test_a_program_of_mojo_has_its_ptx_as_text(call: Call) -> None:
     Path("k.mojo").write_text("fn main(): pass")
     Path("made").write_bytes(b"\x7fELF" + bytes(60) + PLAIN_KERNELS.encode() + bytes(8))

@@ -122,7 +122,7 @@ def _start_worker() -> subprocess.Popen[str]:
     """A process with the packages of this one, and none of its hooks."""
     mine = {name: value for name, value in os.environ.items() if not name.startswith(("PIPESIM", "CUDA_INJECTION"))}
     mine["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "pipesim.launches.hooks.worker"]
+    command = [sys.executable, "-P", "-m", "pipesim.launches.hooks.worker"]  # not from the current folder
     quiet = subprocess.DEVNULL
     return subprocess.Popen(  # noqa: S603
         command, env=mine, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, text=True, encoding="utf-8",

@@ -129,6 +129,8 @@ def again_lines(shown: Counterexample, width: int, nth: int = 0) -> list[str]:
         lines = command_lines("  again: ", ["pipesim", "check", *words, "--json > found.json"], width)
         return lines + command_lines("   then: ", ["pipesim", "check", *words, f"--replay @{file}"], width)
     lines = command_lines("  again: ", ["pipesim", "check", *words, f"--replay '{shown.replay}'"], width)
+    if "--entry" in words:  # which check alone has
+        return lines
     if len(shown.replay) > width:
         said = f"as a timeline: `pipesim run {shown.command} --schedule` with the same line"
         return lines + wrap(said, width, "  ", "    ")

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from hwkernels.device import compile as compiling
-from hwkernels.device.compile import _MAGIC, _only_kernel, _read_cache, cache_directory, compile_cubin
+from hwkernels.device.compile import _MAGIC, _only_kernel, _read_cache, compile_cubin
 from hwkernels.device.sources import PACKAGE, headers, source_file
 from pipesim.errors import CompileError, MissingExtraError, UsageError
+from pipesim.process.temporary import cache_folder
 from tests.support.lanes import long_but, slow_but
 
 SOURCE = source_file("producer_consumer.cu")
@@ -98,7 +99,7 @@ def _forbid_nvrtc(monkeypatch):
 
 
 def test_the_second_time_comes_from_the_cache(tiny, own_cache, monkeypatch):
-    assert cache_directory() == own_cache
+    assert cache_folder("cubin") == own_cache
     first = compile_cubin(tiny, {"VALUE": 1})
     assert [path.name for path in own_cache.iterdir()] == [f"{first.kernel_hash}.cubin"]
     _forbid_nvrtc(monkeypatch)
