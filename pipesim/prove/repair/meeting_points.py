@@ -220,6 +220,9 @@ def of_uses(program: Program, fault: Fault, found: Iterator[Ranked]) -> Iterator
     return merge(of_race(program, fault), told, found, key=rank)
 
 
+_BY_GROUPS = frozenset({int(Op.COMMIT), int(Op.WAIT_GROUP)})
+
+
 def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
     """Of a race for bytes that transfers read: a meeting before they begin, their agents' wait before these meet the
     writers, or a meeting after it; of warps with the same code a meeting of all before an access of threads.
@@ -238,19 +241,21 @@ def of_reuse(program: Program, fault: Fault) -> Iterator[Ranked]:
         op, code = program.code[reader][read], program.code[writer]
         if op[0] in READS_MEMORY:
             yield from _given_back_after(program, reader, read)
-        if op[0] != Op.TRANSFER_READ or program.code[writer][written][0] not in ACCESSES:
+        if op[0] != Op.TRANSFER_READ:
             continue
         engine, one = operand(op, "engine"), program.agents[reader].role
-        role = families(program).get(one, one)
-        yield from _earlier_waits(program, role, reader, engine)
+        role, by_threads = families(program).get(one, one), code[written][0] in ACCESSES
+        yield from _earlier_waits(program, role, reader, engine) if by_threads else ()
         ends = (site for site in program.instructions[reader][read:] if site.op in SIGNALS | {int(Op.WAIT_GROUP)})
         signal = next(ends, NOWHERE)
-        waits = (
-            wait for wait in program.code[reader] if wait[0] == Op.WAIT_GROUP and operand(wait, "engine") == engine
-        )
-        if signal.op in SIGNALS and signal.line and not any(operand(wait, "groups") for wait in waits):
+        of_engine = [one for one in program.code[reader] if one[0] in _BY_GROUPS and operand(one, "engine") == engine]
+        waits = [operand(one, "groups") for one in of_engine if one[0] == Op.WAIT_GROUP]
+        rarely = by_threads or 2 * len(waits) < len(of_engine)  # than it commits
+        if signal.op in SIGNALS and signal.line and rarely and not any(waits):
             using = ",".join(each for each in role.split(",") if engine in engines_of(program, each))
             yield 2, Repair(K.GROUP_WAIT, using, str(engine), 0, at=signal)
+        if not by_threads:
+            continue
         mets = [site_of(program, writer, pc) for pc in range(written) if code[pc][0] == Op.BAR_SYNC]
         for site in dict.fromkeys(reversed(mets[-_MEETINGS:])):
             for depth in (1, 0) if not waits_for_each(program, one, engine) else ():
