@@ -87,14 +87,15 @@ def random_sized_kernel_of_tiles(seed: int) -> tuple[str, Launch]:
     each = rng.choice((1, 3, 20, 300))  # the number of the tile decides
     number = rng.choice((f" setp.eq.u32 %p7, %r10, {each};", " rem.u32 %r47, %r10, 3;\n setp.eq.u32 %p7, %r47, 1;"))
     sums = f" add.u32 %r48, %r48, %r20;\n setp.gt.u32 %p7, %r48, {rng.choice((900, 20_000))};"  # of tiles
-    skip = rng.choice(
-        (sums, " setp.ne.u32 %p7, %r20, %r20;", " setp.eq.u32 %p7, %r45, 2;", " setp.eq.u32 %p7, %r20, 5;", number)
-    )
+    apart = " sub.u32 %r49, %r20, %r50;\n mov.u32 %r50, %r20;\n min.u32 %r49, %r49, 6;\n"
+    apart += f" add.u32 %r48, %r48, %r49;\n setp.gt.u32 %p7, %r48, {rng.choice((40, 300))};"
+    one = rng.choice((" setp.eq.u32 %p7, %r20, 5;", " setp.eq.u32 %p7, %r45, 2;"))
+    skip = rng.choice((sums, apart, " setp.ne.u32 %p7, %r20, %r20;", one, number))
     more = rng.choice((0, 0, 1, 3))
     steps = f" add.u32 %r45, %r22, {more};\n shr.u32 %r45, %r45, {rng.randrange(3)};\n"
     steps += rng.choice(("", " min.u32 %r45, %r45, 90;\n", " and.b32 %r46, %r20, 1;\n add.u32 %r45, %r45, %r46;\n"))
     text, launch = sized_kernel_of_tiles(steps, skip, rng.choice(("", RIGHT)), counter=rng.random() < 0.5)
-    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r48, 0;", 1)
+    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r48, 0;\n mov.u32 %r50, 0;", 1)
     text = text.replace("%r20, 20;", f"%r20, {rng.choice((20, 20, 150))};")  # the counter's end
     return text, replace(launch, grid=(rng.choice((8, 500)), 1, 1))
 

@@ -156,7 +156,7 @@ def test_every_size_with_each_number_of_tiles(counter: bool, tmp_path: Path) -> 
 def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: bool = False) -> CheckReport:
     """``packed``: the stage and the phase are a third of a number of 16 bits."""
     text, launch = kernel_of_tiles(skip, count, counter=False, policies=Policies())
-    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r46, 0;")
+    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r46, 0;\n mov.u32 %r47, 0;")
     if packed:
         text = text.replace(" and.b32 %r11, %r30, 1;", " div.u32 %r48, %r42, 3;\n and.b32 %r11, %r48, 1;")
         text = text.replace(" shr.u32 %r12, %r30, 1;", " shr.u32 %r12, %r48, 1;").replace(
@@ -171,6 +171,11 @@ def _any_number(folder: Path, skip: str, count: str, clusters: int, *, packed: b
 
 
 _NUMBER = " setp.eq.u32 %p7, %r10, {};"
+#: Sums, up to 6 each, of what a tile is more than the one before it: they are not the same tile.
+_MORE = (
+    " sub.u32 %r48, %r20, %r47;\n mov.u32 %r47, %r20;\n min.u32 %r48, %r48, 6;\n"
+    " add.u32 %r46, %r46, %r48;\n setp.gt.u32 %p7, %r46, {};"
+)
 _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles, which no number of laps bounds
 
 
@@ -186,6 +191,7 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
         (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
         (" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT),
         (_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT),
+        pytest.param(_MORE.format(300), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
     ],
 )
 def test_any_number_of_tiles(
@@ -209,7 +215,7 @@ def test_what_fails_after_five_tiles_alone_is_refuted(tmp_path: Path) -> None:
 def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) -> ProvedRange | dict[str, int]:
     """What is proved of each number of a counter's tiles, or where it fails. ``most``: a stage's number wraps there."""
     text, launch = kernel_of_tiles(skip, count, counter=True)
-    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r46, 0;")
+    text = text.replace(" mov.u32 %r30, 0;", " mov.u32 %r30, 0;\n mov.u32 %r46, 0;\n mov.u32 %r47, 0;")
     if most:
         more = " add.u32 %r30, %r30, 1;\n"
         text = text.replace(more, f"{more} setp.gt.u32 %p8, %r30, {most};\n @%p8 mov.u32 %r30, 1;\n")
@@ -235,6 +241,7 @@ def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) 
         pytest.param(_NO_TILE, RIGHT, 400, 150, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
         (" setp.eq.u32 %p7, %r20, 300;", RIGHT, 400, 0, 0, Stop.HANDED_OUT),
         pytest.param(_SUM.format(20_000), RIGHT, 400, 0, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
+        pytest.param(_MORE.format(500), WRONG, 400, 0, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
     ],
 )
 def test_any_number_of_tiles_of_a_counter(

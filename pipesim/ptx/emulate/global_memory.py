@@ -28,14 +28,14 @@ ANY_TILE = "any "  #: what the names of free inputs begin with that are any tile
 class HandedOut:
     """The tiles of one cluster, in their order. ``clusters``: of the grid.
 
-    Where each lap of a loop takes one these are any: one free input in all laps, on which nothing may depend.
+    Where each lap of a loop takes one these are any: a free input each, on which nothing may depend.
     """
 
     def __init__(self, launch: Launch, image: Image, inputs: FreeInputs) -> None:
         self._inputs, self._given, self._left = inputs, launch.policies.handed_out, launch.left
         self._free, self._in_laps = image.free_tiles, image.laps_of_tiles
         self.taken: dict[str, int] = {LAUNCH_CONTROL: 0, TILE_COUNTER: 0}  #: how often one was asked for
-        self.step = 0  #: of the counter
+        self.step = self._any_tiles = 0  #: of the counter
         self.answers: list[int] = []  #: where those of the counter were asked for
         self._chosen = {index: value for name, index, value in launch.contents if name == HANDED_OUT}
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
@@ -80,7 +80,8 @@ class HandedOut:
         return int.__int__(number), bool(number < given)
 
     def _any(self, what: str, low: int, high: int) -> int:
-        return self._inputs.free(f"{ANY_TILE}{what}", low, low, max(low, high))
+        self._any_tiles += 1
+        return self._inputs.free(f"{ANY_TILE}{what} {self._any_tiles}", low, low, max(low, high))
 
     def _tile(self, number: int, usual: int, array: FreeArray | None) -> int:
         if number < len(self._given):

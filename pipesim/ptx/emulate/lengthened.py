@@ -105,7 +105,7 @@ class LengthenedLoop:
 
     def _is_asked(self, atom: Atom) -> bool:
         """Whether a condition on it does not hold for all laps."""
-        return self._is_mine(atom) or (atom.function is None and atom.name.startswith(ANY_TILE))
+        return self._is_mine(atom) or _is_any_tile(atom)
 
     def _is_mine(self, atom: Atom) -> bool:
         return atom.function is None and atom.name.endswith(f" of {self._name}")
@@ -137,16 +137,19 @@ class LengthenedLoop:
         inputs = self._inputs
         moments.append(_LapMoment(snapshot, len(inputs.forms.compared), len(inputs.conditions)))
         for times in range(1, (len(moments) + 1) // 2):
-            seen = first, second, now = tuple(moments[at] for at in (-1 - 2 * times, -1 - times, -1))
-            if self._uses_up(*seen) and first.snapshot.known == second.snapshot.known == now.snapshot.known:
-                values = [[self._decided(value) for value in each.snapshot.values()] for each in seen]
-                added = added_twice(*([each] for each in values))
-                if added is not None:
-                    pairs = zip(added, first.snapshot.values(), values[0], strict=True)
-                    added = [more if same(value, decided) else None for more, value, decided in pairs]
-                    self._forget_conditions(first.conditions)
-                    self._enter(stands, values[2], added, times)
-                    return
+            seen = [moments[at] for at in (-1 - 2 * times, -1 - times, -1)]
+            if not self._uses_up(*seen):
+                continue
+            values = [[self._decided(value) for value in each.snapshot.values()] for each in seen]
+            there = [self._with_any_tiles(v, each.snapshot.known) for v, each in zip(values, seen, strict=True)]
+            known = [each for _, each in there]
+            added = added_twice(*([each] for each, _ in there)) if known == known[:1] * 3 else None
+            if added is not None:
+                pairs = zip(added, seen[0].snapshot.values(), values[0], strict=True)
+                added = [more if same(value, decided) else None for more, value, decided in pairs]
+                self._forget_conditions(seen[0].conditions)
+                self._enter(stands, values[2], added, times)
+                return
         del moments[: -2 * _MOST_TIMES]
 
     def _uses_up(self, first: _LapMoment, second: _LapMoment, third: _LapMoment) -> bool:
@@ -213,15 +216,46 @@ class LengthenedLoop:
         for (holder, key), value in zip(slots_of(self._cluster), made, strict=True):
             holder[key] = value
         self._inputs.lengthen(sum_of_both, {t, u})
-        self._inside, self._stood = _Lap(stands, made, known_bytes(self._cluster), t, u, times), 0
+        self._inside = _Lap(stands, *self._with_any_tiles(made, known_bytes(self._cluster)), t, u, times)
+        self._stood = 0
+
+    def _with_any_tiles(self, values: list[Value], known: KnownBytes) -> tuple[list[Value], KnownBytes]:
+        """A moment with the tiles that may be any named in their order there: with other ones it is the same moment."""
+        if self._cluster.image.free_tiles is None:
+            return values, known
+        names, forms = dict[str, str](), self._inputs.forms
+
+        def renamed(form: Form) -> Form:
+            found = constant(form.constant)
+            for atom, factor in form.terms:
+                part = Form(0, ((atom, 1),))
+                if atom.function is not None and _has(part, _is_any_tile):
+                    of = tuple(map(renamed, atom.arguments))
+                    part = forms.apply(atom.name, atom.function, of, atom.low, atom.high, elementwise=atom.elementwise)
+                elif _is_any_tile(atom):
+                    name = names.setdefault(atom.name, f"{ANY_TILE}{atom.low} {atom.high} {len(names)}")
+                    part = forms.free(name, atom.low, atom.high)
+                found = found.plus(part, factor)
+            return found
+
+        def of(value: Value) -> Value:
+            if isinstance(value, PerLane) and Varying in map(type, value.each):
+                return lanes_of([of(each) for each in value.each])
+            if value.__class__ is not Varying:
+                return value
+            return self._inputs.integer(int.__int__(value), renamed(value.form))
+
+        made = [of(each) for each in values]
+        return made, tuple({at: renamed(v) if isinstance(v, Form) else v for at, v in each.items()} for each in known)
 
     def _leave(self, lap: _Lap) -> None:
         """Where the lap is over, its values are those at its beginning, with one lap more before, one less after it."""
         slots = list(slots_of(self._cluster))
         self._forget_bytes()
-        alike = len(slots) == len(lap.values) and lap.known == known_bytes(self._cluster)
-        pairs = zip(slots, lap.values, strict=True) if alike else ()
-        others = [(holder, key) for (holder, key), value in pairs if not is_next(value, holder[key], lap.t, lap.u)]
+        now, known = self._with_any_tiles([holder[key] for holder, key in slots], known_bytes(self._cluster))
+        alike = len(slots) == len(lap.values) and lap.known == known
+        pairs = zip(slots, lap.values, now, strict=True) if alike else ()
+        others = [slot for slot, value, after in pairs if not is_next(value, after, lap.t, lap.u)]
         if others and lap.lefts:  # the answer after the other one would differ
             others += [(holder, key) for holder, key in slots if not isinstance(holder[key], PerLane | int)]
         if not alike or others:
@@ -229,7 +263,7 @@ class LengthenedLoop:
             if self._stood >= lap.times and not self._fails:
                 for holder, key in others:
                     holder[key] = LEFT if lap.lefts else _left(holder[key])
-                values = [holder[key] for holder, key in slots]
+                values, _ = self._with_any_tiles([holder[key] for holder, key in slots], known_bytes(self._cluster))
                 self._inside, self._stood = lap._replace(values=values, lefts=lap.lefts + 1), 0
             return
         replaced = {lap.t: Form(0, ((self._m, 1),)), lap.u: constant(0)}
@@ -380,6 +414,10 @@ def _substitute(form: Form, replaced: dict[Atom, Form], forms: Forms | None = No
             part = forms.cut_off(inner, atom)
         found = found.plus(part, factor)
     return found
+
+
+def _is_any_tile(atom: Atom) -> bool:
+    return atom.function is None and atom.name.startswith(ANY_TILE)
 
 
 def _has(form: Form, wanted: Callable[[Atom], bool]) -> bool:
