@@ -144,7 +144,7 @@ def report_of(state: CheckState, wrong: Iterable[Counterexample], left_out: tupl
         phases=found.phases,
         states=found.states,
         doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
-        refutations=tuple(sorted(wrong, key=_comes_last)),
+        refutations=_causes_first(tuple(wrong)),
         ranges=tuple(state.ranges),
         together=state.together,
         nearby=state.nearby,
@@ -159,10 +159,16 @@ def report_of(state: CheckState, wrong: Iterable[Counterexample], left_out: tupl
     )
 
 
-def _comes_last(shown: Counterexample) -> bool:
-    """Whether it comes after all that may be its cause: a hang that is only possible, and what another one hides."""
-    hang = isinstance(shown.finding, Deadlock)
-    return shown.after is not None or (hang and shown.basis is not Basis.CERTAIN)
+def _causes_first(wrong: tuple[Counterexample, ...]) -> tuple[Counterexample, ...]:
+    """With each hang that is only possible after all that is certain, which may be its cause."""
+    certain = [n for n, each in enumerate(wrong) if each.basis is Basis.CERTAIN and each.after is None]
+    last = max(certain, default=-1)
+
+    def place(n: int) -> tuple[int, bool]:
+        hang = isinstance(wrong[n].finding, Deadlock) and n not in certain
+        return (max(n, last), True) if hang else (n, False)
+
+    return tuple(wrong[n] for n in sorted(range(len(wrong)), key=place))
 
 
 def _is_left_open(state: CheckState, each: NotJudged) -> bool:
