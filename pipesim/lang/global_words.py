@@ -265,8 +265,6 @@ class GridRun:
         streams = [self._stream(made, agent, places, sources.index(memory.line)) for agent in range(len(program.code))]
         made.place(places)
         observed = {e.address for e in self._events if e.observed}
-        if len(observed) > 1 and may_miss_each_other(map(self._does, range(len(program.code)))):
-            why_not = why_not or MISSED
         offsets = sorted({each.offset for each in self._waiting.values()})
         words = WordsOfRun(
             words=tuple(found),
@@ -303,7 +301,9 @@ class GridRun:
     def _narrow(self) -> str:
         words = ([e for e in self._events if e.address == at] for at in self._values)
         found = too_narrow(words, [each.cta for each in self._program.agents])
-        return f"{self._program.line(found.agent, found.position)}: its scope is one CTA" if found else ""
+        if found:
+            return f"{self._program.line(found.agent, found.position)}: its scope is one CTA"
+        return MISSED if may_miss_each_other(map(self._does, range(len(self._program.code)))) else ""
 
     def _alike(self) -> bool:
         """Whether the CTAs differ in nothing but whose shared memory they use, and each comes once to an atomic whose

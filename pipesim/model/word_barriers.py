@@ -8,8 +8,9 @@ that program is one of the kernel, and it has all of them, is checked with what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from pipesim.model.ops import (
     OPERANDS,
@@ -29,6 +30,7 @@ from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait
 
 MISSED = "atomics on several words may miss what others wrote, which fence.sc would rule out"
 MOST_WRITES = 1 << 10  #: of one word
+_MOST_LEGS = 1 << 14  #: ways from word to word that are looked at
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
 
@@ -287,45 +289,82 @@ def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> Wor
     return next((e for events in shared for e in events if scope_of(e.written) is Scope.CTA), None)
 
 
+class _Leg(NamedTuple):
+    """An agent accesses a word and then another one. ``waits``, ``asks``: what the first access is; ``asks_then``: the
+    other one. What the first one reads is acquired, the other one releases, and ``fence.sc`` is between: if so.
+    """
+
+    word: int
+    waits: bool
+    asks: bool
+    acquires: bool
+    then: int = -1
+    asks_then: bool = False
+    releases: bool = False  #: or, before the other access, that there was a fence
+    full: bool = False
+
+    def meets(self, other: _Leg) -> bool:
+        """Whether another agent may begin with the word with which this one ends, and one of them depends on that."""
+        return self.then == other.word and (self.asks_then or other.asks or other.waits)
+
+    def is_ordered(self, other: _Leg) -> bool:
+        """Whether what comes before is before all that follows there (PTX ISA, "Causality order")."""
+        return self.releases and other.acquires and (other.asks or other.waits)
+
+
 def may_miss_each_other(agents: Iterable[Sequence[WordEvent | Operation]]) -> bool:
-    """Whether atomics on several words may return what no order of all of them shows: one agent writes a word and then
-    asks for another one, others in the other order, and each may miss what the other has written. None does with
-    ``fence.sc`` between in all of them, nor where all that is done to a word is ordered by acquire and release.
+    """Whether atomics on several words may return what no order of all accesses shows: a cycle of what agents do to one
+    word and then to another is not ruled out by the order of memory. It is if release and acquire order all of its
+    steps from agent to agent but one, or if between each two that they do not order some agent has a ``fence.sc``.
 
     ``agents``: what each does to words in its order, with its fences (PTX ISA, "Memory Consistency Model").
     """
-    edges, written, released, acquired = [], dict[int, list[WordEvent]](), set[int](), set[int]()
-    for does in agents:
-        mine: dict[int, bool] = {}  # words that it has written, and whether fence.sc came after that
-        fenced, last = False, -1
-        for e in does:
-            if not isinstance(e, WordEvent):
-                full = operand(e, "fence") == Fence.SC and scope_of(operand(e, "semantics")) is not Scope.CTA
-                mine, fenced = dict.fromkeys(mine, True) if full else mine, True
-                acquired.add(last)
-                continue
-            if fenced or order_of(e.written) in (Order.RELEASE, Order.ACQ_REL):
-                released.add(e.number)
-            if order_of(e.written) in (Order.ACQUIRE, Order.ACQ_REL):
-                acquired.add(e.number)
-            if e.observed:
-                edges += [(word, e.address, e.agent, full) for word, full in mine.items() if word != e.address]
-            if e.act.writes:
-                mine[e.address] = False
-                written.setdefault(e.address, []).append(e)
-            fenced, last = False, e.number
-    loose = {
-        at
-        for at, each in written.items()
-        for a, b in pairwise(sorted(each, key=lambda e: e.number))
-        if a.agent != b.agent and not (b.observed and a.number in released and b.number in acquired)
-    }
-    reached = {(a, b) for a, b, *_ in edges}
+    every = [list(does) for does in agents]
+    events = [e for does in every for e in does if isinstance(e, WordEvent)]
+    if not any(e.observed for e in events):
+        return False
+    words = {e.address for e in events if e.observed or e.act is WordAct.WAIT}
+    legs: dict[_Leg, set[int]] = {}
+    for agent, does in enumerate(every):
+        for leg in _legs(does, words):
+            legs.setdefault(leg, set()).add(agent)
+    reached = {(a.word, a.then) for a in legs}
     while more := {(a, c) for a, b in reached for d, c in reached if b == d} - reached:
         reached |= more
-    for a, b in reached:
-        if a != b and a in loose and b in loose and (b, a) in reached:
-            inside = [each for each in edges if {(b, each[0]), (each[1], a)} <= reached | {(b, b), (a, a)}]
-            if len({agent for *_, agent, _ in inside}) > 1 and not all(full for *_, full in inside):
+    inside = [each for each in legs if (each.then, each.word) in reached]
+    after = {a: [b for b in inside if a.meets(b) and len(legs[a] | legs[b]) > 1] for a in inside}
+    open_, looked_at = list[tuple[_Leg, ...]]((each,) for each in inside), 0
+    while open_ and looked_at < _MOST_LEGS:
+        way, looked_at = open_.pop(), looked_at + 1
+        for leg in after[way[-1]]:
+            if leg == way[0] and not _is_ruled_out(way):
                 return True
-    return False
+            if way[0].word < leg.word and all(leg.word != each.word for each in way):  # from each word once
+                open_.append((*way, leg))
+    return bool(open_)
+
+
+def _is_ruled_out(cycle: Sequence[_Leg]) -> bool:
+    """By the order of memory. What release and acquire order is one part of it."""
+    ends = [n for n, a in enumerate(cycle) if not a.is_ordered(cycle[(n + 1) % len(cycle)])]
+    twice = (*cycle, *cycle)
+    parts = [twice[a + 1 : b + 1] for a, b in pairwise((*ends, *(n + len(cycle) for n in ends[:1])))]
+    return len(ends) < 2 or all(any(leg.full for leg in part) for part in parts)
+
+
+def _legs(does: Sequence[WordEvent | Operation], words: set[int]) -> Iterator[_Leg]:
+    begun: set[_Leg] = set()
+    for e in does:
+        if not isinstance(e, WordEvent):
+            if scope_of(operand(e, "semantics")) is not Scope.CTA:
+                full = operand(e, "fence") == Fence.SC
+                begun = {a._replace(acquires=True, releases=True, full=a.full or full) for a in begun}
+        elif e.address in words and e.act is not WordAct.READ:
+            order = order_of(e.written)
+            if e.act.writes:
+                releases = order in (Order.RELEASE, Order.ACQ_REL)
+                for a in begun:
+                    if a.word != e.address:
+                        yield a._replace(then=e.address, asks_then=e.observed, releases=a.releases or releases)
+            acquires = order in (Order.ACQUIRE, Order.ACQ_REL)
+            begun.add(_Leg(e.address, e.act is WordAct.WAIT, e.observed, acquires))

@@ -116,9 +116,9 @@ class WordsOfRun:
     the order of the writes is that of the program; ``zeros``: names of words taken to
     be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
     ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
-    good as another. ``narrow``: an access to a word that several CTAs access, whose scope is one of them. ``places``:
-    of the words. ``followed``: positions at which nothing else is accessed. ``met``: how many
-    words were known.
+    good as another. ``narrow``: why the kernel may do more than orders of all accesses show, each of which it may have,
+    as where several CTAs access a word with a scope of one. ``places``: of the words. ``followed``: positions at which
+    nothing else is accessed. ``met``: how many words were known.
     """
 
     words: tuple[GlobalWord, ...] = ()

@@ -365,6 +365,45 @@ def test_atomics_on_two_words_may_each_miss_the_other_s_write(fence: str, how: s
     assert ("may miss what others wrote" in scope_parts(found)["not judged"]) is not known
 
 
+#: CTA 0 adds to two words; CTA 1 asks for the second one, or waits for it, then asks for the first one, and may hang.
+PASSED = """setp.ne.u32 %p1, %r1, 0; @%p1 bra one;
+red.relaxed.gpu.global.add.u32 [%rd1], 1; FENCE red.RELEASE.gpu.global.add.u32 [%rd1+4], 1; bra end;
+one: SEEN FENCE
+atom.relaxed.gpu.global.add.u32 %r9, [%rd1], 256; setp.eq.u32 %p3, %r9, 1; @%p3 bra end;
+hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+8]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;
+end:"""
+ASKED = "atom.ACQUIRE.gpu.global.add.u32 %r8, [%rd1+4], 256; setp.eq.u32 %p2, %r8, 0; @%p2 bra end;"
+WAITED = "wait: ld.ACQUIRE.gpu.global.u32 %r8, [%rd1+4]; setp.eq.u32 %p2, %r8, 0; @%p2 bra wait;"
+
+
+@pytest.mark.parametrize("seen", [ASKED, WAITED])
+@pytest.mark.parametrize(
+    ("fence", "release", "acquire", "known"),
+    [
+        ("", "relaxed", "relaxed", False),
+        ("", "release", "relaxed", False),
+        ("", "relaxed", "acquire", False),
+        ("fence.acq_rel.cta;", "relaxed", "relaxed", False),
+        ("fence.acq_rel.gpu;", "relaxed", "relaxed", True),
+        ("", "release", "acquire", True),
+    ],
+)
+def test_atomics_on_two_words_are_not_in_the_order_in_which_they_are_written(
+    fence: str, release: str, acquire: str, seen: str, *, known: bool
+) -> None:
+    """It was proved: only an order of all accesses has the first word written where the second one is."""
+    body = PASSED.replace("SEEN", seen).replace("FENCE", fence)
+    found = check(kernel(body.replace("RELEASE", release).replace("ACQUIRE", acquire), 2), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if known else Verdict.UNKNOWN)
+    assert known or "may miss what others wrote" in scope_parts(found)["not judged"]
+
+
+def test_what_an_order_of_all_atomics_shows_is_refuted_without_fences() -> None:
+    body = PASSED.replace("SEEN", ASKED).replace("FENCE", "").replace("%r9, 1;", "%r9, 2;")
+    found = check(kernel(body.replace("RELEASE", "relaxed").replace("ACQUIRE", "relaxed"), 2), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == [DEADLOCK]
+
+
 def test_described_atomics_on_two_words_may_each_miss_the_other_s_write() -> None:
     both = [
         [Step("add", me, 1, "relaxed"), Step("count", 1 - me, 0, "relaxed", 1), Step("write", 0)] for me in range(2)

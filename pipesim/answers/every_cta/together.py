@@ -34,7 +34,8 @@ class Together:
     """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
 
     ``words``: names of the words; ``loops``: sentences on loops that are followed, as of the kernel's assumptions;
-    ``why_not``: why nothing more was looked at, "" if all was; ``waits``: where they may wait for each other;
+    ``why_not``: why nothing more was looked at, "" if all was; ``more``: why CTAs may do more than what was looked at;
+    ``waits``: where they may wait for each other;
     ``open_data``: where data is accessed that was not looked at;
     ``assumed``: of the device. ``meet``: whether each wait of the whole grid ends, when all its CTAs have come so far;
     ``any_ctas``: of any number of CTAs along x up to this one, 0 where that is not known;
@@ -45,7 +46,7 @@ class Together:
         self.sizes: list[int] = []
         self.words: dict[str, None] = {}
         self.loops: set[str] = set()
-        self.why_not = self.open_data = self.waits = ""
+        self.why_not = self.open_data = self.waits = self.more = ""
         self.assumed: tuple[Assumed, ...] = ()
         self.meet = self.shared = self.refuted = False
         self.any_ctas = 0
@@ -56,6 +57,7 @@ class Together:
         self.words |= whole.words
         self.loops |= whole.loops
         self.why_not, self.open_data, self.shared = whole.why_not, whole.open_data, whole.shared
+        self.more = whole.more
 
     @property
     def not_judged(self) -> tuple[NotJudged, ...]:
@@ -124,6 +126,8 @@ def _of_every_size(
         whole = Together()
         if (yield from _of_size(kernel, whole, grid, strictness)):
             known.add(whole)
+    if known.more:
+        known.why_not, known.sizes, known.words = known.why_not or known.more, [], {}
     if not known.sizes or known.why_not:
         return
     yield from _residency(kernel, known, strictness)
@@ -168,9 +172,7 @@ def _of_size(
         known.shared |= bool(found.tiles) or found.open_data >= 0
         known.words |= dict.fromkeys(word.name for word in found.words)
         known.loops |= set(_loops(kernel, found))
-        if found.narrow:
-            known.why_not = found.narrow
-            return False
+        known.more = known.more or found.narrow
         if found.open_data >= 0:
             known.open_data = place_in(made.kernel, found.open_data)
     known.sizes.append(size)

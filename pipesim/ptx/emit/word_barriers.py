@@ -66,6 +66,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
     alike = bool(cluster.together) and once and _alike(cluster, words, data)
+    narrow = made.narrow()  # as the streams still have fences and events
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
@@ -85,7 +86,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         words.off_turn,
         alike,
         tuple(sorted({_set_within(cluster, p, at) for p, at, *_ in words.waiting.values() if not in_shared(at)})),
-        made.narrow(),
+        narrow,
         tuple((at, at + words.sizes[at]) for at in made.events),
         followed - words.at_data,
         len(words.places),
@@ -163,9 +164,6 @@ class _WordBarriers:
                 return "some lanes of a warp wait before others run"
         if any(sum(e.act.writes for e in events) > MOST_WRITES for events in self.events.values()):
             return "a word is written too often"
-        if sum(any(e.observed for e in events) for events in self.events.values()) > 1:
-            does = (self._does(stream) for stream in self._streams)
-            return MISSED if may_miss_each_other(does) else ""
         return ""
 
     def _does(self, stream: Stream) -> list[WordEvent | Operation]:
@@ -226,9 +224,11 @@ class _WordBarriers:
         return True
 
     def narrow(self) -> str:
-        """What accesses a word with too narrow a scope, "" if nothing does."""
+        """What has too narrow a scope, or that more may occur than orders of all accesses show, "" if neither."""
         found = too_narrow(self.events.values(), [stream.cta for stream in self._streams])
-        return f"{self._cluster.code.body[found.position].mnemonic}: its scope is one CTA" if found else ""
+        if found:
+            return f"{self._cluster.code.body[found.position].mnemonic}: its scope is one CTA"
+        return MISSED if may_miss_each_other(self._does(stream) for stream in self._streams) else ""
 
     def words(self) -> Iterator[GlobalWord]:
         """The words, with what is done to each."""
