@@ -71,8 +71,13 @@ def _with_last(kernel: KernelLines, line: int, value: int) -> str:
 def _with_threads(kernel: KernelLines, repair: Repair) -> Iterator[tuple[int, str]]:
     """The lines at the named barriers that say a number of threads, with another."""
     numbers, program = repair.group.split(","), kernel.program
-    named = {operand(op, "named_barrier") for op in program.operations if str(program.named_barrier(op)) in numbers}
-    for line in kernel.lines_of(ON_NAMED_BARRIER, named):
+    barriers = [n for n, (_, number) in enumerate(program.named_barriers) if str(number) in numbers]
+
+    def has_others(op: Operation, _: SourceInstruction) -> bool:
+        here = op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") in barriers
+        return here and operand(op, "threads") != repair.value
+
+    for line in kernel.lines_at(program, "", has_others):
         if "," in kernel.text(line):
             yield line, re.sub(r",\s*[%\w]+(?=\s*;)", f", {repair.value}", kernel.text(line))
 

@@ -127,9 +127,7 @@ class KernelLines:
             return found.pop() if found else ""
         at = {each.line: each.source.frames for each in self._function.body if each.source is not None}
         own = [[(f.file, f.line) for f in at.get(line, ()) if f.file == at[line][0].file] for line in lines]
-        every = [
-            each for each in own[0] if all(each in other for other in own)
-        ]  # innermost, of a function called twice
+        every = [each for each in own[0] if all(each in other for other in own)]  # the last: in a function called twice
         return f"{short_file(every[-1][0])}:{every[-1][1]}" if every else ""
 
     def place_of(self, lines: Collection[int], source: str = "") -> str:
