@@ -96,6 +96,29 @@ wait:
  ld.shared.v4.u32 {%r11, %r12, %r13, %r14}, [%r4];
  barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
 """
+#: What one thread writes all read: one barrier orders it, the other one, which is relaxed, does not.
+RELAXED = """.loc 1 1 1
+ mov.u32 %r0, %tid.x; mov.u32 %r3, bars; mov.u32 %r4, tile; setp.ne.u32 %p0, %r0, 0;
+ @%p0 bra made;
+ mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.init.shared::cta.b64 [%r3+8], 1;
+ fence.mbarrier_init.release.cluster;
+made:
+ bar.sync 0;
+ @%p0 bra wait;
+.loc 1 5 1
+ st.shared.u32 [%r4], %r0;
+.loc 1 6 1
+ mbarrier.arrive.shared::cta.b64 _, [%r3+8]; mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%r3];
+wait:
+.loc 1 8 1
+ mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p3, [%r3], 0;
+ @!%p3 bra wait;
+.loc 1 9 1
+ ORDERED
+.loc 1 10 1
+ ld.shared.u32 %r13, [%r4];
+"""
+WAIT = "also: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3+8], 0;\n @!%p3 bra also;"
 COMMIT, SYNC = "cp.async.commit_group;", "bar.sync 0;"
 RIGHT = {"BEGIN": "", "INSIDE": "", "ALWAYS": COMMIT, "END": SYNC, "OTHER": ""}
 EMPTY = "compute executes cp.async.commit_group in every iteration, also where it has nothing to copy"
@@ -114,6 +137,13 @@ MISTAKES = {
         HANDED, 2, 1, {"PARITY": "%r9", "AGAIN": ""}, {"PARITY": "%r10"},
         "each of load and compute waits for bars with parity 0 in the first lap, alternating in each later lap",
         8),
+    "one parity": (
+        HANDED, 2, 1, {"PARITY": "%r9", "AGAIN": ""}, {"PARITY": "0"},
+        "each of load and compute waits for bars with parity 0 in the first lap, alternating in each later lap",
+        8),
+    "two relaxed operations": (
+        RELAXED, 2, 1, {"ORDERED": WAIT}, {"ORDERED": ""},
+        "waiting waits for bars also before the read (small.cu:10)", 10),
     "read again where it is not safe": (
         HANDED, 2, 1, {"PARITY": "%r9", "AGAIN": ""}, {"AGAIN": "ld.shared.u32 %r14, [%r4];"},
         "each of load and compute executes __syncthreads() after the read of tile (small.cu:11)", 11),

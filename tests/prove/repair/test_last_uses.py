@@ -11,7 +11,9 @@ from pipesim.prove.check import check
 from pipesim.prove.repair.correction import corrections
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.other_operands import of_ctas
 from pipesim.prove.repair.sites import sites_of
+from pipesim.prove.repair.unread import leaves_more
 
 
 def query(given_back: int, laps: int = 3, blocks: int = 3) -> Program:
@@ -127,3 +129,66 @@ def test_what_is_written_last_is_told_as_well() -> None:
     wrong = told(last=False)
     offered = [each.said for refuted in check(wrong).refutations for each in corrections(wrong, refuted, wrong)]
     assert offered == ["load arrives on full once more, after what it writes last: no signal follows that"]
+
+
+def test_what_comes_after_the_last_use_stays_in_its_lap() -> None:
+    right = query(2)
+    arrive = next(site for site in sites_of(right, "math") if site.op == Op.ARRIVE)
+    use = SourceInstruction(int(Op.READ), "", "q")
+    assert apply_repair(right, Repair(RepairKind.MOVE, "math", "empty", 2, at=arrive, past=use)) is None
+
+
+def halves(written: tuple[int, ...], read: tuple[int, ...]) -> Program:
+    """The slots that one agent writes, and then reads."""
+    p = Protocol("halves")
+    acc = p.smem("acc", 2, 64)
+
+    @p.role("alone")
+    def alone(w: Warp) -> None:
+        for item, slot in enumerate(written):
+            w.write(acc[slot], item)
+        for slot in read:
+            w.read(acc[slot], max((n for n, each in enumerate(written) if each == slot), default=0))
+
+    return p.flatten()
+
+
+def test_more_is_left_where_it_is_written_more_often_and_not_read() -> None:
+    before = halves((0, 0, 1), (0, 0))
+    assert not leaves_more(before, halves((0, 0, 1), (0, 0, 0)))
+    assert leaves_more(before, halves((0, 1, 1), (0, 0)))
+    assert leaves_more(halves((0,), (0, 1)), halves((0,), (0, 1, 1)))
+
+
+def pair(wrong: bool) -> Program:
+    """Two CTAs, in each a role that arrives on its own CTA's barrier; two more arrive on that of each, or of one."""
+    p = Protocol("pair", cluster=2)
+    full = p.mbarriers("full", 1, 3)
+
+    @p.role("own")
+    def own(w: Warp) -> None:
+        with w.elect_one():
+            full[0].arrive()
+
+    @p.role("first")
+    def first(w: Warp) -> None:
+        with w.elect_one():
+            full[0].arrive_cluster(0)
+
+    @p.role("second")
+    def second(w: Warp) -> None:
+        with w.elect_one():
+            full[0].arrive_cluster(0 if wrong else 1)
+
+    @p.role("user")
+    def user(_: Warp) -> None:
+        full[0].wait(0)
+
+    return p.flatten()
+
+
+def test_an_arrive_is_meant_for_the_cta_that_gets_the_least() -> None:
+    assert check(pair(wrong=False)).verdict is Verdict.PROVED
+    ranked = {(each.role, each.value): rank for rank, each in of_ctas(pair(wrong=True)) if each.was < 0}
+    assert ranked["second", 1] < ranked["second", 0]
+    assert {rank for rank, each in of_ctas(pair(wrong=False)) if each.value >= 0 and each.was < 0} == {6}
