@@ -111,10 +111,16 @@ def _some_tiles(target: Target, settings: Mapping[str, int], grid: int, rng: ran
     return [*sorted(rng.sample(range(low, last, step), count)), last + step * rng.randrange(grid)]
 
 
+def _class_of(word: WordClaim, value: int) -> int:
+    """The number of the class that has a value; the next one where it was not looked at."""
+    known = word.classes.known
+    return next((n for n, each in enumerate(known) if value <= each.last), len(known))
+
+
 def _is_claimed(word: WordClaim, value: int, cta: int, program: Program) -> bool:
     """Whether a program is what is claimed of a size and a CTA."""
     known, places = word.classes.known, word.classes.places_of(cta)
-    number = word.classes.holding(value)
+    number = _class_of(word, value)
     if number < len(known):
         there = known[number].program_of(cta, places)
         return there is not None and shape_of_program(there) == shape_of_program(program)
@@ -122,7 +128,7 @@ def _is_claimed(word: WordClaim, value: int, cta: int, program: Program) -> bool
     for first_cta, found in rows:
         lap = known[found.first + found.lap].value - known[found.first].value
         laps = (value - known[found.first].value) // lap
-        near = word.classes.holding(value - laps * lap)
+        near = _class_of(word, value - laps * lap)
         mine, theirs = (_kind_of(word, near, each) for each in (cta, first_cta))
         if mine is theirs and mine is not None:
             return word.families[first_cta].covers(found, near + laps * found.lap, program)

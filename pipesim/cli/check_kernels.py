@@ -127,8 +127,11 @@ def _show(
     code = max(codes - {0, 1, 3}, default=0) or next((each for each in (1, 3) if each in codes), 0)
     new = [row for row in rows if row not in before]
     if new or not before:
+        from pipesim.ptx.launch.settings import setting_words  # with what a list does without
+
         made = document("check-kernels", code, paths=paths, kernels=new)
-        show_answer(options, made, lambda width: kernels_lines(new, paths, width, None if options.list else code))
+        given = [*paths, *(f"-I{each}" for each in options.include), *sum(map(setting_words, options.sets), ())]
+        show_answer(options, made, lambda width: kernels_lines(new, given, width, None if options.list else code))
     return code, rows
 
 

@@ -99,6 +99,13 @@ def test_what_is_refuted_or_not_read_decides_the_exit_code(call: Call) -> None:
     assert call("check", "dump", "--entry", "f<32>").out.startswith("f<32>   grid 1 CTA")
 
 
+def test_the_commands_of_a_list_have_what_was_given(call: Call) -> None:
+    Path("dump").mkdir()
+    Path("dump/plain.ptx").write_text(PLAIN_KERNELS)
+    answer = call("check", "dump", "--set", "grid=2", "-I", "headers", "--jobs", "1")
+    assert answer.out.endswith("  pipesim check dump -Iheaders --set grid=2 --entry g --set block=THREADS\n")
+
+
 def test_machine_code_alone_has_no_verdict(call: Call) -> None:
     """Of a fat binary whose PTX is left out its kernel is named, and nothing said of it."""
     code = next(each for each in entries_at(BASE, memory(ZSTD)) if each.kind == EntryKind.ELF)

@@ -129,10 +129,6 @@ class SizeClasses:
         """Whether every value of the word is in one of the classes that were looked at."""
         return bool(self.known) and self.known[-1].last + self.free.step > self.free.high
 
-    def holding(self, value: int) -> int:
-        """The number of the class that has a value; the next one where it was not looked at."""
-        return next((n for n, each in enumerate(self.known) if value <= each.last), len(self.known))
-
     def at(self, value: int) -> SizeClass:
         """The class whose least value this is."""
         assert self._target.kernel is not None

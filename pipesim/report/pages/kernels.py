@@ -14,10 +14,10 @@ from pipesim.report.text.words import count, listed, number
 _OK = {0: True, 3: None}  #: by exit code; else something is wrong
 
 
-def kernels_lines(rows: Sequence[KernelRow], paths: Sequence[str], width: int, code: int | None) -> list[str]:
+def kernels_lines(rows: Sequence[KernelRow], given: Sequence[str], width: int, code: int | None) -> list[str]:
     """The rows in lines of at most ``width`` cells; the commands at the end are whole, to be copied.
 
-    ``code``: the exit code of all, None where they are listed only.
+    ``given``: the paths and settings of the command. ``code``: the exit code of all, None where they are listed only.
     """
     lines: list[str] = []
     for each in rows:
@@ -32,7 +32,7 @@ def kernels_lines(rows: Sequence[KernelRow], paths: Sequence[str], width: int, c
     lines += ["", *wrap(sentence, width, "" if code is None else f"{mark(_OK.get(code, False))} ")]
     asked = dict.fromkeys((each.name, " ".join(each.needs)) for each in rows if each.needs)
     lines += ["", "  What is missing, as the commands that give it:"] if asked else []
-    command = f"  pipesim check {shlex.join(paths)} --entry"
+    command = f"  pipesim check {shlex.join(given)} --entry"
     lines += [f"{command} {shlex.quote(name)} {needs}" for name, needs in asked]
     wrong = next((each.name for each in rows if each.exit_code == 1), None)
     return lines if wrong is None else [*lines, "", f"{command} {shlex.quote(wrong)}"]
