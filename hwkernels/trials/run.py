@@ -47,9 +47,13 @@ class Trial(IntEnum):
     WGMMA_FENCE = 8
     TENSOR_FENCES = 9
     TENSOR_LOADS = 10
+    TX_EDGE = 11
+    COPY_COMMITS = 12
+    COMMITS = 13
 
 
-_NOT_ALONE, _HOPPER, _TENSOR = {Trial.EXIT_CHECK}, {Trial.WGMMA_FENCE}, {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS}
+_NOT_ALONE, _HOPPER = {Trial.EXIT_CHECK}, {Trial.WGMMA_FENCE}
+_TENSOR = {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS, Trial.COMMITS}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ enum Trial {
     WGMMA_FENCE,    // a wgmma without wgmma.fence, on registers that were just written
     TENSOR_FENCES,  // tensor memory of one thread read by another one, without tcgen05.fence
     TENSOR_LOADS,   // registers of tcgen05.ld used before tcgen05.wait::ld
+    TX_EDGE,        // a transaction count of 1,048,576
+    COPY_COMMITS,   // two commits of one thread's cp.async, of which the first should arrive first
+    COMMITS,        // two tcgen05.commit of one thread, likewise
 };
 
 static constexpr unsigned THREADS = TRIAL == TENSOR_FENCES ? 256 : 128, MOST_TRIES = 1u << 16, EXIT_WORDS = 512, ITEMS = 64;
@@ -34,6 +37,21 @@ static __device__ __forceinline__ unsigned tested(unsigned barrier, unsigned par
 static __device__ __forceinline__ bool completes(unsigned barrier, unsigned parity) {
     for (unsigned i = 0; i < MOST_TRIES; ++i)
         if (tested(barrier, parity)) return true;
+    return false;
+}
+
+static __device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void complete(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// Whether the barrier after the first one completes, and the first one has not when that is seen.
+static __device__ __forceinline__ bool overtakes(unsigned first) {
+    for (unsigned i = 0; i < MOST_TRIES; ++i)
+        if (tested(first + 8, 0)) return !tested(first, 0);
     return false;
 }
 
@@ -166,6 +184,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         seen += d[0] != want + 1 || d[1] != want + 2 || d[2] != want + 3 || d[3] != want + 4;
     }
     tries = thread == 0 ? tries : 0;
+#elif TRIAL == 11
+    for (; tries < rounds; ++tries) {
+        mbarrier_init(own, 1);
+        expect(own, 1048575);
+        bool early = tested(own, 0);  // ptxas makes one expect_tx of two that follow each other, of 2^20, which traps
+        expect(own, 1);
+        complete(own, 1048575);
+        mbarrier_arrive(own);
+        early |= tested(own, 0);
+        if (!CONTROL) complete(own, 1);
+        seen += early || !tested(own, 0);
+        mbarrier_inval(own);
+    }
+#elif TRIAL == 12  // two barriers a thread; lines of global memory that other threads have not fetched
+    if (warp < 2)
+        for (const unsigned first = shared_address(words + 2 * thread); tries < rounds; ++tries) {
+            mbarrier_init(first, 1);
+            mbarrier_init(first + 8, 1);
+            if (CONTROL) asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(first + 8) : "memory");
+            const unsigned line = (mix(blockIdx.x * 64 + thread) + tries) % (1u << 20);
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                         ::"r"(data + 16 * thread), "l"(__cvta_generic_to_global(global + 32 * line)) : "memory");
+            asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(first) : "memory");
+            if (!CONTROL) asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(first + 8) : "memory");
+            seen += overtakes(first);
+            completes(first, 0);
+            mbarrier_inval(first);
+            mbarrier_inval(first + 8);
+        }
 #else  // tensor memory, of Blackwell: 32 columns; warps 4 to 7 access the lanes of warps 0 to 3
     __shared__ unsigned place;
     if (warp == 0) {
@@ -174,6 +221,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
     }
     __syncthreads();
     const unsigned column = place + (warp % 4 << 21);
+#if TRIAL == 13  // products of 64 x 8 zeros
+    for (unsigned i = thread; i < EXIT_WORDS; i += THREADS) tile[i] = 0;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    const unsigned first = shared_address(words), bits = 1u << 4 | 1u << 7 | 1u << 10 | 1u << 17 | 4u << 24;
+    const unsigned long long zeros = (data & 0x3ffff) >> 4 | 1ull << 16 | 8ull << 32 | 1ull << 46;
+    for (; tries < rounds && thread == 0; ++tries) {
+        mbarrier_init(first, 1);
+        mbarrier_init(first + 8, 1);
+        mbarrier_init_fence();
+        for (unsigned n = 0; n < 2; ++n) {
+            if (n == (CONTROL ? 0 : 1))
+                asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(first + 8) : "memory");
+            if (n == 0)
+                asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, 0, 1;\n\t"
+                             "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %1, %2, p;\n\t"
+                             "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%3];\n\t}"
+                             ::"r"(place), "l"(zeros), "r"(bits), "r"(first) : "memory");
+        }
+        seen += overtakes(first);
+        completes(first, 0);
+        mbarrier_inval(first);
+        mbarrier_inval(first + 8);
+    }
+    __syncthreads();
+#else
     for (; tries < rounds; ++tries) {
         unsigned found = tries + thread % 128, moved = found;
         if (thread < 128) {
@@ -190,6 +263,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
         seen += moved != tries + thread % 128;
         __syncthreads();
     }
+#endif
     if (warp == 0) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" ::"r"(place) : "memory");
     tries = thread == 0 ? tries : 0;
 #endif

@@ -10,11 +10,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from hwkernels.device.compile import cache_directory
 from hwkernels.device.launch import Gpu, driver_values, require_gpu
 from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.confirm.rewrite import STOP, WAITS
@@ -22,11 +24,13 @@ from pipesim.confirm.table import TABLE
 from pipesim.errors import HardwareError, KernelTrapError, PipesimError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import end_with_parent
+from pipesim.process.system import lock_file
 from pipesim.trace.arrays import np, npt
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
 _POLL_S = 0.0005
-_BUSY_BYTES, _BUSY_COPIES = 1 << 27, 64
+_BUSY_BYTES, _BUSY_COPIES = 1 << 27, 16
+_ALONE_S = 60  #: that a process waits until others have made their launches
 _LOOK_S, _SOON_S = 0.25, 0.6  #: between looks whether a wait has given up, after which the kernel should end
 REQUESTS = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
 _ELEMENTS = {
@@ -50,6 +54,7 @@ class LaunchProcess:
     pristine: list[int] = field(default_factory=list)
     reference: list[npt.NDArray[np.uint8]] | None = None
     busy: tuple[int, int] | None = None
+    far: list[int] = field(default_factory=list)
 
     def call(self, name: str, *arguments: Any) -> Any:
         """What a function of the driver returns: a value, or several. HardwareError if it fails."""
@@ -103,7 +108,17 @@ class LaunchProcess:
         return np.array([int(word) for word in encoded.opaque], dtype=np.uint64).view(np.uint8)
 
     def launch(self, kernel: str, *, busy: bool) -> dict[str, object]:
-        """One launch of a kernel of the request: what it left. ``busy``: large copies are made meanwhile."""
+        """One launch of a kernel of the request: what it left. ``busy``: large copies are made meanwhile, and its
+        buffers are memory of the host, so that what it copies from there lands late.
+        """
+        near = self.addresses
+        self.addresses = self.far_memory() if busy else near
+        try:
+            return self._launched(kernel, busy=busy)
+        finally:
+            self.addresses = near
+
+    def _launched(self, kernel: str, *, busy: bool) -> dict[str, object]:
         for each, there, here in zip(self.request["memory"]["buffers"], self.pristine, self.addresses, strict=True):
             self.call("cuMemcpyDtoD", here, there, each["nbytes"])
         self.driver.cuCtxSynchronize()
@@ -125,6 +140,11 @@ class LaunchProcess:
         """Two large buffers, made when they are first asked for."""
         self.busy = self.busy or (self.gpu.allocate(_BUSY_BYTES), self.gpu.allocate(_BUSY_BYTES))
         return self.busy
+
+    def far_memory(self) -> list[int]:
+        """The buffers once more, in memory of the host, made when they are first asked for."""
+        self.far = self.far or [self.gpu.host_mapped(each["nbytes"])[0] for each in self.request["memory"]["buffers"]]
+        return self.far
 
     def load(self, kernel: str) -> tuple[Any, Any]:
         """A module of the folder and its kernel."""
@@ -217,11 +237,33 @@ def carry_out(folder: Path, work: Callable[[LaunchProcess, Callable[..., None]],
         process = LaunchProcess(folder, request, Gpu(info), driver)
         say(name=info.name, driver=info.driver)
         process.make_buffers()
-        work(process, say)
+        with _alone():
+            work(process, say)
     except PipesimError as error:
         say(error={name: getattr(error, name) for name in ("fact", "place", "cause", "correction")})
         return 1
     return 0
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """While no other such process launches, or after a time: limits are of real time, which kernels of several share."""
+    with ExitStack() as kept:
+        with suppress(OSError):  # no folder that can be written
+            cache_directory().mkdir(parents=True, exist_ok=True)
+            file = kept.enter_context((cache_directory() / "gpu.lock").open("a", encoding="ascii"))
+            until = time.monotonic() + _ALONE_S
+            while not _locked(file) and time.monotonic() < until:
+                time.sleep(_POLL_S)
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        lock_file(file)
+    except OSError:
+        return False
+    return True
 
 
 def _launch_all(process: LaunchProcess, say: Callable[..., None]) -> None:

@@ -52,7 +52,7 @@ class WaitingWarp:
 class DelayPlan:
     """What is tried for a finding. ``delays``: () if it shows in every run. ``waiting``: of a hang, who waits where.
     ``modelled``: whether the program run with these delays shows it; else they are the most that its schedule gives.
-    ``turns``: where delays do not suffice, who waits until whom; the program run with these shows it. ``others``:
+    ``turns``: where no delay suffices, who waits until whom; the program run with these shows it. ``others``:
     single delays that show it as well, for a chip on which the first do not. After a race the program ``hangs``, with
     these warps waiting in one run or another: what a launch may show instead of other data.
     """
@@ -88,7 +88,8 @@ class Chooser:
         shown = (few for few in ({}, *({at: self._unit} for at in held)) if self._shows(few, {}, play))
         if (few := next(shown, None)) is not None:
             others = tuple(self._delays(each) for each in islice(shown, _MOST_OTHERS))
-            plan = replace(plan, delays=self._delays(few), modelled=True, others=others)
+            turns = self._turns(self._enders(play, {at: held[at] for at in few}), play)
+            plan = replace(plan, delays=self._delays(few), modelled=True, turns=turns, others=others)
             return self._with_what_comes(plan, few, {})
         gates = {at: (n + 1) * self._unit for n, at in enumerate(sorted(held, key=held.__getitem__))}
         if not self._shows(gates, {}, play):
@@ -153,7 +154,7 @@ class Chooser:
             return all(self._ends_so(self._run({}, {}, wanted, seed, turns).play, wanted) for seed in _SEEDS)
 
         chosen = next((each for each in (*({at: until} for at, until in turns.items()), turns) if shows(each)), None)
-        if chosen is None:
+        if not chosen:
             return ()
         turns = chosen
         for at in chosen if len(chosen) > 1 else ():

@@ -25,6 +25,7 @@ from pipesim.trace.whole import write_whole
 _LONGER = 10  #: times as long delays, where the usual ones show nothing
 _MOST_LIMIT_NS = 4_000_000_000  #: of the 32 bits of %globaltimer_lo
 _HOST_S = 8.0  #: more than its own limit a launch may take
+_FAR = "with buffers in memory of the host, beside large copies"
 _MOST_ZEROED = 8  #: buffers that are filled with zeros, one at a time
 
 
@@ -148,10 +149,12 @@ class Trial:
         if (plan.delays or plan.others) and not without.seen:
             delays, late = self._reduced(chip, alone=without.otherwise > 0)
             delays, tried = (delays, late) if late.seen or not without.otherwise else ((), tried)
-        verdict, reason = _verdict(plan.sign, tried, delayed=bool(delays))
+        far = plan.sign is Sign.DATA and not (tried.seen or tried.otherwise or without.otherwise)
+        delays, tried = self._with_late_copies(chip, delays, tried) if far else (delays, tried)
+        verdict, reason = _verdict(plan.sign, tried, delayed=not without.seen)
         return replace(
-            asked, verdict=verdict, delays=delays, tried=tried, control=without, reason=reason, zeros=self._zeros,
-            files=self._save(none.number, delays),
+            asked, verdict=verdict, delays=delays, tried=tried, control=without, reason=reason or _FAR * far,
+            zeros=self._zeros, files=self._save(none.number, delays),
         )  # fmt: skip
 
     def _control(self, chip: Chip) -> list[LaunchSeen]:
@@ -173,9 +176,9 @@ class Trial:
         ``alone``: not beside a launch without delays, which fails.
         """
 
-        def tries(delays: Sequence[Delay], times: int, *, busy: bool = False) -> Tries:
-            late = replace(self._rewritten(delays), busy=busy)
-            return self._tries(self._launches(chip, *() if alone else ((self._plain, 1),), (late, times)))
+        def tries(delays: Sequence[Delay], times: int) -> Tries:
+            plain = () if alone else ((self._plain, 1),)
+            return self._tries(self._launches(chip, *plain, (self._rewritten(delays), times)))
 
         usual, plan = self._plan.delays or self._plan.others[0], self._plan
         longer = tuple(replace(each, ns=each.ns * _LONGER) for each in usual)
@@ -184,8 +187,6 @@ class Trial:
             once.append((each, tries(each, 1)))
             if once[-1][1].seen:
                 break
-        if plan.sign is Sign.DATA and not plan.modelled and not once[-1][1].seen and not alone:
-            return longer, tries(longer, self._options.launches, busy=True)
         otherwise = next((each for each, found in once if found.otherwise), longer)
         chosen = next((each for each, found in once if found.seen), otherwise)
         for each in chosen if len(chosen) > 1 and chosen is not self._plan.turns else ():
@@ -193,6 +194,16 @@ class Trial:
             if fewer and tries(fewer, 1).seen:
                 chosen = fewer
         return chosen, tries(chosen, self._options.launches)
+
+    def _with_late_copies(self, chip: Chip, delays: tuple[Delay, ...], tried: Tries) -> tuple[tuple[Delay, ...], Tries]:
+        """Beside busy memory, with buffers of the host, with the delays and with none: these, and all launches."""
+        for each in dict.fromkeys((delays, ())):
+            late = replace(self._rewritten(each), busy=True)
+            found = self._tries(self._launches(chip, (self._plain, 1), (late, self._options.launches), processes=1))
+            if found.seen:
+                return each, found
+            tried = replace(tried, launches=tried.launches + found.launches)
+        return delays, tried
 
     def _rewritten(self, delays: Sequence[Delay]) -> DelayedPtx:
         return delayed_ptx(self._text, self._kernel, delays, self._limit_ns)

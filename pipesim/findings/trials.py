@@ -1,7 +1,8 @@
 """Rules on trial: how often a GPU could have broken what PTX does not promise, and did not (``hwkernels.trials``).
 
 A test compares these numbers with ``traces/DEVICE/trials.json``, which ``python -m hwkernels.trials.run`` writes. Two
-of its trials are about ptxas more than about a GPU, and are not said: ``wgmma_fence`` (it adds the fence), ``generic``.
+of its trials are about ptxas more than about a GPU, and are not said: ``wgmma_fence`` (it adds the fence), ``generic``;
+neither is ``copy_commits``, since most kernels that assume an order of commits rely on those of ``tcgen05``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ TRIED = MappingProxyType(
         "exit": (RuleTried("NVIDIA H200", "580.159.04", 19_005_440),),
         "lanes": (RuleTried("NVIDIA H200", "580.159.04", 5_026_560_000),),
         "exited_threads": (RuleTried("NVIDIA H200", "580.159.04", 34_932_480_000),),
+        "tx_edge": (RuleTried("NVIDIA H200", "580.159.04", 8_110_080_000),),
     }
 )
 
@@ -48,6 +50,8 @@ _TRIAL_OF = MappingProxyType(
         "tensor_fence": "tensor_fences",
         "tensor-fences": "tensor_fences",
         "tensor-loads": "tensor_loads",
+        "tx_edge": "tx_edge",
+        "commits": "commits",
     }
 )
 

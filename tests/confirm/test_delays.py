@@ -150,6 +150,14 @@ def test_the_same_delay_brings_a_finding_about_and_leaves_its_right_twin_alone()
         assert outcomes(BY_NAME[right], [Delay(place, delay.ns)]) == ["same"] * 2
 
 
+def test_beside_a_delay_there_is_a_turn_for_a_gpu_on_which_no_delay_is_right() -> None:
+    (_, plan), *_ = plans(read(BY_NAME["lapped_later"]))
+    (turn,) = plan.turns
+    assert (turn.place, plan.modelled) == (plan.delays[0].place, True)
+    assert turn.until is not None
+    assert (turn.until.opcode, turn.until.nth) == ("mbarrier.arrive", 2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shows"), [("lapped", "hang"), ("lapped_later", "hang"), ("early_release", "differs")]

@@ -15,7 +15,7 @@ TX_EDGE = FindingKind(
     FaultKind.TX_EDGE,
     what="The transaction count is 1,048,576 bytes, one more than PTX allows.",
     ptx="mbarrier: tracking asynchronous operations by the mbarrier object",
-    shows="H100 and H200 accept it; PTX does not promise it.",
+    shows="H100 and H200 accept it, unless ptxas makes one of two expect_tx that follow each other, which traps.",
     corrected="Expect at most 1,048,575 bytes in a phase.",
     certainty=Certainty.LETTER,
     detail=_bytes,

@@ -27,9 +27,10 @@ def chip_sentence(each: FindingOnChip, device: str) -> str:
     tried, without = each.tried, each.control
     of = f"of {number(tried.launches)}"
     control = f"without the {'delays' if len(each.delays) > 1 else 'delay'} {number(without.seen)} of"
-    control = f"{control} {number(without.launches)}" if each.delays else "no delay is needed"
+    control = f"{control} {number(without.launches)}" if each.delays else each.reason or "no delay is needed"
     if each.delays and without.otherwise:
         control += f", and something else in {number(without.otherwise)}: {what_happened(without)}"
+    control += f"; {each.reason}" if each.delays and each.reason else ""
     match each.verdict:
         case ChipVerdict.CONFIRMED:
             predicted = " as predicted" if tried.waits else ""

@@ -27,7 +27,7 @@ INFO = DeviceInfo(0, "NVIDIA B200", 148, "10.0", "580.1", 232448, 233472)
 def test_each_gpu_has_its_trials() -> None:
     hopper, blackwell = trials_of("9.0"), trials_of("10.0")
     assert Trial.WGMMA_FENCE in hopper
-    assert {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS} == set(blackwell) - set(hopper)
+    assert {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS, Trial.COMMITS} == set(blackwell) - set(hopper)
     assert Trial.EXIT_CHECK not in {*hopper, *blackwell}
 
 
