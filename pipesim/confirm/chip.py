@@ -247,7 +247,7 @@ def carry_out(folder: Path, work: Callable[[LaunchProcess, Callable[..., None]],
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """While no other such process launches, or after a time: limits are of real time, which kernels of several share."""
+    """While no other such process launches, or after a time: limits are of real time, which they share."""
     with ExitStack() as kept:
         with suppress(OSError):  # no folder that can be written
             cache_directory().mkdir(parents=True, exist_ok=True)
