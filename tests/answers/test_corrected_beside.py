@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipesim import Protocol, Warp
 from pipesim.answers.check import check
-from pipesim.answers.checking.state import CheckReport
+from pipesim.answers.checking.state import CheckReport, causes_first
 from pipesim.findings.kind import Basis
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.targets import target_of
@@ -93,3 +95,17 @@ def test_no_wait_is_left_out_where_another_finding_is_about_its_barrier() -> Non
     assert [each.said for each in alone.corrections] == [LEAVE]
     beside = report(watched(early=True, watcher=True)).refutations
     assert {each.finding.kind: each.finding.correction for each in beside} == {"lapped_waiter": "", FaultKind.RACE: ""}
+
+
+def kinds(*shown: tuple[str, bool]) -> list[str]:
+    """The order in which findings are shown that are named so, each certain or only possible."""
+    (hang,), (over,) = (report(each).refutations for each in (watched(early=False, watcher=True), sums(apart=False)))
+    bases = {True: Basis.CERTAIN, False: Basis.POSSIBLE}
+    some = [replace(hang if name.startswith("hang") else over, basis=bases[sure], command=name) for name, sure in shown]
+    return [each.command for each in causes_first(tuple(some))]
+
+
+def test_a_hang_that_is_only_possible_comes_after_what_is_certain() -> None:
+    assert kinds(("hang", False), ("over", True), ("race", False)) == ["over", "hang", "race"]
+    assert kinds(("hang", True), ("over", True)) == ["hang", "over"]
+    assert kinds(("hang", False), ("over", False)) == ["hang", "over"]

@@ -144,7 +144,7 @@ def report_of(state: CheckState, wrong: Iterable[Counterexample], left_out: tupl
         phases=found.phases,
         states=found.states,
         doubts=tuple(doubt_line(asked.program, doubt) for doubt in found.doubts),
-        refutations=_causes_first(tuple(wrong)),
+        refutations=causes_first(tuple(wrong)),
         ranges=tuple(state.ranges),
         together=state.together,
         nearby=state.nearby,
@@ -159,7 +159,7 @@ def report_of(state: CheckState, wrong: Iterable[Counterexample], left_out: tupl
     )
 
 
-def _causes_first(wrong: tuple[Counterexample, ...]) -> tuple[Counterexample, ...]:
+def causes_first(wrong: tuple[Counterexample, ...]) -> tuple[Counterexample, ...]:
     """With each hang that is only possible after all that is certain, which may be its cause."""
     certain = [n for n, each in enumerate(wrong) if each.basis is Basis.CERTAIN and each.after is None]
     last = max(certain, default=-1)
