@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from hwkernels.device.compile import cache_directory
 from hwkernels.device.launch import Gpu, driver_values, require_gpu
 from pipesim.bounds import MAX_CUBIN_BYTES
 from pipesim.confirm.rewrite import STOP, WAITS
@@ -25,6 +24,7 @@ from pipesim.errors import HardwareError, KernelTrapError, PipesimError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import end_with_parent
 from pipesim.process.system import lock_file
+from pipesim.process.temporary import cache_folder
 from pipesim.trace.arrays import np, npt
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
@@ -250,8 +250,8 @@ def _alone() -> Iterator[None]:
     """While no other such process launches, or after a time: limits are of real time, which they share."""
     with ExitStack() as kept:
         with suppress(OSError):  # no folder that can be written
-            cache_directory().mkdir(parents=True, exist_ok=True)
-            file = kept.enter_context((cache_directory() / "gpu.lock").open("a", encoding="ascii"))
+            (folder := cache_folder("gpu")).mkdir(parents=True, exist_ok=True)
+            file = kept.enter_context((folder / "lock").open("a", encoding="ascii"))
             until = time.monotonic() + _ALONE_S
             while not _locked(file) and time.monotonic() < until:
                 time.sleep(_POLL_S)

@@ -198,16 +198,16 @@ def test_memory_is_kept_busy_for_a_race_that_no_delay_brings_about(
 
 
 def test_processes_that_launch_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chip, "cache_directory", lambda: tmp_path / "new")
+    monkeypatch.setattr(chip, "cache_folder", lambda _: tmp_path / "new")
     monkeypatch.setattr(chip, "_ALONE_S", 0.05)
-    with chip._alone(), (tmp_path / "new" / "gpu.lock").open("a") as other:
+    with chip._alone(), (tmp_path / "new" / "lock").open("a") as other:
         assert not chip._locked(other)
         begun = time.monotonic()
         with chip._alone():  # after its time
             assert time.monotonic() - begun >= 0.05
-    with (tmp_path / "new" / "gpu.lock").open("a") as other:
+    with (tmp_path / "new" / "lock").open("a") as other:
         assert chip._locked(other)
-    monkeypatch.setattr(chip, "cache_directory", lambda: Path("/dev/null/none"))
+    monkeypatch.setattr(chip, "cache_folder", lambda _: Path("/dev/null/none"))
     with chip._alone():
         pass
 
