@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.ptx.emulate.global_memory import ANY_TILE
@@ -225,6 +226,7 @@ class LengthenedLoop:
             return values, known
         names, forms = dict[str, str](), self._inputs.forms
 
+        @cache
         def renamed(form: Form) -> Form:
             found = constant(form.constant)
             for atom, factor in form.terms:
