@@ -13,7 +13,6 @@ from pipesim.model.ops import Op
 from pipesim.prove.check import check
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.prove.repair.left_over import of_reads_again
-from pipesim.prove.repair.meeting_points import of_reuse
 from pipesim.targets import Target, find
 from tests.support.small_ptx import text_of
 
@@ -96,42 +95,6 @@ wait:
 .loc 1 9 1
  ld.shared.v4.u32 {%r11, %r12, %r13, %r14}, [%r4];
  barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
-"""
-#: One thread copies 1,024 bytes a lap; the first threads of two other warps store one half each, and give it back.
-STORED = """.loc 1 1 1
- ld.param.u64 %rd1, [x]; mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; and.b32 %r2, %r0, 31; mov.u32 %r3, bars;
- mov.u32 %r4, tile; mov.u32 %r8, 0; setp.ne.u32 %p0, %r0, 0; setp.ne.u32 %p1, %r2, 0;
- @%p0 bra made;
- mbarrier.init.shared::cta.b64 [%r3], 1; mbarrier.init.shared::cta.b64 [%r3+8], 2;
- fence.mbarrier_init.release.cluster;
-made:
- bar.sync 0;
- @%p1 bra end;
-lap:
- and.b32 %r9, %r8, 1; xor.b32 %r10, %r9, 1;
- @%p0 bra store;
-w1:
- mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3+8], %r10;
- @!%p3 bra w1;
-.loc 1 5 1
- mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 1024;
- cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd1], 1024, [%r3];
- bra next;
-store:
- sub.u32 %r11, %r1, 1; shl.b32 %r11, %r11, 9; add.u32 %r12, %r4, %r11;
-w2:
- mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], %r9;
- @!%p3 bra w2;
-.loc 1 8 1
- cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r12], 512; cp.async.bulk.commit_group;
-.loc 1 9 1
- STORES
-.loc 1 10 1
- mbarrier.arrive.shared::cta.b64 _, [%r3+8];
-next:
- add.u32 %r8, %r8, 1; setp.lt.u32 %p2, %r8, 4;
- @%p2 bra lap;
-end:
 """
 #: What one thread writes all read: one barrier orders it, the other one, which is relaxed, does not.
 RELAXED = """.loc 1 1 1
@@ -230,16 +193,3 @@ def test_what_was_read_before_is_used_where_it_is_read_again(again: str, offered
     fault = Fault(FaultKind.RACE, agent, reads[-1])
     found = [repair for _, repair in of_reads_again(program, fault)]
     assert [(each.kind, each.past.line) for each in found[:1]] == [(RepairKind.OMIT, "small.cu:9")] * offered
-
-
-@pytest.mark.parametrize("rarely", [True, False])
-def test_a_wait_for_stores_is_likely_where_they_are_not_waited_for(rarely: bool, tmp_path: Path) -> None:
-    """Before what is filled by copies again is given back: then it is tried before waits at all other places."""
-    waits = "" if rarely else "cp.async.bulk.wait_group.read 0;"
-    program = kernel(tmp_path, filled(STORED, {"STORES": waits}), 3, 1).build()
-    assert check(program).verdict is (Verdict.REFUTED if rarely else Verdict.PROVED)
-    copies = [pc for pc, op in enumerate(program.code[0]) if op[0] == Op.TMA_LOAD]
-    reads = [pc for pc, op in enumerate(program.code[1]) if op[0] == Op.TRANSFER_READ]
-    fault = Fault(FaultKind.RACE, 0, copies[1], other_agent=1, other_pc=reads[0])
-    found = [(rank, each.role) for rank, each in of_reuse(program, fault) if each.kind is RepairKind.GROUP_WAIT]
-    assert found == [(2, "store")] * rarely
