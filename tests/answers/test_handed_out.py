@@ -190,7 +190,7 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
         (_NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN),  # it overflows after 21,845 tiles
         (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
         (" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT),
-        (_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT),
+        pytest.param(_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_MORE.format(300), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
     ],
 )

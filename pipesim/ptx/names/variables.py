@@ -39,7 +39,7 @@ def elements_of_variables(
 ) -> Iterator[tuple[Variable, str, list[int]]]:
     """Variables whose first elements of this size begin at these offsets, and nothing else: each with its name.
 
-    ``taken``: names that something else has; what two variables are called is not told apart.
+    ``taken``: names that something else has; a name that two variables have is not used.
     """
     names = [variable_name(each.name) for each in variables]
     for each, name in zip(variables, names, strict=True):

@@ -1,0 +1,26 @@
+"""A Triton GEMM that takes its tiles from a counter (`tl.atomic_add`), recorded on an H200: each launch got others."""
+
+from pathlib import Path
+
+import pytest
+
+from pipesim.answers.compare import compare_kernel
+from pipesim.conform.agreement import Agreement
+from pipesim.ptx.kernel import read_kernel
+from pipesim.trace.files import read_trace
+
+FOLDER = Path(__file__).parents[2] / "traces" / "h200" / "handed_out"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "ctas"), [("gemm_dynamic", 1), pytest.param("gemm_dynamic-8", 8, marks=pytest.mark.long)]
+)
+def test_it_conforms_with_the_tiles_that_it_got(name: str, ctas: int) -> None:
+    """Of a grid of 20 one CTA is recorded, with what its atomics returned; one of 8 as a whole, with the word."""
+    trace = read_trace(FOLDER / f"{name}.parquet")
+    kernel = read_kernel(FOLDER / "gemm_dynamic.ptx", FOLDER / f"{name}.json")
+    found = compare_kernel(kernel, trace, name).comparison
+    assert trace.meta.device.name == "NVIDIA H200"
+    assert len(set(trace.events.cta.tolist())) == ctas
+    assert (found.agreement, found.conformance.divergence) == (Agreement.CONFORMS, None)
