@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import inspect
+import re
 import sys
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
@@ -17,6 +18,7 @@ from pipesim.lang.author import NOT_OURS, in_words
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.catalog import ProtocolFunction
 
+_JIT = re.compile(r"^@(?:\w+\.)*jit\b.*\n(?:@.*\n)*def ([a-zA-Z]\w*)", re.MULTILINE)  #: a kernel
 _MOST_PROPOSED = 4  #: functions of a file that an error proposes
 
 
@@ -26,12 +28,12 @@ def makers_of(path: Path) -> dict[str, ProtocolFunction]:
     Those that say so, else all that can be called without more. UnknownProtocolError if there is no such file,
     ProtocolError if it cannot be imported.
     """
-    return _makers(_module_of(path))
+    return _makers(module_of(path))
 
 
 def only_maker(file: str) -> tuple[str, ProtocolFunction]:
     """The one protocol of a file with its name. UnknownProtocolError if it has none, or several, which are named."""
-    module = _module_of(Path(file))
+    module = module_of(Path(file))
     found = list(_makers(module).items())
     if not found:
         raise UnknownProtocolError(
@@ -71,9 +73,22 @@ def _others(module: ModuleType) -> str:
     return f"{', '.join(public)}: of another type, or with a parameter whose default is not a whole number"
 
 
+def jit_functions(name: str) -> list[str]:
+    """The kernels of Triton or Gluon that ``file.py`` or ``file.py:function`` names, by the text of the file.
+
+    Of a file, in which nothing describes protocols, those that no other one calls.
+    """
+    file, _, function = (name, "", "") if name.endswith(".py") else name.rpartition(":")
+    if not file.endswith(".py") or not Path(file).is_file():
+        return []
+    text = Path(file).read_text(encoding="utf-8", errors="replace")
+    whole = not function and not re.search(r"^(from|import) pipesim\b", text, re.MULTILINE)
+    return [each for each in _JIT.findall(text) if each == function or (whole and text.count(f"{each}(") == 1)]
+
+
 def function_of(path: Path, function: str) -> ProtocolFunction:
     """The function of this name in a Python file."""
-    module = _module_of(path)
+    module = module_of(path)
     found = vars(module).get(function)  # what the file has, not what a __getattr__ of it makes up
     if not callable(found):
         raise UnknownProtocolError(f"{path} has no function {function!r}", correction=_functions(module, function))
@@ -90,7 +105,7 @@ class _FromSource(SourceFileLoader):
         return code
 
 
-def _module_of(path: Path) -> ModuleType:
+def module_of(path: Path) -> ModuleType:
     """A Python file, which is run; it may import from its folder, as ``python FILE``."""
     if not path.is_file():
         near = _near_files(path)

@@ -19,8 +19,9 @@ import warnings
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
+from importlib import import_module
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,7 +37,7 @@ from pipesim.model.tables import Access, Agent, Barrier, SourceInstruction, Tile
 from pipesim.process.parent import end_forks, end_with
 from pipesim.process.system import HAS_FORK, KILL, set_held
 from pipesim.process.watch import current, forget_in_child, in_main_thread, signals_held
-from pipesim.protocol_files import makers_of, require_python_allowed
+from pipesim.protocol_files import require_python_allowed
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import Target
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 _HEAD = ">8sQI"  #: of a message before its body: its mark, the length, and the checksum
 _MARK = b"pipesim\n"
 _PART = 1 << 20  #: bytes that are read in one call
-_EVERY = ":*"  #: after a file: the names of its functions are asked for
 _MOST_FILES = 1 << 16  #: descriptors of a process
 _TARGET, _PROGRAM, _ERROR, _MEMORY, _INTERNAL = range(5)  #: what an answer is
 Message = tuple[Any, ...]
@@ -72,15 +72,16 @@ def find(text: str) -> Target:
         raise
 
 
-def functions(file: str) -> tuple[str, ...]:
-    """The functions of a Python file that make a protocol, in its order; the file runs in a process of its own.
+def said_of(file: str, module: str, function: str, *words: str) -> tuple[str, ...]:
+    """What a function of pipesim says of a Python file, in a process of the file's own: it gets the path and ``words``.
 
-    Raises as :func:`find` does of a file that cannot be imported.
+    Raises as :func:`find` does of a file that cannot be imported, and what the function raises.
     """
     require_python_allowed(Path(file))
-    process = _Process(f"{file}{_EVERY}")
+    process = _Process(file, module, function, *words)
     try:
-        return process.names()
+        process.start()
+        return tuple(map(str, process.description[1:]))
     finally:
         process.close()
 
@@ -94,34 +95,19 @@ def close() -> None:
 class _Process:
     """The process of one file, started where it is needed; lost after an exception, as what it would say next is."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, *asked: str) -> None:
+        self._text, self._asked = text, asked  #: what find is asked, or the module and name of a function, and words
         self._child = 0
         self._started: subprocess.Popen[bytes] | None = None  #: where there is no fork
-        self._description: Message = ()
+        self.description: Message = ()  #: what it says first
 
     def target(self) -> Target:
         """What it says about the file."""
-        self._start()
-        defaults, *words = self._description
+        self.start()
+        defaults, *words = self.description
         name, summary, description, spelling = map(str, words)
-        return Target(
-            name,
-            None,
-            None,
-            defaults,
-            summary,
-            spelling,
-            description=description,
-            maker=self.program,
-            changer=self.changed,
-            word_changer=self.word_changes,
-        )
-
-    def names(self) -> tuple[str, ...]:
-        """The functions of the file, where these were asked for."""
-        self._start()
-        return tuple(map(str, self._description[1:]))
+        found = Target(name, None, None, defaults, summary, spelling, description=description)
+        return replace(found, maker=self.program, changer=self.changed, word_changer=self.word_changes)
 
     def program(self, values: dict[str, int], twice: bool) -> Program:  # noqa: FBT001  # as Target calls it
         """The program of these parameters. Raises as the file's function and its roles do."""
@@ -138,7 +124,7 @@ class _Process:
 
     def _made(self, request: Message) -> Message:
         try:
-            self._start()
+            self.start()
             _send(self._requests, request)
             return self._answer(_PROGRAM)
         except PipesimError:
@@ -161,7 +147,8 @@ class _Process:
         os.close(self._requests)
         os.close(self._answers)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Unless it runs."""
         if self._child:
             return
         inbox, self._requests = os.pipe()
@@ -171,16 +158,16 @@ class _Process:
             if HAS_FORK:
                 self._child = _fork()
                 if not self._child:
-                    _be_the_child(self._text, inbox, outbox, parent, mask)
+                    _be_the_child((self._text, *self._asked), inbox, outbox, parent, mask)
             else:
-                self._started = _another_python(self._text, inbox, outbox)
+                self._started = _another_python((self._text, *self._asked), inbox, outbox)
                 self._child = self._started.pid
             _running.add(self)
         os.close(inbox)
         os.close(outbox)
         current().follow(self._child)
         try:
-            self._description = self._answer(_TARGET)
+            self.description = self._answer(_TARGET)
         except BaseException:
             self.close()
             raise
@@ -235,9 +222,9 @@ def _fork() -> int:
         return os.fork()
 
 
-def _another_python(text: str, inbox: int, outbox: int) -> subprocess.Popen[bytes]:
+def _another_python(call: tuple[str, ...], inbox: int, outbox: int) -> subprocess.Popen[bytes]:
     """Of a system without fork: a process that has the two pipes as its standard streams, and the modules of this."""
-    script = f"from {__name__} import serve_from; serve_from({text!r})"
+    script = f"from {__name__} import serve_from; serve_from({call!r})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONSAFEPATH": "1"}
     return subprocess.Popen([sys.executable, "-c", script], stdin=inbox, stdout=outbox, env=environment)  # noqa: S603
 
@@ -245,14 +232,14 @@ def _another_python(text: str, inbox: int, outbox: int) -> subprocess.Popen[byte
 # in the child
 
 
-def serve_from(text: str) -> NoReturn:
+def serve_from(call: tuple[str, ...]) -> NoReturn:
     """In a Python that was started for a file: its standard streams are the pipes, until it has taken them."""
     inbox, outbox = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    _be_the_child(text, inbox, outbox, 0, set())
+    _be_the_child(call, inbox, outbox, 0, set())
 
 
-def _be_the_child(text: str, inbox: int, outbox: int, parent: int, mask: set[int]) -> NoReturn:
+def _be_the_child(call: tuple[str, ...], inbox: int, outbox: int, parent: int, mask: set[int]) -> NoReturn:
     try:
         forget_in_child()
         set_held(mask)
@@ -260,7 +247,7 @@ def _be_the_child(text: str, inbox: int, outbox: int, parent: int, mask: set[int
         if parent:
             end_with(parent)
             end_forks()
-        _serve(text, inbox, outbox)
+        _serve(*call, inbox=inbox, outbox=outbox)
     finally:
         os._exit(1)  # the parent sees that there is no answer, and says so
 
@@ -285,18 +272,18 @@ def _detach(inbox: int, outbox: int) -> None:
 _streams_of_parent: list[object] = []
 
 
-def _serve(text: str, inbox: int, outbox: int) -> None:
+def _serve(text: str, module: str = "", function: str = "", *words: str, inbox: int, outbox: int) -> None:
     """Describe the file, then make programs, until the parent asks no more."""
     me = os.getpid()
     target: Target | None = None
 
     def describe_file() -> Message:
         nonlocal target
-        if text.endswith(_EVERY):
-            return _TARGET, {}, *map(_exact, makers_of(Path(text.removesuffix(_EVERY))))
+        if module:
+            return _TARGET, {}, *map(_exact, getattr(import_module(module), function)(Path(text), *words))
         target = targets.find(text)
-        words = (target.name, target.summary, target.description, target.spelling)
-        return _TARGET, {_exact(name): int(value) for name, value in target.defaults.items()}, *map(_exact, words)
+        said = (target.name, target.summary, target.description, target.spelling)
+        return _TARGET, {_exact(name): int(value) for name, value in target.defaults.items()}, *map(_exact, said)
 
     def make_program(values: dict[str, int], how: bool | Message) -> Message:  # noqa: FBT001  # as it is asked for
         assert target is not None, "the parent asks for no program of what is not there"

@@ -128,24 +128,15 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         "--launch", default="", metavar="FILE", help="the launch file of a .ptx (default: the .json beside it)"
     )
     parser.add_argument(
-        "--set",
-        dest="sets",
-        action="append",
-        default=[],
-        metavar="OFFSET=VALUE",
+        "--set", dest="sets", action="append", default=[], metavar="OFFSET=VALUE",
         help="a word of a .ptx kernel's parameters, by its byte offset, the CTA to follow, cta=5, or a size: grid=132, "
-        "grid.y=2, block=384, shared=65536; may be repeated",
-    )
+        "grid.y=2, block=384, shared=65536; of a Triton function an argument, BLOCK=64, a=*fp32; may be repeated",
+    )  # fmt: skip
     parser.add_argument(
-        "--box",
-        dest="sets",
-        action="append",
-        default=[],
-        type="--box {}".format,
-        metavar="OFFSET=TYPE:SIZES",
+        "--box", dest="sets", action="append", default=[], type="--box {}".format, metavar="OFFSET=TYPE:SIZES",
         help="the box of the tensor map at a byte offset of a .ptx kernel's parameters, or of a parameter by its name, "
         "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated",
-    )
+    )  # fmt: skip
     add_source_roots(parser)
 
 
@@ -166,14 +157,17 @@ def add_found(parser: argparse.ArgumentParser) -> None:
 
 def has_kernels(options: argparse.Namespace, name: str) -> bool:
     """Whether a name is a path whose kernels are looked for: of a PTX file with an option for that."""
+    from pipesim.protocol_files import jit_functions
     from pipesim.protocols.catalog import BUILT_IN
     from pipesim.targets import COMPILED
 
     path = Path(name)
-    if not hasattr(options, "entries") or name in BUILT_IN or not (path.suffix in SOURCES or path.exists()):
+    if not hasattr(options, "entries") or name in BUILT_IN:
         return False
     if path.suffix in (".ptx", *SOURCES):
-        return path.suffix != ".ptx" or any(getattr(options, each) for each in FOUND)
+        return path.suffix != ".ptx" or (path.exists() and any(getattr(options, each) for each in FOUND))
+    if not path.exists() or path.suffix == ".py":
+        return bool(jit_functions(name))
     if not path.is_file() or path.suffix in COMPILED:
         return path.is_dir() or path.suffix in COMPILED
     with path.open("rb") as file:  # a program, library or object, or an archive of these

@@ -54,8 +54,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
     add_chosen(
         parser,
-        named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function (a Python file is "
-        "run), programs' .json, kernels' .ptx; a folder, a program, a library, an object: all kernels with PTX in it",
+        named="built-in names (see `pipesim list`), file.py (all of its protocols), file.py:function (a protocol, or a "
+        "kernel of Triton or Gluon; the file is run), programs' .json, kernels' .ptx; a folder, a program, a library, "
+        "an object: all kernels with PTX in it",
         every="check every built-in protocol",
     )
     add_params(parser, "a parameter of every protocol named; may be repeated")
@@ -281,11 +282,13 @@ def _build_all(
             start(options)
             made[name] = build_target(options, spelled, launch)
         except SeveralProtocolsError:
-            from pipesim.protocol_process import functions
+            from pipesim.protocol_process import said_of
 
             if options.replay is not None:
                 raise
-            left = [(f"{name}:{function}", "") for function in functions(name)] + left
+            left = [
+                (f"{name}:{function}", "") for function in said_of(name, "pipesim.protocol_files", "makers_of")
+            ] + left
             together = True
         except (PipesimError, LimitReachedError) as raised:
             if not together:

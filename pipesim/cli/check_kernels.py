@@ -22,6 +22,7 @@ from pipesim.inputs import confined
 from pipesim.launches.files.embedded_ptx import FoundKernel, chosen, found_kernels
 from pipesim.launches.found import FoundQuestion, LaunchBeside, beside, check_all, stamps
 from pipesim.process.watch import current, signal_of
+from pipesim.protocol_files import jit_functions
 from pipesim.ptx.names.paths import kernel_name
 from pipesim.report.pages.kernels import kernels_lines
 
@@ -38,6 +39,12 @@ _OF_ONE = (
 
 def questions(options: argparse.Namespace, name: str, policy: TriagePolicy) -> list[FoundQuestion]:
     """Each kernel of a path in each of its launches, of those that the line names."""
+    how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
+    if functions := jit_functions(name):
+        from pipesim.launches.hooks.source import compiled_question
+
+        with progress(f"compiling {name}"):
+            return [compiled_question(name, functions, options.arch, options.sets, how)]
     kernels, sizes = _kernels(options, Path(name)), dict[str, tuple[str, ...]]()
     named = [
         each
@@ -47,7 +54,6 @@ def questions(options: argparse.Namespace, name: str, policy: TriagePolicy) -> l
     ]
     if options.entries:
         kernels = named or [chosen(Path(name), kernels, options.entries[0])]
-    how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
     if Path(name).suffix in SOURCES:
         from hwkernels.device.source_ptx import written_sizes
 
@@ -77,7 +83,7 @@ def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
     """The one kernel of a path, in the launch of a file if one is named. PtxError where that is not clear."""
     from pipesim.ptx.launch.file import LAUNCH_FILE
 
-    asked = questions(options, name, TriagePolicy())
+    asked = vars(options).pop("asked", None) or questions(options, name, TriagePolicy())
     kernel = chosen(Path(name), [each.kernel for each in asked], "")
     one = next(each for each in asked if each.kernel is kernel)
     if launch:
@@ -85,7 +91,7 @@ def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
     made, row = one.launch()
     target = one.target(made, row.needs)
     if row.launch.endswith("guessed"):
-        remark(f"{row.launch}: --set grid=CTAS, block=THREADS and shared=BYTES say otherwise")
+        remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES say otherwise")
     return target
 
 
@@ -99,6 +105,7 @@ def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: Tri
         raise ParameterError(fact, correction="give two commands, or leave out --entry, --list, --watch and --no-cache")
     asked = [each for name in names for each in questions(options, name, policy)]
     if len(asked) == 1 and asked[0].kernel.text and not (options.list or options.watch):
+        options.asked = asked  # what is compiled is not compiled again
         return None
     for each in (*_OF_ONE, *(["format"] if options.format not in (None, "text", "json") else [])):
         if getattr(options, each):

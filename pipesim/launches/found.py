@@ -52,6 +52,8 @@ class LaunchBeside(NamedTuple):
     text: str = ""
     is_launch: bool = False
     signature: str | None = None
+    said: str = ""  #: what of the launch is guessed, where it was made for a function
+    words: tuple[str, ...] = ()  #: the options that it was made by
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class FoundQuestion:
         """What is known of it before it is checked."""
         kernel = self.kernel
         title = kernel_name(kernel.name, arguments=True) if kernel.name else kernel.file.name
-        launch = Path(self.known.file).name if self.known.is_launch else ""
+        launch = self.known.said or (Path(self.known.file).name if self.known.is_launch else "")
         made = KernelRow(kernel.name, title, kernel.origin, kernel.arch, kernel.has_mbarriers, launch)
         if kernel.problem:
             return replace(made, said=kernel.problem, exit_code=PipesimError.exit_code)
@@ -126,7 +128,7 @@ class FoundQuestion:
         if not all(launch.block):
             raise LaunchFileError(f"{self.kernel.name} needs {' '.join(needs)}", cause="nothing says its threads")
         file = self.kernel.file if self.kernel.file.suffix == ".ptx" else Path(f"{self.kernel.file}.ptx")
-        words = ("--entry", self.kernel.name)
+        words = ("--entry", self.kernel.name, *self.known.words)
         found = kernel_target(self.kernel.text, file, launch, self.sets, words, self.path)
         return found.with_strictness(self.strictness)
 

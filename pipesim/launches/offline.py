@@ -48,22 +48,19 @@ def triton(
     return _describe_launch(driver.launches[0], kernel, arch)
 
 
-class _first_configuration:  # noqa: N801  # a context manager, used like a function
-    """While it is open, an autotuned kernel has one configuration, which then needs no measurement."""
-
-    def __init__(self, kernel: Any) -> None:
-        self._changed: list[tuple[Any, Any]] = []
-        while kernel is not None:
-            if len(getattr(kernel, "configs", ())) > 1:
-                self._changed.append((kernel, kernel.configs))
-            kernel = getattr(kernel, "fn", None)
-
-    def __enter__(self) -> None:
-        for tuner, configs in self._changed:
-            tuner.configs = configs[:1]
-
-    def __exit__(self, *_: object) -> None:
-        for tuner, configs in self._changed:
+@contextmanager
+def _first_configuration(kernel: Any) -> Iterator[None]:
+    """Within it, an autotuned kernel has one configuration, which then needs no measurement."""
+    tuners = [kernel]
+    while hasattr(tuners[-1], "fn"):
+        tuners.append(tuners[-1].fn)
+    changed = [(each, each.configs) for each in tuners if len(getattr(each, "configs", ())) > 1]
+    for tuner, configs in changed:
+        tuner.configs = configs[:1]
+    try:
+        yield
+    finally:
+        for tuner, configs in changed:
             tuner.configs = configs
 
 

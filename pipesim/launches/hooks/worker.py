@@ -37,6 +37,7 @@ from pipesim.ptx.launch.values import (
     Number,
     Parameter,
     Pointer,
+    Shape,
     Struct,
     TensorMap,
     shape_of,
@@ -95,13 +96,18 @@ def launch_of(given: Mapping[str, Any], ptx: Path) -> tuple[Launch, str]:
     grid = given.get("grid")
     if grid is None:
         guess.said["grid"] = None
-        clusters = _CLUSTERS, *(2 if f"%ctaid.{axis}" in given["ptx"] else 1 for axis in "yz")
-        grid = [n * size for n, size in zip(clusters, cluster, strict=True)]
+        grid = guessed_grid(given["ptx"], cluster)
     shared = given.get("shared", MAX_SHARED - 1024 if made.dynamic_shared else 0)
     launch = replace(
         told, grid=shape_of(grid), block=block, cluster=cluster, dynamic_shared=shared, parameters=parameters
     )
     return launch, f"guessed {', '.join(guess.said)}" if guess.said else ""
+
+
+def guessed_grid(ptx: str, cluster: Sequence[int]) -> Shape:
+    """CTAs of several clusters, along the axes that a kernel asks for."""
+    clusters = _CLUSTERS, *(2 if f"%ctaid.{axis}" in ptx else 1 for axis in "yz")
+    return shape_of([n * size for n, size in zip(clusters, cluster, strict=True)])
 
 
 class _Guess:
