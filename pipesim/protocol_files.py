@@ -12,13 +12,15 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from pipesim.bounds import MAX_SOURCE_BYTES
 from pipesim.errors import ProtocolError, SeveralProtocolsError, UnknownProtocolError, UsageError
-from pipesim.inputs import confined, quote_protocols_of
+from pipesim.inputs import InputKind, confined, quote_protocols_of
 from pipesim.lang.author import NOT_OURS, in_words
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.catalog import ProtocolFunction
 
 _JIT = re.compile(r"^@(?:\w+\.)*jit\b.*\n(?:@.*\n)*def ([a-zA-Z]\w*)", re.MULTILINE)  #: a kernel
+_PYTHON = InputKind("Python file", MAX_SOURCE_BYTES, ProtocolError, "give a smaller one")
 _MOST_PROPOSED = 4  #: functions of a file that an error proposes
 
 
@@ -81,7 +83,10 @@ def jit_functions(name: str) -> list[str]:
     file, _, function = (name, "", "") if name.endswith(".py") else name.rpartition(":")
     if not file.endswith(".py") or not Path(file).is_file():
         return []
-    text = Path(file).read_text(encoding="utf-8", errors="replace")
+    try:
+        text = _PYTHON.read_text(Path(file))
+    except ProtocolError:
+        return []  # what is wrong is said where it is run
     whole = not function and not re.search(r"^(from|import) pipesim\b", text, re.MULTILINE)
     return [each for each in _JIT.findall(text) if each == function or (whole and text.count(f"{each}(") == 1)]
 
