@@ -34,19 +34,19 @@ class Budget:
 
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000,
-    # runs on a GPU 2,500.
-    Budget("pipesim", ".py", 125_400),
-    Budget("hwkernels", ".py", 9_600),
-    Budget("tests", ".py", 81_100),  # the aim is 62,000
+    # runs on a GPU 2,500, launches of any framework, program or source 2,000.
+    Budget("pipesim", ".py", 128_100),
+    Budget("hwkernels", ".py", 9_700),
+    Budget("tests", ".py", 83_200),  # the aim is 62,000
     Budget("tools", ".py", 9_300),
-    Budget("docs", "", 13_000),  # the aim is 12,000
+    Budget("docs", "", 13_100),  # the aim is 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
     ("run producer_consumer", 73),
     ("verify producer_consumer", 135),
-    ("check docs/examples/row_max.ptx", 162),
+    ("check docs/examples/row_max.ptx", 164),
 )
 
 
