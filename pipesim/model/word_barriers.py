@@ -31,6 +31,7 @@ from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait
 MISSED = "atomics on several words may miss what others wrote, which fence.sc would rule out"
 MOST_WRITES = 1 << 10  #: of one word
 _MOST_LEGS = 1 << 14  #: ways from word to word that are looked at
+_MOST_WORDS = 2_000  #: between which circles are looked for
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
 
@@ -328,20 +329,35 @@ def may_miss_each_other(agents: Iterable[Sequence[WordEvent | Operation]]) -> bo
     for agent, does in enumerate(every):
         for leg in _legs(does, words):
             legs.setdefault(leg, set()).add(agent)
-    reached = {(a.word, a.then) for a in legs}
-    while more := {(a, c) for a, b in reached for d, c in reached if b == d} - reached:
-        reached |= more
-    inside = [each for each in legs if (each.then, each.word) in reached]
-    after = {a: [b for b in inside if a.meets(b) and len(legs[a] | legs[b]) > 1] for a in inside}
-    open_, looked_at = list[tuple[_Leg, ...]]((each,) for each in inside), 0
+    if len(words) > _MOST_WORDS:
+        return True
+    inside: dict[int, list[_Leg]] = {}
+    for each in _in_circles(legs):
+        inside.setdefault(each.word, []).append(each)
+    open_, looked_at = list[tuple[_Leg, ...]]((each,) for found in inside.values() for each in found), 0
     while open_ and looked_at < _MOST_LEGS:
         way, looked_at = open_.pop(), looked_at + 1
-        for leg in after[way[-1]]:
+        for leg in inside[way[-1].then]:
+            if not way[-1].meets(leg) or len(legs[way[-1]] | legs[leg]) < 2:  # of one agent alone
+                continue
             if leg == way[0] and not _is_ruled_out(way):
                 return True
             if way[0].word < leg.word and all(leg.word != each.word for each in way):  # from each word once
                 open_.append((*way, leg))
     return bool(open_)
+
+
+def _in_circles(legs: Collection[_Leg]) -> list[_Leg]:
+    """Those from whose second word others lead back to the first one."""
+    number = {word: n for n, word in enumerate(dict.fromkeys(w for each in legs for w in (each.word, each.then)))}
+    reached = [0] * len(number)  # a bit for each word that some legs lead to
+    for each in legs:
+        reached[number[each.word]] |= 1 << number[each.then]
+    for n in range(len(reached)):
+        for m, words in enumerate(reached):
+            if words >> n & 1:
+                reached[m] = words | reached[n]
+    return [each for each in legs if reached[number[each.then]] >> number[each.word] & 1]
 
 
 def _is_ruled_out(cycle: Sequence[_Leg]) -> bool:
