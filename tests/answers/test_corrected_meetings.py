@@ -55,7 +55,7 @@ MISTAKES = {
     "each group meets alone": (SUMS, "MEETING", "bar.sync 4, 128", "bar.sync %r5, 64", 5, 1,
         "compute executes bar_sync at named barrier 3 (128 threads) before the read (sums.cu:7)", 7),
     "to the own CTA alone": (HALVES, "MASK", "%rs3", "%rs1", 4, 2,
-        "load_mma multicasts on sums.cu:1 to the CTAs of mask 0b11 instead of one that differs in each CTA", 6),
+        "load_mma multicasts on bars to the CTAs of mask 0b11 instead of one that differs in each CTA", 6),
 }  # fmt: skip
 
 

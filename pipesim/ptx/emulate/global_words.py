@@ -216,7 +216,7 @@ class GlobalWords:
         if not self._begin(warp, each, lanes, size):
             return False
         act = WordAct.ADD if each.has("add") else WordAct.CHANGE
-        observed = step.valued and bool(step.results)
+        observed = step.valued and each.position in cluster.code.regions.observations.read
         loop = observed and len(lanes) == 1 and cluster.code.regions.polls(each.position)
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
 

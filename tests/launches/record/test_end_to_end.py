@@ -82,7 +82,7 @@ def test_a_kernel_that_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: 
     assert (done.returncode, document["exit_code"]) == (1, 1)
     (one,) = document["report"]["kernels"][0]["recorded"]
     assert (one["ending"], one["agreement"]) == ("deadline", "hangs_too")
-    assert any("compute waits for phase 3 of hands.py:10[1]" in line for line in one["page"])
+    assert any("compute waits for phase 3 of bars[1]" in line for line in one["page"])
 
 
 BLOCK = """

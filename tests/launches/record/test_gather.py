@@ -85,9 +85,9 @@ def test_a_kernel_that_was_stopped_is_explained_in_the_lines_of_its_source(tmp_p
     (one,) = report.traces
     assert (one.ending, one.agreement) == (Ending.DEADLINE, Agreement.HANGS_TOO)
     page = " ".join("\n".join(one.page).split())
-    assert "compute waits for phase 3 of hands.py:10[1] (parity 1, now in phase 3): it has 0 of 1 arrivals" in page
+    assert "compute waits for phase 3 of bars[1] (parity 1, now in phase 3): it has 0 of 1 arrivals" in page
     assert "(hands.py:21)" in page
-    assert "compute_2 would send the arrival next (hands.py:32), but waits for hands.py:10[0]" in page
+    assert "compute_2 would send the arrival next (hands.py:32), but waits for bars[0]" in page
     assert (report.conclusion, record_exit_code(report)) == (Conclusion.WRONG, 1)
     assert files.traces[one.trace].meta.status is Ending.DEADLINE
 
