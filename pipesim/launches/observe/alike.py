@@ -7,7 +7,7 @@ reported to Python, which takes about ten times as long.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -18,26 +18,6 @@ ALL, AT_ITS_END = 1 << 29, 1 << 28  #: of an answer: for all launches of the fun
 MOST = 1 << 16  #: counters
 
 _ASK = CFUNCTYPE(c_int, c_uint32, c_void_p)
-
-
-class NotedMaps(Mapping[bytes, Mapping[str, Any]]):
-    """What the library knows about each tensor map that was encoded. They cannot be listed."""
-
-    def __init__(self, members: Callable[[bytes], bytes | None]) -> None:
-        self._members = members
-
-    def __getitem__(self, data: bytes) -> Mapping[str, Any]:
-        text = self._members(data)
-        if text is None:
-            raise KeyError(data)
-        found: dict[str, Any] = json_value(text.decode(), MAX_TEXT)
-        return found
-
-    def __iter__(self) -> Iterator[bytes]:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        raise NotImplementedError
 
 
 class AlikeLaunches:
@@ -52,8 +32,14 @@ class AlikeLaunches:
             raise OSError("the library cannot ask the driver")
         self.called: Any = loaded.pipesim_called  #: what CUPTI calls
         loaded.pipesim_map.restype, loaded.pipesim_map.argtypes = c_char_p, [c_char_p]
-        self.maps = NotedMaps(loaded.pipesim_map)
+        self._map = loaded.pipesim_map
 
     def count(self, counter: int) -> int:
         """Launches that were counted, and not asked about."""
         return int(self._counters[counter])
+
+    def members_of(self, data: bytes) -> dict[str, Any] | None:
+        """What the library knows about a tensor map that was encoded, by its 128 bytes; None of other bytes."""
+        text: bytes | None = self._map(data)
+        found: dict[str, Any] | None = None if text is None else json_value(text.decode(), MAX_TEXT)
+        return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_int, string_at
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from pipesim.launches.observe.loaded_images import KernelCode, LoadedImages
 from pipesim.launches.observe.parameters import (
     MOST_COPIED,
     Layout,
+    MembersOf,
     PointerWord,
     RawParameter,
     TensorMaps,
@@ -105,7 +106,7 @@ class LaunchObserver:
     def __init__(self, driver: CudaDriver, spool: Spool, limits: Limits, images: LoadedImages) -> None:
         self._driver, self._spool, self._limits, self._images = driver, spool, limits, images
         self._maps = TensorMaps()
-        self._known_maps: Mapping[bytes, Mapping[str, Any]] = self._maps
+        self._members_of: MembersOf = self._maps.get
         self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
         self._known: dict[int, KnownFunction] = {}
         self._seen: dict[tuple[Any, ...], Tally] = {}  #: by the bytes of a launch
@@ -125,7 +126,7 @@ class LaunchObserver:
 
     def be_asked_by(self, alike: AlikeLaunches) -> None:
         """Be called about launches of new kinds alone, and about no tensor map."""
-        self.alike, self._known_maps = alike, alike.maps
+        self.alike, self._members_of = alike, alike.members_of
 
     def on_call(self, number: int, address: int) -> int:
         """A call of the driver, before it or after it. No error here reaches the program.
@@ -247,7 +248,7 @@ class LaunchObserver:
             name = symbol.decode(errors="replace") if symbol else ""
             known = self._known.get(attempt.function) or self._learn(attempt.function, name)
             raw = known.raw_parameters(attempt)
-            given = None if raw is None else examine_parameters(raw, self._driver, self._known_maps)
+            given = None if raw is None else examine_parameters(raw, self._driver, self._members_of)
             return DescribedCall(self._describe(attempt, known, given), known.code)
 
     def _first_sight(self, attempt: Attempt, name: str) -> None:
@@ -266,7 +267,7 @@ class LaunchObserver:
             self._seen.clear()
         bytes_ = attempt.function, attempt.grid, attempt.block, attempt.cluster, attempt.shared, raw
         self._seen[bytes_] = tally
-        given = None if raw is None else examine_parameters(raw, self._driver, self._known_maps)
+        given = None if raw is None else examine_parameters(raw, self._driver, self._members_of)
         masked = None if given is None else tuple(each.without_addresses() for each in given)
         shape = attempt.grid, attempt.block, attempt.cluster, attempt.shared
         maps = () if given is None else tuple(repr(each.maps) for each in given)

@@ -6,7 +6,7 @@ where the kernel's control flow depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from ctypes import c_uint32, c_uint64, string_at
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ _BUFFER, _SIZE = 1, 2  #: CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER
 _MAP_BYTES, _MAP_ALIGN, _WORD = 128, 64, 8
 _LARGEST_ALIGN = 4096
 
+#: What is known of a tensor map that was encoded, by its 128 bytes; None of other bytes.
+MembersOf = Callable[[bytes], Mapping[str, Any] | None]
 Layout = tuple[tuple[int, int], ...]  #: offset and bytes of each parameter
 
 
@@ -83,18 +85,16 @@ def _buffer(extra: int) -> int:
     return 0
 
 
-def examine_parameters(
-    raw: tuple[bytes, ...], driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]
-) -> tuple[RawParameter, ...]:
+def examine_parameters(raw: tuple[bytes, ...], driver: CudaDriver, members_of: MembersOf) -> tuple[RawParameter, ...]:
     """The parameters, with the words that are addresses of device memory and the tensor maps that were encoded."""
-    return tuple(_examine_parameter(data, driver, maps) for data in raw)
+    return tuple(_examine_parameter(data, driver, members_of) for data in raw)
 
 
-def _examine_parameter(data: bytes, driver: CudaDriver, maps: Mapping[bytes, Mapping[str, Any]]) -> RawParameter:
+def _examine_parameter(data: bytes, driver: CudaDriver, members_of: MembersOf) -> RawParameter:
     found = [
-        (at, maps[part])
+        (at, members)
         for at in range(0, len(data) - _MAP_BYTES + 1, _MAP_ALIGN)
-        if (part := data[at : at + _MAP_BYTES]) in maps
+        if (members := members_of(data[at : at + _MAP_BYTES])) is not None
     ]
     covered = {at + n for at, _ in found for n in range(0, _MAP_BYTES, _WORD)}
     pointers = []
