@@ -5,7 +5,7 @@ What a step has found when it is ended, by its time limit or by its caller, stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -28,7 +28,7 @@ from pipesim.answers.checking.verdict import (
 from pipesim.answers.every_cta.launches import Place
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.progress import SILENT, Progress, Unit
-from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
+from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample, CutBy, LeftOut
 from pipesim.model.coverage import Assumed, Assumption
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
@@ -37,16 +37,34 @@ from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.counterexample.confirm import carry_over
 from pipesim.prove.counterexample.leftovers import advisories as left_over
+from pipesim.ptx.launch.settings import is_open_word
 from pipesim.targets import Target
 
 _MOST_BESIDE = 3  #: kinds of CTAs beside the first refuted one whose own findings are explained
+
+
+def _least_values(asked: CheckQuestion) -> dict[str, int]:
+    """Of the words that may have any value the least one, where the kernel's launch has none for them."""
+    if asked.target.kernel is None:
+        return {}
+    kernel = asked.target.kernel.kernel
+    return {each.name: each.low for each in asked.any_words if is_open_word(kernel.launch, kernel.entry, each.name)}
+
+
+def _with_values(asked: CheckQuestion, given: Mapping[str, int]) -> CheckQuestion:
+    """The question about a kernel whose words have these values."""
+    target = asked.target
+    for name, value in given.items():
+        target = target.with_setting(name, value)
+    return replace(asked, target=target, program=target.build(grid=asked.ctas)) if given else asked
 
 
 class SteppedCheck:
     """The check of one program: :meth:`verdict`, then :meth:`details`; :meth:`report` at any time after the first."""
 
     def __init__(self, asked: CheckQuestion, budget: Budget | None = None, progress: Progress = SILENT) -> None:
-        self._known = CheckState(asked)
+        self._given = _least_values(asked)
+        self._known = CheckState(_with_values(asked, self._given))
         self._budget = budget or Budget()
         self._progress = progress
         self._beside: list[tuple[SteppedCheck, Place]] = []  # of other CTAs that have findings of their own
@@ -160,9 +178,11 @@ class SteppedCheck:
         known = self._known
         if known.others.about[0] >= 0:
             places = ((self, known.others.about), *self._beside)
-            wrong = known.findings.merged((check.shown(), place) for check, place in places)
-            return report_of(known, wrong, self.left_out)
-        return report_of(known, (replace(shown, settings=known.size) for _, shown in self.shown()), self.left_out)
+            wrong: Iterator[Counterexample] = known.findings.merged((check.shown(), place) for check, place in places)
+        else:
+            wrong = (replace(shown, settings=known.size) for _, shown in self.shown())
+        found = (replace(each, settings={**self._given, **each.settings}) for each in wrong)
+        return report_of(known, found, self.left_out)
 
     def shown(self) -> Iterator[Keyed]:
         """The findings of the program itself."""

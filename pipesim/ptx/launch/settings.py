@@ -22,6 +22,7 @@ from pipesim.ptx.launch.values import (
     LAUNCH_CONTROL,
     NO_SHAPE,
     SHAPES,
+    TILE_COUNTER,
     TYPES,
     Array,
     Content,
@@ -167,6 +168,23 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     for setting in settings:
         launch = _with_setting(launch, function, *setting_words(setting))
     return launch
+
+
+def is_open_word(launch: Launch, function: Function, name: str) -> bool:
+    """Whether the launch has no value for a word that may have any, named as ``--set`` does it.
+
+    ParameterError if there is no such word; False for a number of tiles.
+    """
+    if name in (LAUNCH_CONTROL, TILE_COUNTER) and name not in {each.name for each in launch.parameters}:
+        return False
+    found: list[bool] = []
+
+    def put(was: Content | None) -> Content:
+        found.append(was is None or (isinstance(was, Number) and was.value is None))
+        return Number("u32", None) if was is None else was
+
+    _put(launch, function, "--any", name, name, put)
+    return found[0]
 
 
 def with_free_range(launch: Launch, function: Function, name: str, free: FreeRange) -> Launch:
