@@ -56,8 +56,8 @@ class Target:
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`);
     ``changer``: what :meth:`changed` is asked of there, ``word_changer``: of :meth:`word_changes`.
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
-    launch. ``sources``: where its source lines are read. ``editable``: its file, of which lines can be written
-    otherwise and read again.
+    launch, of which this is ``guessed``. ``sources``: where its source lines are read. ``editable``: its file, of which
+    lines can be written otherwise and read again.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Target:
     sources: SourceFiles | None = field(default=None, repr=False, compare=False)
     editable: EditableKernel | None = None
     launch_words: tuple[str, ...] = ()
+    guessed: str = ""
 
     def with_strictness(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""

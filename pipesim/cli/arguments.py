@@ -137,21 +137,22 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         help="the box of the tensor map at a byte offset of a .ptx kernel's parameters, or of a parameter by its name, "
         "such as 0=bf16:64,128; TYPE may be left out where the launch file has it; may be repeated",
     )  # fmt: skip
+    one = parser.add_argument_group("a folder, a program, a library, an object, a .cu, a .mojo, a function of Triton")
+    one.add_argument(
+        "--entry", dest="entries", action="append", default=[], metavar="NAME",
+        help="the kernel, by its name, or as 'gemm*', where there are several",
+    )  # fmt: skip
+    one.add_argument("--arch", default="", metavar="ARCH", help="what a source is compiled for")
+    one.add_argument("-I", "--include", action="append", default=[], metavar="DIR", help="a folder of its headers")
     add_source_roots(parser)
 
 
 def add_found(parser: argparse.ArgumentParser) -> None:
-    """The options of a path with kernels."""
-    found = parser.add_argument_group("kernels of a folder, a program, a library or an object")
-    found.add_argument(
-        "--entry", dest="entries", action="append", default=[], metavar="NAME",
-        help="only kernels of this name, or one as 'gemm*'; may be repeated",
-    )  # fmt: skip
+    """The options of a path with several kernels, each of which is checked."""
+    found = parser.add_argument_group("several kernels; --entry may be repeated")
     found.add_argument("--list", action="store_true", help="list the kernels, and check none")
     found.add_argument("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
     found.add_argument("--no-cache", action="store_true", help="neither look verdicts up nor keep them")
-    found.add_argument("--arch", default="", metavar="ARCH", help="what a .cu or .mojo is compiled for")
-    found.add_argument("-I", "--include", action="append", default=[], metavar="DIR", help="a folder of its headers")
     found.add_argument("--watch", action="store_true", help="check again what changes, until Ctrl-C")
 
 
@@ -165,7 +166,7 @@ def has_kernels(options: argparse.Namespace, name: str) -> bool:
     if not hasattr(options, "entries") or name in BUILT_IN:
         return False
     if path.suffix in (".ptx", *SOURCES):
-        return path.suffix != ".ptx" or (path.exists() and any(getattr(options, each) for each in FOUND))
+        return path.suffix != ".ptx" or (path.exists() and any(getattr(options, each, None) for each in FOUND))
     if not path.exists() or path.suffix == ".py":
         return bool(jit_functions(name))
     if not path.is_file() or path.suffix in COMPILED:
@@ -196,8 +197,9 @@ def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Targe
     """What a command's argument names, with the launch that the options give, else ``launch``."""
     launch = options.launch or launch
     if has_kernels(options, name):
-        found: Target = options.only_target(options, name, launch)
-        return found
+        from pipesim.cli.check_kernels import only_target  # with what most commands do without
+
+        return only_target(options, name, launch)
     if name.endswith(".ptx") or launch or options.sets:
         from pipesim.targets import find
 

@@ -63,7 +63,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_ctas(parser)
     add_launch(parser)
     add_found(parser)
-    parser.set_defaults(only_target=_only_target)
     parser.add_argument(
         "--any", action="append", default=[], metavar="NAME[=LOW..[HIGH][:STEP]]",
         help="a word of a .ptx kernel's parameters, named as --set does it, that may have any value from LOW (1) to "
@@ -120,12 +119,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
     add_force(parser)
-
-
-def _only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
-    from pipesim.cli.check_kernels import only_target  # with what most commands do without
-
-    return only_target(options, name, launch)
 
 
 def _add_levels(parser: argparse.ArgumentParser) -> None:
@@ -360,6 +353,7 @@ class _Checks:
         from pipesim.answers.checking.stepped import SteppedCheck
         from pipesim.answers.every_size.classes import AnyWord
         from pipesim.cli.output import TerminalProgress
+        from pipesim.model.finding import Verdict
         from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 
         options = self._options
@@ -377,14 +371,15 @@ class _Checks:
         begun = False
         try:
             known = self._shown(checking.verdict())
-            begun = True
-            self._write(lambda width: verdict_lines(known, width))
+            if begun := not (target.guessed and known.verdict is Verdict.REFUTED):  # what was found is not known yet
+                self._write(lambda width: verdict_lines(known, width))
             checking.details()
         except KeyboardInterrupt as error:
             self.stopped, self.is_over, self._quick = error, not checking.has_verdict, True
             checking.interrupt()
             current().resume()
-        report = self._shown(self.triage.of(checking.report(), program.sources, last=last))
+        report = self.triage.of(checking.report(), program.sources, last=last)
+        report = self._shown(report.with_guess(target.guessed))
         self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report
 

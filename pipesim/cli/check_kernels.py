@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 from pipesim.answers.project_settings import TriagePolicy
 from pipesim.answers.spread import processors
+from pipesim.answers.views.kernels import GUESSED
 from pipesim.cli.arguments import SOURCES, has_kernels, strictness_of
 from pipesim.cli.output import counted_units, progress, remark, show_answer
 from pipesim.errors import ParameterError, UsageError
 from pipesim.formats.documents import document
 from pipesim.inputs import confined
 from pipesim.launches.files.embedded_ptx import FoundKernel, chosen, found_kernels
-from pipesim.launches.found import FoundQuestion, LaunchBeside, beside, check_all, stamps
+from pipesim.launches.found import FoundQuestion, HowChecked, LaunchBeside, beside, check_all, stamps
+from pipesim.model.coverage import LENIENT
 from pipesim.process.watch import current, signal_of
 from pipesim.protocol_files import jit_functions
 from pipesim.ptx.names.paths import kernel_name
@@ -37,15 +39,17 @@ _OF_ONE = (
 )  # fmt: skip
 
 
-def questions(options: argparse.Namespace, name: str, policy: TriagePolicy) -> list[FoundQuestion]:
-    """Each kernel of a path in each of its launches, of those that the line names."""
-    how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
+def questions(options: argparse.Namespace, name: str, policy: TriagePolicy | None = None) -> list[FoundQuestion]:
+    """Each kernel of a path in each of its launches, of those that the line names; ``policy``: if they are checked."""
+    how: HowChecked = (LENIENT, None, None, TriagePolicy(), ())
+    if policy is not None:
+        how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
     if functions := jit_functions(name):
         from pipesim.launches.hooks.source import compiled_question
 
         with progress(f"compiling {name}"):
             return [compiled_question(name, functions, options.arch, options.sets, how)]
-    kernels, sizes = _kernels(options, Path(name)), dict[str, tuple[str, ...]]()
+    kernels, sizes = _kernels(options, Path(name)), dict[str, LaunchBeside]()
     named = [
         each
         for each in kernels
@@ -57,11 +61,12 @@ def questions(options: argparse.Namespace, name: str, policy: TriagePolicy) -> l
     if Path(name).suffix in SOURCES:
         from hwkernels.device.source_ptx import written_sizes
 
-        sizes = {each.name: written_sizes(Path(name), kernel_name(each.name)) for each in kernels}
+        written = {each.name: written_sizes(Path(name), kernel_name(each.name)) for each in kernels}
+        sizes = {kernel: LaunchBeside(written=each) for kernel, each in written.items()}
     return [
-        FoundQuestion(name, kernel, known, (*sizes.get(kernel.name, ()), *options.sets), *how)
+        FoundQuestion(name, kernel, known, (*known.written, *options.sets), *how)
         for kernel in kernels
-        for known in tuple(beside(kernel)) or (LaunchBeside(),)
+        for known in tuple(beside(kernel)) or (sizes.get(kernel.name, LaunchBeside()),)
     ]
 
 
@@ -83,14 +88,14 @@ def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
     """The one kernel of a path, in the launch of a file if one is named. PtxError where that is not clear."""
     from pipesim.ptx.launch.file import LAUNCH_FILE
 
-    asked = vars(options).pop("asked", None) or questions(options, name, TriagePolicy())
+    asked = vars(options).pop("asked", None) or questions(options, name)
     kernel = chosen(Path(name), [each.kernel for each in asked], "")
     one = next(each for each in asked if each.kernel is kernel)
     if launch:
         one = replace(one, known=LaunchBeside(launch, LAUNCH_FILE.read_text(Path(launch)), is_launch=True))
     made, row = one.launch()
-    target = one.target(made, row.needs)
-    if row.launch.endswith("guessed"):
+    target = replace(one.target(made, row.needs), guessed=row.guessed)
+    if row.launch.endswith(GUESSED) or (one.known.written and row.launch):
         remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES say otherwise")
     return target
 
@@ -104,6 +109,10 @@ def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: Tri
         fact = f"{other} is not a folder, program, library, object or .ptx file, whose kernels are listed"
         raise ParameterError(fact, correction="give two commands, or leave out --entry, --list, --watch and --no-cache")
     asked = [each for name in names for each in questions(options, name, policy)]
+    for folder in (path for path in map(Path, names) if path.is_dir()):
+        if left := [each.relative_to(folder) for each in folder.rglob("*") if each.suffix in (*SOURCES, ".py")]:
+            said = f"{min(left)}" + f" and {len(left) - 1:,} more" * bool(left[1:])
+            remark(f"sources of {folder} are neither compiled nor run: {said}; name each, as {folder / min(left)}")
     if len(asked) == 1 and asked[0].kernel.text and not (options.list or options.watch):
         options.asked = asked  # what is compiled is not compiled again
         return None

@@ -6,12 +6,13 @@ import argparse
 import json
 from pathlib import Path
 
-from pipesim.cli.arguments import Command
+from pipesim.cli.arguments import Command, add_launch, target_of
+from pipesim.errors import UsageError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ptx", type=Path, metavar="KERNEL.ptx", help="the kernel, with its launch file")
-    parser.add_argument("--launch", type=Path, metavar="FILE", help="the launch file; by default beside the PTX")
+    parser.add_argument("ptx", metavar="KERNEL.ptx", help="the kernel, with its launch file; or what `check` takes")
+    add_launch(parser)
     parser.add_argument("--write", action="store_true", help="put the names into the launch file")
 
 
@@ -23,7 +24,16 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.report.text.words import inert_text
     from pipesim.trace.whole import write_whole
 
-    file, launch = names_in_force(options.ptx, options.launch)
+    target = target_of(options, options.ptx)
+    if target.kernel is None:
+        raise UsageError(
+            f"{options.ptx} is no kernel", correction="name a .ptx, or what pipesim check finds kernels in"
+        )
+    launch = names_in_force(target.kernel)
+    file = Path(options.launch or Path(options.ptx).with_suffix(".json"))
+    if options.write and not file.is_file():
+        way = "name one with --launch, or have it written by `pipesim new --ptx`"
+        raise UsageError("there is no launch file that takes the names", place=str(file), correction=way)
     listed = [
         f'    "{kind}": [\n' + ",\n".join(f"      {json.dumps(each)}" for each in items) + "\n    ]"
         for kind, items in names_json(launch.names).items()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipesim.answers.spread import spread
-from pipesim.answers.views.kernels import KernelRow
+from pipesim.answers.views.kernels import GUESSED, KernelRow
 from pipesim.bounds import MAX_LAUNCH_BYTES
 from pipesim.errors import LaunchFileError, LimitError, PipesimError, UsageError
 from pipesim.formats.documents import exit_code
@@ -54,6 +54,11 @@ class LaunchBeside(NamedTuple):
     signature: str | None = None
     said: str = ""  #: what of the launch is guessed, where it was made for a function
     words: tuple[str, ...] = ()  #: the options that it was made by
+    written: tuple[str, ...] = ()  #: sizes of the launches in a source, as ``--set`` has them
+
+
+#: How kernels are checked: the last five members of a question.
+HowChecked = tuple["Strictness", "int | None", "float | None", "TriagePolicy", "tuple[Path, ...]"]
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,14 @@ class FoundQuestion:
                 guessed["shared"] = f"shared {launch.dynamic_shared:,}"
         launch = with_settings(launch, function, self.sets)
         given = {each.partition("=")[0].partition(".")[0] for each in self.sets}
+        asked = {each.partition("=")[0] for each in self.sets[len(self.known.written) :]}
+        parts = [" ".join(each for each in self.known.written if each.partition("=")[0] not in asked)]
+        parts = [f"{parts[0]} as the source launches it"] if parts[0] else [row.launch] if row.launch else []
         said = ", ".join(guessed[name] for name in ("grid", "block", "shared") if name in guessed.keys() - given)
         needs = [] if all(launch.block) else ["--set block=THREADS"]
         needs += missing_options(Image(launch, function), slice_of(function).wanted)
-        return launch, replace(row, launch=row.launch or (f"{said} guessed" if said else ""), needs=tuple(needs))
+        parts += [f"{said}{GUESSED}"] if said and not row.launch else []
+        return launch, replace(row, launch="; ".join(parts), needs=tuple(needs))
 
     def target(self, launch: Launch, needs: Iterable[str]) -> Target:
         """The kernel in this launch as a target. Raises PtxError, LaunchFileError or ParameterError."""
@@ -265,6 +274,7 @@ def check_one(asked: FoundQuestion) -> tuple[KernelRow, bool]:
         else:
             with lines_read_from(made[0].sources):
                 report = Triage(asked.policy, text_of, whole_text_of).of(found, made[0].build().sources)
+                report = report.with_guess(row.guessed)
             verdict, said, code = report.verdict, in_one_line(report), exit_code(report)
             cut = report.cut is not None or (verdict is Verdict.UNKNOWN and asked.time_limit is not None)
     if row.needs and verdict is Verdict.UNKNOWN and not cut:

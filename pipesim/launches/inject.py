@@ -135,7 +135,8 @@ def no_gpu_environment(
             write_whole(folder / name, _compile(compiler, [*words, "-lstdc++"]), force=True)
     (spool / "sizes").write_text(sizes, encoding="utf-8")
     paths = os.pathsep.join(filter(None, (str(folder), environment.get("LD_LIBRARY_PATH"))))
-    mine = {"LD_PRELOAD": str(folder / "cudart.so"), "LD_LIBRARY_PATH": paths, SPOOL: str(spool)}
+    preload = ":".join(filter(None, (str(folder / "cudart.so"), environment.get("LD_PRELOAD"))))
+    mine = {"LD_PRELOAD": preload, "LD_LIBRARY_PATH": paths, SPOOL: str(spool)}
     known = {"PIPESIM_SIZES": str(spool / "sizes"), "PIPESIM_CC": str(capability)}
     return {**environment, **mine, **known, "PIPESIM_SMS": "148" if capability >= 100 else "132"}
 

@@ -53,6 +53,7 @@ class How(Enum):
     SOME_CONTENTS = "not all contents of free arrays were looked at"
     CUT = "agents were not followed to their end: see coverage"
     PERHAPS = "values that are not known decide whether what fails happens: see coverage"
+    GUESSED = "what is guessed of the launch decides whether what fails happens"
     UNREAD = "what was not understood may touch what others use: see coverage"
     UNSIZED = "tensor maps have no box: see coverage"
     UNDEFINED = "the kernel does what PTX leaves undefined: see coverage"

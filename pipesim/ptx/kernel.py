@@ -145,13 +145,11 @@ def launch_of(text: str, ptx: Path, launch: Path | Launch | None, sets: Sequence
     return module, with_settings(given, entry, sets) if sets else given
 
 
-def names_in_force(ptx: Path, launch: Path | None = None) -> tuple[Path, Launch]:
-    """A kernel's launch file and the launch in it, with the names that reports use. Raises PtxError, LaunchFileError.
+def names_in_force(made: Extraction) -> Launch:
+    """The launch that a kernel was read in, with the names that reports use.
 
     Barriers and tiles of one name that are not at equal distances have an entry each, with their index in the name.
     """
-    file = ptx.with_suffix(".json") if launch is None else launch
-    made = read_kernel(ptx, file)
     arrays: dict[str, dict[int, int]] = {}
     for (cta, offset), barrier in zip(made.places, made.program.barriers, strict=True):
         if not cta:
@@ -169,8 +167,7 @@ def names_in_force(ptx: Path, launch: Path | None = None) -> tuple[Path, Launch]
     for agent in made.program.agents:
         warps.setdefault(agent.role, {})[agent.warp] = None
     roles = [NamedRole(role, tuple(found)) for role, found in warps.items()]
-    given = read_launch(LAUNCH_FILE.read_text(file), str(file))
-    return file, replace(given, names=GivenNames(tuple(barriers), tuple(tiles), tuple(roles)))
+    return replace(made.kernel.launch, names=GivenNames(tuple(barriers), tuple(tiles), tuple(roles)))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,11 @@ def test_what_is_refuted_or_not_read_decides_the_exit_code(call: Call) -> None:
     assert "✓ f<32> · sm_90 · plain.ptx · grid 1, block 64 guessed" in both.out
     assert "needs --set block=THREADS" in both.out
     Path("dump/bad.ptx").write_bytes(b"\xff")
-    assert call("check", "dump", "--jobs", "1").code == 2
+    Path("dump/k.cu").write_text("")
+    unread = call("check", "dump", "--jobs", "1")
+    assert unread.code == 2
+    assert "✗ 2 kernels: 1 proved and 1 with values missing; 1 file could not be read" in unread.out
+    assert "pipesim: sources of dump are neither compiled nor run: k.cu; name each, as dump/k.cu\n" in unread.err
     listed = rows(call, "dump", "--list", "--entry", "f<32>")
     assert [(each["name"], each["title"], each["verdict"]) for each in listed] == [("_Z1fILi32EEvPi", "f<32>", "")]
     assert call("check", "dump", "--entry", "f<32>").out.startswith("f<32>   grid 1 CTA")

@@ -40,10 +40,12 @@ def test_the_libraries_are_built_once_and_kept(tmp_path: Path) -> None:
     )
     compiler.chmod(0o755)
     given = {"CC": str(compiler), "XDG_CACHE_HOME": str(tmp_path / "kept"), "LD_LIBRARY_PATH": "mine"}
+    given["LD_PRELOAD"] = "their.so"
     made = no_gpu_environment(tmp_path, "k 8 4\n", 100, given)
     assert no_gpu_environment(tmp_path, "k 8 4\n", 100, given) == made
     assert calls.read_text() == "xxx"
-    folder = Path(made["LD_PRELOAD"]).parent
+    assert made["LD_PRELOAD"].endswith("/cudart.so:their.so")
+    folder = Path(made["LD_PRELOAD"].partition(":")[0]).parent
     assert {each.name for each in folder.iterdir()} == {"cudart.so", "libcuda.so.1", "libnvidia-ml.so.1"}
     assert made["LD_LIBRARY_PATH"] == f"{folder}:mine"
     assert (made["PIPESIM_CC"], made["PIPESIM_SMS"]) == ("100", "148")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from pipesim.answers.views.conclusion import Conclusion, Heading, VerdictScope, of_verdict
@@ -210,6 +210,10 @@ class ProvedTogether:
     refuted: bool = False
 
 
+#: Findings that are about where arguments lead, and not about barriers and memory of a CTA.
+_OF_ARGUMENTS = {FaultKind.GLOBAL_RACE, FaultKind.ILLEGAL_OPERAND, FaultKind.BEFORE_GRID_WAIT}
+
+
 @dataclass(frozen=True)
 class CheckReport:
     """The verdict on a protocol for every schedule, or on the one schedule that was replayed.
@@ -224,6 +228,7 @@ class CheckReport:
     or sizes of a kernel have no verdict. ``open_word``: an element of a free array for which it was
     not found whether all contents were looked at.
     ``fail_on``: findings that are less sure do not fail the check. ``unused``: waivers that match no finding.
+    ``guessed``: what of the launch is guessed and may decide what was found, so that the verdict is unknown.
     """
 
     heading: Heading
@@ -248,6 +253,7 @@ class CheckReport:
     cut: Limit | None = None
     fail_on: Basis = Basis.LETTER
     unused: tuple[Waiver, ...] = ()
+    guessed: str = ""
 
     @property
     def conclusion(self) -> Conclusion:
@@ -272,6 +278,17 @@ class CheckReport:
         if shown.waived is None and shown.basis.fails(self.fail_on):
             return Level.ERROR
         return Level.NOTE if shown.waived is not None or shown.basis is Basis.LETTER else Level.WARNING
+
+    def with_guess(self, guessed: str) -> CheckReport:
+        """The report on a launch of which this is guessed ("": nothing): what a guess may decide refutes nothing.
+
+        That is where arguments lead, and whether CTAs talk, whose number is guessed.
+        """
+        kinds = {each.finding.kind for each in self.failing}
+        decided = kinds and (kinds <= _OF_ARGUMENTS or self.scope.words)
+        if not (guessed and decided and self.verdict is Verdict.REFUTED):
+            return self
+        return replace(self, verdict=Verdict.UNKNOWN, how=How.GUESSED, guessed=guessed)
 
     @property
     def quick(self) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+GUESSED = " guessed"  #: ends what is said of a launch of which something is
 
 
 @dataclass(frozen=True)
@@ -22,3 +25,9 @@ class KernelRow:
     verdict: str = ""
     needs: tuple[str, ...] = ()
     exit_code: int = 0
+
+    @property
+    def guessed(self) -> str:
+        """What of the launch is guessed and may decide a verdict, "" if nothing is: all shared memory always may be."""
+        last = re.sub(r"(, )?shared [\d,]+(?= guessed)", "", self.launch.rpartition("; ")[2])
+        return last.removesuffix(GUESSED) if last.endswith(GUESSED) else ""

@@ -74,7 +74,8 @@ def _of_folder(path: Path) -> list[FoundKernel]:
         except PipesimError as error:
             found.append(FoundKernel("", "", origin, each, problem=f"not read: {error.fact}: {error.cause}"))
     if not found:
-        raise UsageError(f"{path} has no kernel: no PTX file, and none in what is compiled", correction="name another")
+        fact = f"{path} has no kernel: no PTX file, and none in what is compiled"
+        raise UsageError(fact, correction="name another, or each source by itself: KERNEL.cu, KERNEL.py:FUNCTION")
     return found
 
 

@@ -22,7 +22,7 @@ from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.checks import checked
 from pipesim.launches.hooks.checker import LONGEST
 from pipesim.launches.offline import INTEGERS, MAX_SHARED, contents_of
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.process.limits import usual_bytes
 from pipesim.process.watch import Watch
 from pipesim.ptx.kernel import launch_template
@@ -44,9 +44,6 @@ from pipesim.ptx.launch.values import (
 )
 from pipesim.report.findings.brief import brief_of, in_one_line
 
-#: Findings that are about where arguments lead, and not about barriers and memory of a CTA.
-_NOT_OF_A_GUESS = {FaultKind.GLOBAL_RACE, FaultKind.ILLEGAL_OPERAND, FaultKind.BEFORE_GRID_WAIT}
-
 
 def answer(job: Path) -> dict[str, Any]:
     """The verdict on a kernel that was compiled, in a sentence, and the place and the correction of its finding."""
@@ -64,12 +61,10 @@ def answer(job: Path) -> dict[str, Any]:
     said["guessed"] = guessed
     if isinstance(report, str):
         return {**said, "said": report.removeprefix("unknown: ")}
+    report = report.with_guess(guessed.removeprefix("guessed "))
     brief = brief_of(report)
     said |= {"verdict": report.verdict.value, "said": brief.said.removeprefix("unknown: ")}
     if report.verdict is Verdict.REFUTED:
-        kinds = {each.finding.kind for each in report.failing}
-        if guessed and (kinds <= _NOT_OF_A_GUESS or report.scope.words):  # this number of CTAs may not talk
-            return {**said, "verdict": "unknown", "said": "its arguments decide, which are guessed"}
         found = next(iter(report.failing or report.refutations)).place
         source = Path(found.rpartition(":")[0])
         known = source.suffix != ".ptx" and source.is_file()

@@ -93,7 +93,7 @@ def in_short(finding: Finding) -> str:
 def in_one_line(report: CheckReport) -> str:
     """A verdict and what is wrong: ``refuted: ring: deadlock: 2 of 2 agents wait indefinitely (smallest: tiles 3)``."""
     verdict, name = report.verdict.value, report.heading.protocol
-    shown = report.failing
+    shown = () if report.guessed else report.failing
     if not shown:
         return f"{verdict}: {name}: {check_sentence(report).removeprefix(verdict).lstrip(':, ')}"
     first, *others = shown

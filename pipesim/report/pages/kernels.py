@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipesim.answers.views.kernels import KernelRow
+from pipesim.errors import PipesimError
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import wrap
 from pipesim.report.text.words import count, listed, number
@@ -25,10 +26,13 @@ def kernels_lines(rows: Sequence[KernelRow], given: Sequence[str], width: int, c
         head = f"{mark(_OK.get(each.exit_code, False))} " if each.verdict or each.exit_code else "  "
         lines += wrap(" · ".join(filter(None, parts)), width, head, "    ")
         lines += wrap(each.said, width, "    ") if each.said else []
-    found = Counter("with values missing" if each.needs else each.verdict for each in rows)
+    kernels = [each for each in rows if each.name or each.exit_code != PipesimError.exit_code]
+    found = Counter("with values missing" if each.needs else each.verdict for each in kernels)
     found["without a verdict"] = found.pop("", 0)
     said = [f"{number(many)} {what}" for what, many in found.items() if many]
-    sentence = count(len(rows), "kernel") + ("" if code is None else f": {listed(said)}")
+    sentence = count(len(kernels), "kernel") + (f": {listed(said)}" if said and code is not None else "")
+    unread = count(len(rows) - len(kernels), "file")
+    sentence += f"; {unread} could not be read" if len(rows) > len(kernels) else ""
     lines += ["", *wrap(sentence, width, "" if code is None else f"{mark(_OK.get(code, False))} ")]
     asked = dict.fromkeys((each.name, " ".join(each.needs)) for each in rows if each.needs)
     lines += ["", "  What is missing, as the commands that give it:"] if asked else []

@@ -74,6 +74,9 @@ def _verdict_words(report: CheckReport, *, shown: bool) -> str:
             if report.conclusion is Conclusion.AGREES:
                 return f"refuted only by what does not fail the check: {spared}; {_rest_words(report)}"
             return f"refuted{f' with {spared}' if spared else ''}: {_fails_words(report, shown=shown)}"
+        case Verdict.UNKNOWN if report.guessed:
+            way = "--set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES give them"
+            return f"unknown: what fails in {name} may not happen, as guesses decide it: {report.guessed} ({way})"
         case Verdict.UNKNOWN if report.how in _UNKNOWN:
             return f"unknown: {_UNKNOWN[report.how].format(name)}"
         case Verdict.UNKNOWN if report.how in (How.SOME_CTAS, How.SOME_CONTENTS):

@@ -32,15 +32,15 @@ def ptx(tmp_path: Path) -> Path:
 
 
 def test_the_names_in_force_are_written_and_read_again(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert names_in_force(ptx)[1].names == OF_SOURCE
+    assert names_in_force(read_kernel(ptx)).names == OF_SOURCE
     assert main(["names", str(ptx), "--write"]) == 0
     assert '{"name": "s.empty", "offset": 12312, "stages": 3}' in capsys.readouterr().out
     ptx.with_suffix(".cu").unlink()  # the launch file has them now
-    assert names_in_force(ptx)[1].names == OF_SOURCE
+    assert names_in_force(read_kernel(ptx)).names == OF_SOURCE
 
 
 def test_given_names_go_before_the_source(ptx: Path) -> None:
-    file, launch = names_in_force(ptx)
+    file, launch = ptx.with_suffix(".json"), names_in_force(read_kernel(ptx))
     roles = (NamedRole("producer", (0,)), NamedRole("compute", (2,)))
     given = GivenNames((NamedBarriers("free", 12312, 3),), (NamedTile("rows", 0, 4096, 3),), roles)
     file.write_text(launch_json(replace(launch, names=given)))
