@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pipesim.model import barrier as mbarrier
@@ -23,6 +23,10 @@ _PARTS: dict[str, Callable[[BarrierState], bool]] = {
 }
 
 Wanted = Callable[[Operation], bool]
+Places = dict[int, list[int]]  #: by agent: the positions of its operations that supply something, at least one
+
+#: By mbarrier: who could still send what its phase lacks, and which of these agents are stuck before they do.
+Senders = dict[int, tuple[tuple[Supplier, ...], list[int]]]
 
 REGISTERS = "registers of its CTA"  #: what a request for more waits for, as a report names it
 
@@ -43,8 +47,9 @@ def explain(program: Program, state: State) -> Deadlock | None:
         return None
     edges: dict[int, list[int]] = {}
     blocked = []
+    senders: Senders = {}
     for agent, channel in waiting.items():
-        found, suppliers = _describe_blocked(program, state, agent, channel, waiting)
+        found, suppliers = _describe_blocked(program, state, agent, channel, waiting, senders)
         edges[agent] = suppliers
         blocked.append(found)
     done = tuple(program.agent_name(a) for a in agents if a not in waiting)
@@ -68,7 +73,8 @@ def blocked_agents(program: Program, state: State) -> tuple[BlockedAgent, ...]:
         stopped = held_up(program, state, agent)
         if stopped is not None:
             found[agent] = stopped.blocked
-    return tuple(_describe_blocked(program, state, agent, channel, found)[0] for agent, channel in found.items())
+    senders: Senders = {}
+    return tuple(_describe_blocked(program, state, a, channel, found, senders)[0] for a, channel in found.items())
 
 
 def in_flight(state: State, barrier: int) -> int:
@@ -92,12 +98,14 @@ def channel_name(program: Program, channel: int, agent: int) -> str:
 
 
 def _describe_blocked(
-    program: Program, state: State, agent: int, channel: int, waiting: dict[int, int]
+    program: Program, state: State, agent: int, channel: int, waiting: dict[int, int], senders: Senders
 ) -> tuple[BlockedAgent, list[int]]:
     """What this agent waits for, and the agents it waits for that are stuck before their next contribution."""
     pc = state.pcs[agent]
     if channel < len(program.barriers):
-        return _blocked_on_mbarrier(program, state, agent, channel, waiting)
+        if channel not in senders:
+            senders[channel] = _senders(program, state, channel, waiting)
+        return _blocked_on_mbarrier(program, state, agent, channel, senders[channel][0]), senders[channel][1]
     number = channel - len(program.barriers)
     if channel >= own_channel(program, len(program.agents)):
         return _blocked_on_registers(program, state, agent, channel, waiting)
@@ -109,9 +117,9 @@ def _describe_blocked(
         here = [held == state.cluster[1] for held in state.cluster_held]
         ended = sum(state.pcs[a] >= program.ends[a] and not come for a, come in enumerate(here))
         arrived, count = state.cluster[0], len(program.agents) - ended
-    joins = _joins(number, program)
+    joins = _places(program, _joins(number, program))
     # every other agent that waits here has arrived, and arrives again only when this is over
-    able = [a for a in range(len(program.agents)) if waiting.get(a) != channel and _any(program, a, joins)]
+    able = [a for a in joins if waiting.get(a) != channel]
     suppliers = tuple(_supplier(program, state, a, waiting, {"arrival": joins}) for a in able)
     found = BlockedAgent(
         agent=program.agent_name(agent),
@@ -125,7 +133,7 @@ def _describe_blocked(
         line=program.line(agent, pc),
         suppliers=suppliers,
     )
-    return found, [a for a in able if a in waiting and _next(program, state, a, joins) >= 0]
+    return found, [a for a in able if a in waiting and _next(state, a, joins[a]) >= 0]
 
 
 def _blocked_on_registers(
@@ -140,8 +148,8 @@ def _blocked_on_registers(
     def gives(op: Operation) -> bool:
         return op[0] == Op.SETMAXNREG and operand(op, "registers") < pools.launched
 
-    mine = [a for a, other in enumerate(program.agents) if other.cta == program.agents[agent].cta]
-    able = [a for a in mine if waiting.get(a) != channel and _any(program, a, gives)]
+    given = _places(program, gives)
+    able = [a for a in given if waiting.get(a) != channel and program.agents[a].cta == program.agents[agent].cta]
     found = BlockedAgent(
         agent=program.agent_name(agent),
         barrier=REGISTERS,
@@ -152,9 +160,9 @@ def _blocked_on_registers(
         count=needed,
         bytes_missing=0,
         line=program.line(agent, pc),
-        suppliers=tuple(_supplier(program, state, a, waiting, {"registers": gives}) for a in able),
+        suppliers=tuple(_supplier(program, state, a, waiting, {"registers": given}) for a in able),
     )
-    return found, [a for a in able if a in waiting and _next(program, state, a, gives) >= 0]
+    return found, [a for a in able if a in waiting and _next(state, a, given[a]) >= 0]
 
 
 def _blocked_on_groups(
@@ -169,6 +177,7 @@ def _blocked_on_groups(
         return op[0] == Op.COMMIT and operands(op, "engine", "barrier") == (engine, -1)
 
     missing = max(closed[0] - groups - closed[1], 0)
+    closes = _places(program, commits)
     found = BlockedAgent(
         agent=program.agent_name(agent),
         barrier=channel_name(program, channel, agent),
@@ -179,23 +188,19 @@ def _blocked_on_groups(
         count=closed[0] - groups,
         bytes_missing=0,
         line=program.line(agent, state.pcs[agent]),
-        suppliers=(_supplier(program, state, member, waiting, {"arrival": commits}),) if missing else (),
+        suppliers=(_supplier(program, state, member, waiting, {"arrival": closes}),) if missing else (),
     )
-    return found, [member] if member in waiting and _next(program, state, member, commits) >= 0 else []
+    return found, [member] if member in waiting and _next(state, member, closes.get(member, [])) >= 0 else []
 
 
 def _blocked_on_mbarrier(
-    program: Program, state: State, agent: int, barrier: int, waiting: dict[int, int]
-) -> tuple[BlockedAgent, list[int]]:
+    program: Program, state: State, agent: int, barrier: int, suppliers: tuple[Supplier, ...]
+) -> BlockedAgent:
     pc = state.pcs[agent]
     operation = program.code[agent][pc]
     word = state.barriers[barrier]
     parity = operand(operation, "parity") if operation[0] in PARITY_WAITS else -1
-    flying = in_flight(state, barrier)
-    lacks = word._replace(tx=0) if 0 < word.tx <= flying else word  # what is under way, no agent has to send
-    needs = {part: contributes(program, barrier, part) for part, missing in _PARTS.items() if missing(lacks)}
-    able = [a for a in range(len(program.agents)) if any(_any(program, a, wanted) for wanted in needs.values())]
-    found = BlockedAgent(
+    return BlockedAgent(
         agent=program.agent_name(agent),
         barrier=program.barrier_name(barrier),
         parity=parity,
@@ -205,16 +210,29 @@ def _blocked_on_mbarrier(
         count=word.expected,
         bytes_missing=word.tx,
         line=program.line(agent, pc),
-        suppliers=_led_past(program, state, barrier, waiting, needs)
-        or tuple(_supplier(program, state, a, waiting, needs) for a in able),
-        bytes_in_flight=min(flying, max(word.tx, 0)),
+        suppliers=suppliers,
+        bytes_in_flight=min(in_flight(state, barrier), max(word.tx, 0)),
     )
-    ahead = [a for a in able if any(_next(program, state, a, wanted) >= 0 for wanted in needs.values())]
-    return found, [a for a in ahead if a in waiting]
+
+
+def _senders(
+    program: Program, state: State, barrier: int, waiting: dict[int, int]
+) -> tuple[tuple[Supplier, ...], list[int]]:
+    """What all that wait for this barrier are told: hundreds of CTAs may wait for one."""
+    word = state.barriers[barrier]
+    lacks = word._replace(tx=0) if 0 < word.tx <= in_flight(state, barrier) else word  # no agent has to send that
+    parts = [part for part, missing in _PARTS.items() if missing(lacks)]
+    needs = {part: _places(program, contributes(program, barrier, part)) for part in parts}
+    able = sorted({a for places in needs.values() for a in places})
+    suppliers = _led_past(program, state, barrier, waiting, needs) or tuple(
+        _supplier(program, state, a, waiting, needs) for a in able
+    )
+    ahead = [a for a in able if any(_next(state, a, places.get(a, [])) >= 0 for places in needs.values())]
+    return suppliers, [a for a in ahead if a in waiting]
 
 
 def _led_past(
-    program: Program, state: State, barrier: int, waiting: dict[int, int], needs: Mapping[str, Wanted]
+    program: Program, state: State, barrier: int, waiting: dict[int, int], needs: Mapping[str, Places]
 ) -> tuple[Supplier, ...]:
     """Agents that arrive at other barriers of the group and never at this one, where only arrivals are missing and
     whoever arrives at this one has done so in this phase, and will not again.
@@ -222,9 +240,9 @@ def _led_past(
     agents = range(len(program.agents))
     if set(needs) != {"arrival"}:
         return ()
-    here = [[pc for pc, op in enumerate(code) if needs["arrival"](op)] for code in program.code]
+    here = needs["arrival"]
     done = state.barriers[barrier].done
-    if not any(here) or not all(pcs[-1] < state.pcs[a] and len(pcs) > done for a, pcs in enumerate(here) if pcs):
+    if not here or not all(pcs[-1] < state.pcs[a] and len(pcs) > done for a, pcs in here.items()):
         return ()
     group = program.barriers[barrier].name
     others = [b for b, one in enumerate(program.barriers) if one.name == group and b != barrier]
@@ -233,8 +251,8 @@ def _led_past(
     for agent in agents:
         before = program.code[agent][: state.pcs[agent]]
         last = next((b for op in reversed(before) for b, test in tests.items() if test(op)), -1)
-        if last >= 0 and not here[agent]:
-            supplier = _supplier(program, state, agent, waiting, {"arrival": tests[last]})
+        if last >= 0 and agent not in here:
+            supplier = _supplier(program, state, agent, waiting, {"arrival": _places(program, tests[last])})
             found.append(replace(supplier, next_line="", last_barrier=program.barrier_name(last)))
     return tuple(found)
 
@@ -266,28 +284,25 @@ def _joins(number: int, program: Program) -> Wanted:
     return lambda op: op[0] in ON_NAMED_BARRIER and operand(op, "named_barrier") == number
 
 
-def _any(program: Program, agent: int, wanted: Wanted) -> bool:
-    return any(wanted(operation) for operation in program.code[agent])
+def _places(program: Program, wanted: Wanted) -> Places:
+    found = {a: [pc for pc, op in enumerate(code) if wanted(op)] for a, code in enumerate(program.code)}
+    return {a: places for a, places in found.items() if places}
 
 
-def _next(program: Program, state: State, agent: int, wanted: Wanted) -> int:
+def _next(state: State, agent: int, places: Sequence[int]) -> int:
     """Position of the agent's next such operation, -1 if none follows. One it is blocked inside is already done."""
-    code = program.code[agent]
     start = state.pcs[agent] + (1 if state.holds[agent] else 0)
-    return next((pc for pc in range(start, len(code)) if wanted(code[pc])), -1)
+    return next((pc for pc in places if pc >= start), -1)
 
 
 def _supplier(
-    program: Program, state: State, agent: int, waiting: dict[int, int], needs: dict[str, Wanted]
+    program: Program, state: State, agent: int, waiting: dict[int, int], needs: Mapping[str, Places]
 ) -> Supplier:
     code = program.code[agent]
-    parts = [part for part, wanted in needs.items() if _any(program, agent, wanted)]
-
-    def supplies(op: Operation) -> bool:
-        return any(needs[part](op) for part in parts)
-
-    following = _next(program, state, agent, supplies)
-    last = next((pc for pc in range(state.pcs[agent] - 1, -1, -1) if supplies(code[pc])), -1)
+    parts = [part for part, places in needs.items() if agent in places]
+    supplied = sorted({pc for part in parts for pc in needs[part][agent]})
+    following = _next(state, agent, supplied)
+    last = max((pc for pc in supplied if pc < state.pcs[agent]), default=-1)
     loop, trip = outermost_trip(code, last)
     return Supplier(
         agent=program.agent_name(agent),
