@@ -16,7 +16,7 @@ from pipesim.ptx.text.read import read_module
 from tests.support.ptx_machine import GLOBAL, Machine
 
 _STILL = 4_000  #: instructions without progress after which time passes
-_PASSES_NS = 1_000_000
+_PASSES_NS = 1_000_000  #: the first time; each further time twice as much
 _MOST = 3_000  #: times
 
 
@@ -117,15 +117,15 @@ def _launched(kernel: DelayedPtx, memory: LaunchMemory, seed: int, reference: li
 def _ends(machine: Machine) -> bool:
     """Run it; where nothing happens for a while, time passes."""
     random, passed = Random(machine.seed), 0
-    state, since = None, 0
+    state, since, passes = None, 0, _PASSES_NS
     while machine.turn(random):
         asleep = tuple(thread.pc for thread in machine.all_threads if thread.until > machine.time)
         if (now := (machine._progress(), asleep)) != state:
-            state, since = now, machine.steps
+            state, since, passes = now, machine.steps, _PASSES_NS
         elif machine.steps - since > _STILL:
             sleeps = [each.until - machine.time for each in machine.all_threads if each.until > machine.time]
-            machine.skipped_ns += min(sleeps, default=_PASSES_NS)
-            since, passed = machine.steps, passed + 1
+            machine.skipped_ns += min(sleeps, default=passes)
+            since, passed, passes = machine.steps, passed + 1, 2 * passes
             if passed > _MOST:
                 return False
     return True
