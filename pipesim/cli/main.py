@@ -35,19 +35,18 @@ from pipesim.cli import (
     instrument,
     launches,
     list_,
-    mcp,
     names,
     new,
     record,
     run,
     schema,
     show,
-    skill,
     stress,
     sweep,
     table,
     verify,
 )
+from pipesim.cli.agents import mcp, skill
 from pipesim.cli.arguments import Command, Example, add_limits, complete, names_of
 from pipesim.cli.limits import carry_out, interrupt_message
 from pipesim.cli.output import complain, deliver, drop_output, lasting_streams, refuse, remark, remark_text

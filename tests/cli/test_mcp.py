@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from pipesim import __version__
-from pipesim.cli.agent_tools import MOST_BYTES, TOOLS, answer
+from pipesim.cli.agents.tools import MOST_BYTES, TOOLS, answer
 from tests.support.documents import faults
 from tests.support.fixture_types import Call
 from tests.support.paths import ROOT

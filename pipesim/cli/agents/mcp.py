@@ -32,7 +32,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     import asyncio  # slow to import, as its sockets are
 
-    from pipesim.cli.agent_tools import TOOLS
+    from pipesim.cli.agents.tools import TOOLS
     from pipesim.cli.output import show_answer
     from pipesim.formats.documents import document
 
@@ -55,7 +55,7 @@ def _server(*, python: bool) -> Server:
     except ImportError as error:
         raise MissingExtraError("pipesim mcp needs the package mcp", correction="pip install 'pipesim[mcp]'") from error
     from pipesim import __version__
-    from pipesim.cli.agent_tools import TOOLS, answer
+    from pipesim.cli.agents.tools import TOOLS, answer
 
     hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 

@@ -1,0 +1,1 @@
+"""What agents that write kernels get: a server with tools, and what they should know."""
