@@ -15,7 +15,7 @@ from pipesim.answers.kernel.slip_sentences import changed_token
 from pipesim.answers.kernel.slips import Slip
 from pipesim.model.ops import Fence, Op, Operation
 from pipesim.prove.repair.added_line import AddedLine, beside
-from pipesim.prove.repair.correction import ChangedToken, Correction
+from pipesim.prove.repair.correction import OTHER_PARITY, ChangedToken, Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.text.instruction import Frame
 from pipesim.report.text.source_fix import source_fix
@@ -228,3 +228,77 @@ def test_a_number_that_is_proved_in_one_of_several_ctas_is_not_written(tmp_path:
     past = Correction(Repair(RepairKind.NOT_PAST, "", ""), "", "", f"{tmp_path / 'k.cu'}:2")
     fixes = [source_fix(each, of_some_ctas=True) for each in (count, past)]
     assert [fix and fix.proposed for fix in fixes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "proposed"),
+    [
+        ("  if (n < (limit))\n    copy(x,\n         y);\n  next();", "    copy(x,\n         y);\n  next();", False),
+        ("  if (n < 4) arrive(full);  // mine\n}", "  arrive(full);  // mine\n}", False),
+        ("  if (n < 4) {\n    arrive(full);\n  }\n}", "  {\n    arrive(full);\n  }\n}", False),
+        ("  if (n < 4 && mine) arrive(full);\n}", "  arrive(full);\n}", True),  # of which one was left out
+        ("  if (n < 4 || late) continue;\n}", "}", True),
+        ("  if (n < 4) { arrive(full); }  // as\n  else wait(full);", None, False),
+        ("  if (n < 4)\n    arrive(full);\n  else\n    wait(full);", None, False),
+        ("  } else if (n < 4) arrive(full);\n}", None, False),
+    ],
+)
+def test_a_condition_that_leads_past_an_arrive_is_left_out(
+    text: str, after: str | None, proposed: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "k.cu").write_text(text)
+    fix = source_fix(Correction(Repair(RepairKind.NOT_PAST, "", ""), "", "", f"{tmp_path / 'k.cu'}:1"))
+    assert (fix and (fix.texts[1], fix.proposed)) == (after and (after, proposed))
+
+
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        ("set_up(ring, 3, 3);", "set_up(ring, 3, 2);"),
+        ("set_up<3>(f(ring, 3), 3, 3), set_up(0);", "set_up<3>(f(ring, 3), 3, 2), set_up(0);"),
+        ("set_up(ring, 3, kReaders + 3);", None),
+        ("set_down(ring, 3, 3);", None),
+    ],
+)
+def test_a_number_that_a_function_is_given_is_proposed_in_its_call(
+    call: str, after: str | None, tmp_path: Path
+) -> None:
+    head = (
+        "void set_up(Ring &ring, unsigned full, int empty) {\n  if (threadIdx.x == 0) {\n    init(&ring.e[i], empty);"
+    )
+    (tmp_path / "k.cu").write_text(f"{head}\n  }}\n}}\n{call}")
+    where = [f"{tmp_path / 'k.cu'}:{n}" for n in (3, 6)]
+    fix = source_fix(Correction(Repair(RepairKind.COUNT, "", "empty", 2, 3), "", "", where[0], call=where[1]))
+    assert (fix and (fix.number, fix.after, fix.proposed)) == (after and (6, after, True))
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("wait(full[s], n / 3 % 2);", "wait(full[s], n / 3 % 2 ^ 1);"),
+        ("  wait(f(full, s), n / 3 % 2 ^ 1);", "  wait(f(full, s), n / 3 % 2);"),
+        ("full[s].wait(phase & 1);  // all", "full[s].wait((phase & 1) ^ 1);  // all"),
+        ("full[s].wait(0);", "full[s].wait(1);"),
+        ("while (!try_wait(full[s], phase)) {", None),
+    ],
+)
+def test_the_other_parity_of_a_wait_is_proposed(text: str, after: str | None, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(text)
+    token = ChangedToken("", OTHER_PARITY, (f"{tmp_path / 'k.cu'}:1",))
+    fix = source_fix(Correction(Repair(RepairKind.PHASES, "", ""), "", "", token=token))
+    assert (fix and fix.after) == after
+
+
+def test_a_barrier_within_an_assignment_is_after_what_is_computed(tmp_path: Path) -> None:
+    lines = ["    sum[t] = n >= 2 ? sum[t - 1] : 0;", "    f(sum[t], sum[t - 1]);"]
+    (tmp_path / "k.cu").write_text("\n".join(lines))
+    added = [AddedLine(SYNC, 0, (), f"{tmp_path / 'k.cu'}:{n}", within=True) for n in (1, 2)]
+    fixes = [source_fix(Correction(Repair(RepairKind.SYNC, "", ""), "__syncthreads()", "", added=a)) for a in added]
+    assert fixes[0] is not None
+    assert fixes[1] is None
+    assert fixes[0].texts[1].split("\n") == [
+        "    const auto computed = n >= 2 ? sum[t - 1] : 0;  // proposed by pipesim",
+        "    __syncthreads();",
+        "    sum[t] = computed;",
+        lines[1],
+    ]

@@ -12,13 +12,14 @@ from hwkernels.device.sources import PTX_HEADERS
 from tests.support.paths import ROOT
 
 HANGS = ROOT / "tests" / "hang" / "kernels"
-#: The kernels of tests/hang/kernels that are one launch of one kernel, without tensor maps and memory filled before it.
+#: The kernels of tests/hang/kernels that are one launch of one kernel, without tensor maps.
 HANGING = (
     "cluster_peer_gone", "copies_not_committed", "copy_not_issued", "extra_wait", "full_grid",
-    "grid_barrier", "grid_laps", "lapped", "lock_kept", "missing_arrive", "named_barrier_count",
+    "grid_barrier", "grid_laps", "lapped", "lock_kept", "missing_arrive", "named_barrier_count", "one_of_64",
     "remote_arrive_missing", "setmaxnreg", "split_k", "two_locks", "wrong_bytes", "wrong_count", "wrong_flag",
     "wrong_parity",
 )  # fmt: skip
+_WORDS = {"one_of_64": [9 if cta == 37 else 8 + cta % 3 * 2 for cta in range(64)]}  #: filled before the launch
 _LAUNCH = re.compile(
     r"(\w+)<<<(\w+|dim3\([^)]*\)), (\w+)>>>\((.*)\);|launch_clusters\((\w+), (\w+), (\w+), (\w+), (.*)\);"
 )
@@ -36,7 +37,7 @@ def write_hanging(name: str, folder: Path) -> None:
     (folder / "hang.cuh").write_text(header.partition("\n// A launch with clusters")[0], encoding="utf-8")
     for each in PTX_HEADERS.glob("*.cuh"):
         shutil.copy(each, folder)
-    parameters = [_parameter(each) for each in given.split(", ")]
+    parameters = [_parameter(each, _WORDS.get(name, [0] * 32)) for each in given.split(", ")]
     sizes = {
         "grid": list(map(int, re.findall(r"(?<!\w)\d+", grid))),
         "block": [int(block)],
@@ -46,11 +47,11 @@ def write_hanging(name: str, folder: Path) -> None:
     (folder / f"{name}.json").write_text(json.dumps(launch), encoding="utf-8")
 
 
-def _parameter(given: str) -> dict[str, object]:
-    """An argument of a launch: a number, or memory, of which 64 words are 0."""
+def _parameter(given: str, values: list[int]) -> dict[str, object]:
+    """An argument of a launch: a number, or memory, of which the words have these values."""
     number = re.fullmatch(r"[\d *+/]+", given.replace("TILE", "256").removesuffix("u"))
     if number is not None:
         value = sum(prod(map(int, each.split("*"))) for each in number[0].replace("256 / 2", "128").split("+"))
         return {"kind": "value", "type": "s32", "value": value}
-    words = [{"offset": 0, "kind": "array", "type": "u32", "values": [0] * 32}] if "words" in given else []
+    words = [{"offset": 0, "kind": "array", "type": "u32", "values": values}] if "words" in given else []
     return {"kind": "pointer", "contents": words}

@@ -19,7 +19,7 @@ from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
 from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import Fault, FaultKind, Verdict
-from pipesim.model.groups import ON_BARRIER, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
+from pipesim.model.groups import BY_PARITY, ON_BARRIER, PARITY_WAITS, SIGNALS, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, SourceInstruction
@@ -29,7 +29,15 @@ from pipesim.prove.repair.added_line import beside
 from pipesim.prove.repair.arithmetic import lanes
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, in_rows, with_places
-from pipesim.prove.repair.correction import MOST, Correction, corrections, is_of_any_kind, only_line
+from pipesim.prove.repair.correction import (
+    MOST,
+    OTHER_PARITY,
+    ChangedToken,
+    Correction,
+    corrections,
+    is_of_any_kind,
+    only_line,
+)
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sentences import sentence
@@ -67,7 +75,8 @@ def corrections_of_kernel(
     for change in islice(_lines(trial.lines, refuted, wait, led_past, program), _MOST_READ):
         if trial.proves(change):
             source = change.source or trial.lines.source_of(change.lines)
-            offered = Correction(change.repair, change.said, trial.lines.place_of(change.lines, source), source)
+            line, call = trial.lines.place_of(change.lines, source), trial.lines.call_of(change.lines, source)
+            offered = Correction(change.repair, change.said, line, source, call=call)
             return (offered, *(trial.with_lanes(change.repair) if change.repair.kind is RepairKind.COUNT else ()))
     if not is_of_any_kind(refuted) or refuted.kind in _AT_THE_END:
         return trial.of_program(refuted) or trial.of_slips(trial.slips(refuted, led_past))
@@ -202,7 +211,19 @@ class _Trial:
         at = next(iter(self._lines_at(found.repair.role, found.repair.at)), "")
         at = at or source or (added.line if added is not None else "")
         line = at or self._first_changed(found.repair, after) or _author(found.line)
-        return replace(found, said=sentence(self._inside(found.repair)), line=line, source=source, added=added)
+        other = after is not None and found.repair.kind is RepairKind.PHASES and self._all_waits_differ(after, source)
+        token = ChangedToken("", OTHER_PARITY, (source,)) if other else None
+        said = sentence(self._inside(found.repair))
+        return replace(found, said=said, line=line, source=source, added=added, token=token)
+
+    def _all_waits_differ(self, after: Program, source: str) -> bool:
+        """Whether each wait by parity of a line of the source is for the other one in the other program."""
+        return bool(source) and all(
+            op != now
+            for agent, (code, new) in enumerate(zip(self._program.code, after.code, strict=True))
+            for pc, (op, now) in enumerate(zip(code, new, strict=True))
+            if op[0] in BY_PARITY and self.lines.line_at(agent, pc) == source
+        )
 
     def _first_changed(self, repair: Repair, after: Program | None) -> str:
         """The line of the first operation that is another one with it, on its barriers if there is one."""

@@ -125,10 +125,16 @@ class KernelLines:
         found = {self._inside[line] for line in lines if line in self._inside}
         if len(found) == 1 or not lines:
             return found.pop() if found else ""
-        at = {each.line: each.source.frames for each in self._function.body if each.source is not None}
+        at = self._frames
         own = [[(f.file, f.line) for f in at.get(line, ()) if f.file == at[line][0].file] for line in lines]
         every = [each for each in own[0] if all(each in other for other in own)]  # the last: in a function called twice
         return f"{short_file(every[-1][0])}:{every[-1][1]}" if every else ""
+
+    def call_of(self, lines: Collection[int], source: str) -> str:
+        """The place that calls the function of which ``source`` is a line, "" if these lines are not of one call."""
+        every = {tuple(f"{short_file(f.file)}:{f.line}" for f in self._frames.get(line, ())) for line in lines}
+        found = {each[each.index(source) - 1] if source in each[1:] else "" for each in every}
+        return found.pop() if len(found) == 1 else ""
 
     def place_of(self, lines: Collection[int], source: str = "") -> str:
         """The author's line of these lines (or ``source``) where it can be read, else the first of them."""
@@ -142,6 +148,11 @@ class KernelLines:
         return self._inside[where[pc]] if pc < len(where) else ""
 
     @cached_property
+    def _frames(self) -> dict[int, tuple[Frame, ...]]:
+        """The places of each line of the PTX, of the kernel first, then of the functions that are called."""
+        return {each.line: each.source.frames for each in self._function.body if each.source is not None}
+
+    @cached_property
     def _inside(self) -> dict[int, str]:
         """The author's line of each line of the PTX that became an operation."""
         where = enumerate(self.where)
@@ -150,10 +161,11 @@ class KernelLines:
     def line_in_function(self, agent: int, pc: int, other: int) -> str:
         """The line of an operation in the innermost function in which the other one is as well, "" if there is none."""
         where = self.where[agent]
-        if not (0 <= pc < len(where) and 0 <= other < len(where)):
+        if not (0 <= pc < len(where) and other < len(where)):
             return ""
-        at = {each.line: each.source.frames for each in self._function.body if each.source is not None}
-        frames, others = at.get(where[pc], ()), at.get(where[other], ())
+        if other < 0:
+            return self.line_at(agent, pc)
+        frames, others = self._frames.get(where[pc], ()), self._frames.get(where[other], ())
         same = next(
             (n for n, (a, b) in enumerate(zip(frames, others, strict=False)) if a != b), min(len(frames), len(others))
         )

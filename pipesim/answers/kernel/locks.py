@@ -19,10 +19,12 @@ from pipesim.answers.kernel.lines import LAST_OPERAND, LineChange
 from pipesim.answers.progress import Unit
 from pipesim.errors import PipesimError
 from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.ops import Fence, Op, Order, Scope, semantics
 from pipesim.model.program import Program
 from pipesim.model.words import TURNS, WordAct, WordEvent
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.added_line import AddedLine
 from pipesim.prove.repair.correction import MOST, Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.ptx.emit.names import source_of
@@ -37,6 +39,7 @@ K = RepairKind
 _MOST_TRIED, _LEAST_TRIED = 8, 2
 _MOST_OPERATIONS = 40_000  #: of all programs that are tried
 _FENCE = "fence.acq_rel.gpu"
+_FENCE_OP = (int(Op.FENCE), int(Fence.ACQ_REL), semantics(Order.ACQ_REL, Scope.GPU))
 _ADDRESS = re.compile(r"\[([^\]+]+?)\s*(?:\+\s*(-?\d+))?\s*\]")
 _GIVE = (
     "{{ .reg .pred %gives; .reg .b32 %who; mov.u32 %who, %tid.x; setp.eq.u32 %gives, %who, {thread}; "
@@ -55,8 +58,17 @@ def corrections_of_locks(
             break
         unit(n, 0)
         if _is_proved(kernel, change, asked):
-            found.append(Correction(change.repair, change.said, change.source, change.source))
+            found.append(_correction(change))
     return tuple(found[:MOST])
+
+
+def _correction(change: LineChange) -> Correction:
+    """A fence is a line that is added before the author's line, or after it."""
+    if change.repair.kind is not K.STRONGER:
+        return Correction(change.repair, change.said, change.source, change.source)
+    before = all(text.startswith(_FENCE) for text in change.lines.values())
+    added = AddedLine(_FENCE_OP, -1, (), change.source, before)
+    return Correction(change.repair, change.said, change.source, added=added)
 
 
 def _is_proved(kernel: EditableKernel, change: LineChange, asked: Program) -> bool:
@@ -112,6 +124,11 @@ class _Locks:
 
     def changes(self, refuted: Refutation) -> Iterator[LineChange]:
         """The lines that may be meant."""
+        if not self._locks and refuted.kind is FaultKind.WEAK_ORDER:
+            for e in {each.position: each for each in self._words.events if each.act.writes}.values():
+                at, who = self._at(e), self._asked.agents[e.agent].role
+                said = f"executes {_FENCE} before it writes {self._word(e)}"
+                yield self._change(at, {at.line: f"{_FENCE}; {self._kernel.line(at.line)}"}, K.STRONGER, who, said)
         if not self._locks or len({(each.thread, each.taken.position) for each in self._locks}) > 1:
             return
         lock = next((each for each in self._locks if each.given is None), self._locks[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipesim.model.ops import Operation
 from pipesim.model.program import Program
@@ -11,7 +11,8 @@ from pipesim.model.program import Program
 
 @dataclass(frozen=True)
 class AddedLine:
-    """An operation that is added after the operations of a line, or ``before`` them; ``number``: its named barrier.
+    """An operation that is added after the operations of a line, or ``before`` them, or between them (``within``);
+    ``number``: its named barrier.
 
     ``places``: agents, and the number of their operation that follows it.
     """
@@ -21,6 +22,7 @@ class AddedLine:
     places: tuple[tuple[int, int], ...]
     line: str = ""
     before: bool = False
+    within: bool = False
 
 
 def added_line(program: Program, changed: Program) -> AddedLine | None:
@@ -49,10 +51,10 @@ def beside(added: AddedLine | None, line: Callable[[int, int, int], str]) -> Add
     """
     if added is None:
         return None
-    for step in (1, 0):
-        lines = {line(agent, at - step, at + step - 1) for agent, at in added.places}
-        if len(lines) == 1 and (found := lines.pop()):
-            return AddedLine(added.op, added.number, added.places, found, not step)
+    after, before = ({line(agent, at - step, at + step - 1) for agent, at in added.places} for step in (1, 0))
+    for lines in (after, before):
+        if len(lines) == 1 and any(lines):
+            return replace(added, line=next(iter(lines)), before=lines is before, within=after == before)
     return None
 
 

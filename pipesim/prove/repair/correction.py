@@ -49,11 +49,15 @@ _OF_A_RUN = 8  #: a run of CTAs that talk, with a proof of it, takes as long as 
 MOST_ASKED = 60_000  #: operations of the program that was asked for
 
 
+OTHER_PARITY = "^ 1"  #: what a token becomes: every wait of a line is for the other parity
+
+
 @dataclass(frozen=True)
 class ChangedToken:
     """A number that is another one in a line of the source: one of ``lines``, the likeliest first.
 
-    ``was`` is "" of a comparison that becomes strict, or is it no more; a line has its column after a comma.
+    ``was`` is "" of a comparison that becomes strict, or is it no more, or of the other parity; a line has its column
+    after a comma.
     """
 
     was: str
@@ -65,8 +69,8 @@ class ChangedToken:
 class Correction:
     """What to change, in a sentence, and the author's line of it ("" where there is none).
 
-    ``source``: the line of the author's source to which all of the change maps, "" if it is not one; ``added``: what is
-    added beside one; ``token``: what may be written otherwise in it, of a slip.
+    ``source``: the line of the author's source to which all of the change maps, "" if it is not one, and ``call`` that
+    of the call of its function; ``added``: what is added beside one; ``token``: what may be written otherwise in it.
     """
 
     repair: Repair
@@ -75,6 +79,7 @@ class Correction:
     source: str = ""
     added: AddedLine | None = None
     token: ChangedToken | None = None
+    call: str = ""
 
 
 def corrections(

@@ -23,15 +23,21 @@ def leaves_more(before: Program, after: Program) -> bool:
 
 
 def _of_one_side(program: Program) -> list[int]:
-    """How many bytes of the CTAs' memory operations write and none reads, and how many they read and none writes, each
-    as often as they do.
+    """How many bytes of the CTAs' memory operations write and none reads, and how many they read and none writes; then
+    the same of accesses that have nothing else, as often as they are executed.
     """
-    written, read, bounds = Counter[int](), Counter[int](), dict[int, int]()
+    written, read, bounds = Counter[tuple[int, ...]](), Counter[tuple[int, ...]](), dict[int, int]()
     for access, (first, end) in zip(program.accesses, program.cells, strict=True):
         bounds |= {first: access.offset, end: access.offset + access.nbytes}
     for op in (op for op in program.operations if op[0] in TOUCHES_MEMORY):
         if program.accesses[operand(op, "access")].space is not Space.GLOBAL:
             used = (cell for each in program.accesses_of(op) for cell in range(*program.cells[each]))
-            (read if op[0] in READS_MEMORY else written).update(used)
-    pairs = (written, read), (read, written)
-    return [sum(n * (bounds[c + 1] - bounds[c]) for c, n in one.items() if c not in other) for one, other in pairs]
+            (read if op[0] in READS_MEMORY else written)[tuple(used)] += 1
+    found, often = [], []
+    for one, other in ((written, read), (read, written)):
+        alone = {cell for used in one for cell in used}.difference(*other)
+        found.append(sum(bounds[cell + 1] - bounds[cell] for cell in alone))
+        often.append(
+            sum(n * (bounds[c + 1] - bounds[c]) for used, n in one.items() if alone.issuperset(used) for c in used)
+        )
+    return found + often

@@ -1,6 +1,7 @@
 """A correction as an edit of one line of the author's source, where it maps to one: as a diff, and in the file.
 
-A statement that is added beside one line is a proposal: it is shown, and not written.
+What was proved is a change of the program. An edit that may say more (a statement that is added beside one line, an
+argument of a call, a condition of several parts) is a proposal: it is shown, and not written.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from pathlib import Path
 from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import UsageError
 from pipesim.inputs import InputKind, is_quotable, python_folders
-from pipesim.model.ops import Engine, Fence, Op, operand
+from pipesim.model.ops import Engine, Fence, Op, Scope, operand, scope_of
 from pipesim.prove.repair.added_line import AddedLine
-from pipesim.prove.repair.correction import ChangedToken, Correction
+from pipesim.prove.repair.correction import OTHER_PARITY, ChangedToken, Correction
 from pipesim.prove.repair.kinds import RepairKind
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import place
@@ -30,7 +31,13 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ARGUMENT = re.compile(r"(?<![=<>!])[=(,{:]\s*(\d+)(?=\s*(?:[),;}]|$))|<(\d+)>")  # also a default or initial value
 _SUM = re.compile(r"(?<![\w.])([A-Za-z_]\w*) *([-+]) *(\d{1,9})\b(?![\w.]| *[-+*/%])")  #: of a name and a number
 _GROUPS = {0: "cp.async.bulk.{}", 1: "cp.async.{}", 2: "wgmma.{}.sync.aligned"}  #: by engine
-_WAY_PAST = re.compile(r"\s*if\s*\(.*\)\s*(continue|break|return)\s*;\s*(//.*)?")  # a statement that is nothing else
+_WAY_PAST = re.compile(r"(continue|break|return)\s*;\s*(//.*)?")
+_CONDITION = re.compile(r"(\s*)if\s*(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))\s*(.*)")
+_CALLED = re.compile(r"(\w+)\s*\(([^(){};]*)\)\s*\{")  #: the head of a function, or of a statement
+_WHOLE_NAME = re.compile(r"[(,]\s*([A-Za-z_]\w*)\s*(?=[,)])")  #: an argument that is a name
+_GIVEN = re.compile(r"(?:[^,()]|\((?:[^()]|\([^()]*\))*\))+")  #: an argument
+_WAIT = re.compile(r"\s*[][\w.>:-]*wait\w*\((.*)\)\s*;\s*(?://.*)?")  #: a statement that is nothing else
+_ASSIGNED = re.compile(r"(\s*)([\w\[\].>() +*-]+?)\s*=\s*([^=].*);\s*(?://.*)?")
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,8 @@ def _edit(correction: Correction) -> SourceFix | None:
         return _proposal(path, lines, number, correction.added, all_threads="__syncthreads()" in correction.said)
     text, repair = lines[number - 1], correction.repair
     if repair.kind in _NUMBERS:
+        if correction.call and (fix := _of_argument(lines, number, correction.call, repair.was, repair.value)):
+            return fix
         code = re.split(r"//|#", text, maxsplit=1)[0]
         whole = {found.start(found.lastindex or 0) for found in _ARGUMENT.finditer(code)}  # no index, no part of a sum
         every = _numbers(str(repair.was), code)
@@ -91,9 +100,63 @@ def _edit(correction: Correction) -> SourceFix | None:
             new = _of_constant(lines, code, repair.was, repair.value)
             return SourceFix(path, number, new + text[len(code) :]) if new else None
         return SourceFix(path, number, f"{text[: every[0].start()]}{repair.value}{text[every[0].end() :]}")
-    if repair.kind is RepairKind.NOT_PAST and _WAY_PAST.fullmatch(text):
-        return SourceFix(path, number, None)
-    return None
+    return _without_condition(path, lines, number) if repair.kind is RepairKind.NOT_PAST else None
+
+
+def _without_condition(path: Path, lines: list[str], number: int) -> SourceFix | None:
+    """Without the ``if`` that leads past something: the statement where it leaves, else its condition, if no ``else``
+    follows. A condition of several parts is several branches, of which one was left out.
+    """
+    found = _CONDITION.fullmatch(lines[number - 1])
+    if found is None or path.suffix == ".py":
+        return None
+    proposed, rest = any(sign in found[2] for sign in ("&&", "||", "?")), found[3]
+    if _WAY_PAST.fullmatch(rest):
+        return SourceFix(path, number, None, proposed=proposed)
+    code = re.sub(r"//[^\n]*", "", _TEXT.sub("0", "\n".join((rest, *lines[number:]))))
+    depth, end = 0, len(code)
+    for at, each in enumerate(code):
+        depth += (each in "({[") - (each in ")}]")
+        if depth <= 0 and each in ";}":
+            end = at + 1
+            break
+    if re.match(r"\s*(else\b|$)", code[end:]):
+        return None
+    bare = not rest or rest.startswith("//")
+    return SourceFix(path, number, None if bare else found[1] + rest, proposed=proposed)
+
+
+def _of_argument(lines: list[str], number: int, call: str, was: int, value: int) -> SourceFix | None:
+    """Another number in the call of the function of a line, where a parameter of that is what the line gives on."""
+    heads = [each for each in _CALLED.finditer("\n".join(lines[:number])) if each[1] not in ("if", "while", "switch")]
+    found = _lines_of(call)
+    if not heads or found is None:
+        return None
+    path, outer, at = found
+    given = re.search(rf"\b{heads[-1][1]}\s*(?:<[^()]*>)?\(((?:[^()]|\([^()]*\))*)\)", text := outer[at - 1])
+    if given is None:
+        return None
+    names = [each.split()[-1].lstrip("*&") for each in heads[-1][2].split(",") if each.strip()]
+    passed = {each[1] for each in _WHOLE_NAME.finditer(lines[number - 1])}
+    pairs = zip(_GIVEN.finditer(given[1]), names, strict=False)
+    mine = [each for each, name in pairs if each[0].strip() == str(was) and name in passed]
+    if len(mine) != 1:
+        return None
+    first, end = (given.start(1) + each for each in mine[0].span())
+    return SourceFix(path, at, f"{text[:first]}{mine[0][0].replace(str(was), str(value))}{text[end:]}", proposed=True)
+
+
+def _of_parity(path: Path, number: int, text: str) -> SourceFix | None:
+    """The line with the other parity as the last argument of the wait that it is."""
+    found = _WAIT.fullmatch(text)
+    given = list(_GIVEN.finditer(found[1])) if found is not None else []
+    if found is None or not given:
+        return None
+    was = given[-1][0].strip()
+    opposite = {"0": "1", "1": "0"}.get(was) or (was[:-3].rstrip() if was.endswith("^ 1") else "")
+    now = opposite or (f"{was} ^ 1" if re.fullmatch(r"[\w\s%/*+()-]*", was) else f"({was}) ^ 1")
+    first = found.end(1) - len(given[-1][0].lstrip())
+    return SourceFix(path, number, f"{text[:first]}{now}{text[found.end(1) :]}", proposed=True)
 
 
 def _numbers(was: str, code: str) -> list[re.Match[str]]:
@@ -132,6 +195,8 @@ def _of_token(token: ChangedToken, source: str) -> SourceFix | None:
     if found is None:
         return None
     path, lines, number = found
+    if token.now == OTHER_PARITY:
+        return _of_parity(path, number, lines[number - 1])
     code = re.split(r"//|#", text := lines[number - 1], maxsplit=1)[0]
     every = _numbers(token.was, code) if token.was else list(_COMPARISON.finditer(code))
     if path.suffix == ".py" and len(every) > 1 and column:
@@ -156,8 +221,16 @@ def _lines_of(source: str) -> tuple[Path, list[str], int] | None:
 
 
 def _proposal(path: Path, lines: list[str], number: int, added: AddedLine, *, all_threads: bool) -> SourceFix | None:
-    """The statement before the line, or after the statement that begins there; in a block that it opens, first."""
+    """The statement before the line, or after the statement that begins there; in a block that it opens, first. Where
+    its own operations come before and after, it is an assignment of what is computed before.
+    """
     python, last = path.suffix == ".py", number
+    if added.within and not python:
+        found = _ASSIGNED.fullmatch(lines[number - 1]) if all_threads else None
+        if found is None:
+            return None
+        value = f"{found[1]}const auto computed = {found[3]};  // proposed by pipesim\n{found[1]}__syncthreads();\n"
+        return SourceFix(path, number, f"{value}{found[1]}{found[2]} = computed;", proposed=True)
     while not added.before and last < len(lines) and not _closed("".join(lines[number - 1 : last])):
         last += 1
     text = lines[last - 1]
@@ -201,6 +274,8 @@ def _in_cuda(added: AddedLine) -> str:
     match op[0]:
         case Op.FENCE if operand(op, "fence") == Fence.PROXY_ASYNC:
             text = "fence.proxy.async;"
+        case Op.FENCE if operand(op, "fence") == Fence.ACQ_REL and scope_of(operand(op, "semantics")) == Scope.GPU:
+            return "__threadfence();"
         case Op.COMMIT if operand(op, "engine") in _GROUPS and operand(op, "barrier") < 0:
             text = _GROUPS[operand(op, "engine")].format("commit_group") + ";"
         case Op.WAIT_GROUP if operand(op, "engine") in _GROUPS:
