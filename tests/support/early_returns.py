@@ -62,8 +62,9 @@ def tight_returns(
     watch = _Timer(trace.events.cycle[rows], order_uncertainty(trace), khz, LatencyFloors("", 1, "", {}))
     alignments, uncertainty = Alignments(program, table, merged), order_uncertainty(merged)
     for cta in recorded_ctas(merged):
-        _replay_cta(program, table, merged, cta, alignments, uncertainty, watch)
-        here = rows[np.flatnonzero(merged.events.cta == cta)]
+        mine = np.flatnonzero(merged.events.cta == cta)
+        _replay_cta(program, table, merged, cta, mine, alignments, uncertainty, watch)
+        here = rows[mine]
         for time in watch.times:
             release, row = time.release, int(here[time.row])
             least = release.path and floors.least(release.path, release.nbytes, khz)

@@ -7,17 +7,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pipesim.conform.replay.align import EVERY, AgentAlignment, Alignments, Sight
+from pipesim.conform.replay.alike import AlikeCtas, alike_ctas
 from pipesim.conform.replay.divergence import CtaDivergences, words_beside
 from pipesim.conform.replay.follow_records import STRICT, Rules, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
-from pipesim.conform.replay.releases import Stopwatch
+from pipesim.conform.replay.releases import Releases, Stopwatch
 from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
 from pipesim.conform.replay.word_values import RecordedWords, early_read
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ending import HUNG, Ending
 from pipesim.model.groups import MAY_BLOCK
-from pipesim.model.machine import finished
+from pipesim.model.machine import State, finished
 from pipesim.model.program import Program
 from pipesim.trace.arrays import np
 from pipesim.trace.recorder import ps_to_cycles
@@ -33,6 +34,8 @@ from pipesim.trace.schema import (
     Trace,
 )
 from pipesim.trace.sites import SiteTable, WordRecords, optional_of, site_table
+
+_SEVERAL = 4  #: CTAs from which on a certificate takes less than their replays
 
 
 def conform(
@@ -58,8 +61,13 @@ def conform(
     first: Divergence | None = None
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
+    rows, known = _rows_of_ctas(trace, ctas), None
     for cta in ctas:
-        found = _replay_cta(program, table, trace, cta, alignments, uncertainty, watch, talk)
+        found = None if known is None else _like_another(program, trace, cta, rows[cta], known, watch)
+        if found is None:
+            found = _replay_cta(program, table, trace, cta, rows[cta], alignments, uncertainty, watch, talk)
+            if cta == ctas[0] and len(ctas) >= _SEVERAL and talk is None:
+                known = _known_from(program, trace, cta, rows[cta], found)
         iterations, ended = max(iterations, found.iterations), ended and found.ended
         hung, words = hung or found.hung, words + found.words
         if found.divergence is not None and not found.divergence.stuck_too:
@@ -116,7 +124,8 @@ def replay_logs(program: Program, trace: Trace) -> Iterator[tuple[int, ReplayLog
     alignments = Alignments(program, table, trace)
     uncertainty = order_uncertainty(trace)
     for cta in recorded_ctas(trace):
-        found = _replay_cta(program, table, trace, cta, alignments, uncertainty, watch)
+        rows = np.flatnonzero(trace.events.cta == cta)
+        found = _replay_cta(program, table, trace, cta, rows, alignments, uncertainty, watch)
         log = watch.log
         watch.log = None
         if log is not None:
@@ -136,8 +145,7 @@ def _latency_check(watch: Stopwatch | None) -> LatencyCheck:
     """What was compared with the least latencies, of all CTAs."""
     if watch is None:
         return LatencyCheck("")
-    started = watch.started
-    return LatencyCheck(watch.floors.device, sum(r.checked for r in started), sum(r.unchecked for r in started))
+    return LatencyCheck(watch.floors.device, watch.checked, watch.unchecked)
 
 
 def order_uncertainty(trace: Trace) -> int:
@@ -179,7 +187,8 @@ class _CtaResult(NamedTuple):
     """One CTA: its first divergence; ``hung`` if it has none although the kernel did not finish.
 
     ``iterations`` is the most that an agent of the program has; ``ended``: the records, or the iterations counted by
-    the kernel, show that every agent went through all of its own. ``words``: barrier words that agree.
+    the kernel, show that every agent went through all of its own. ``words``: barrier words that agree. ``followed``:
+    of a finished CTA without a divergence, where its replay ended.
     """
 
     divergence: Divergence | None
@@ -187,6 +196,54 @@ class _CtaResult(NamedTuple):
     iterations: int
     ended: bool
     words: int = 0
+    followed: _Followed | None = None
+
+
+class _Followed(NamedTuple):
+    """How a CTA was replayed to its end: its agents, what released them, and the state of the machine."""
+
+    aligned: list[AgentAlignment]
+    releases: Releases | None
+    state: State
+
+
+class _Known(NamedTuple):
+    """A CTA that was replayed: its result, and what that says of others."""
+
+    result: _CtaResult
+    followed: _Followed
+    alike: AlikeCtas
+
+
+def _rows_of_ctas(trace: Trace, ctas: Sequence[int]) -> dict[int, Column]:
+    """The rows of each CTA, in their order."""
+    order = np.argsort(trace.events.cta, kind="stable")
+    ends = np.searchsorted(trace.events.cta[order], np.array(ctas, dtype=np.int64), side="right").tolist()
+    return {cta: order[begin:end] for cta, begin, end in zip(ctas, [0, *ends], ends, strict=False)}
+
+
+def _known_from(program: Program, trace: Trace, cta: int, rows: Column, found: _CtaResult) -> _Known | None:
+    """What the result of a CTA says of others, None if nothing."""
+    if found.followed is None or trace.meta.window:
+        return None
+    info, events = _info(trace, cta), trace.events.select(rows)
+    made = alike_ctas(program, info, events, found.followed.aligned, found.followed.releases)
+    return None if made is None else _Known(found._replace(followed=None), found.followed, made)
+
+
+def _like_another(
+    program: Program, trace: Trace, cta: int, rows: Column, known: _Known, watch: Stopwatch | None
+) -> _CtaResult | None:
+    """The result of a CTA that did the same as one that is known; None if it has to be replayed."""
+    own = (trace.events.cycle if watch is None else watch.own)[rows]
+    if not known.alike.agrees(_info(trace, cta), trace.events.select(rows), own):
+        return None
+    beside = words_beside(program, known.followed.state, trace.meta, cta)
+    if any(both.read != both.model for both in beside):
+        return None
+    if watch is not None and known.followed.releases is not None:
+        watch.count(known.followed.releases)
+    return known.result._replace(words=len(beside))
 
 
 def recorded_ctas(trace: Trace) -> list[int]:
@@ -214,10 +271,10 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 
 def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, alignments: Alignments, uncertainty: int,
+    program: Program, table: SiteTable, trace: Trace, cta: int, rows: Column, alignments: Alignments, uncertainty: int,
     watch: Stopwatch | ReplayLogWatch | None = None, talk: RecordedWords | None = None,
 ) -> _CtaResult:  # fmt: skip
-    events, info = events_of(trace, cta), _info(trace, cta)
+    events, info = trace.events.select(rows), _info(trace, cta)
     # where the records of a kernel that was stopped end is not a divergence in itself
     aligned, ending = align_cta(program, alignments, trace, events, cta)
     divergences = CtaDivergences(program, table, trace, events, cta)
@@ -232,10 +289,11 @@ def _replay_cta(
         a.cut or (hung and (ends or a.end < len(a.ran) or _waits_unseen(program, a)))
         for a, ends in zip(aligned, ending, strict=True)
     ]
-    rows = np.flatnonzero(trace.events.cta == cta)
     releases = None if watch is None else watch.start(program, aligned, events, rows)
     followed = replay(program, events, aligned, partial, uncertainty, divergences, STRICT, releases)
     found = followed.divergence
+    if isinstance(watch, Stopwatch) and isinstance(releases, Releases):
+        watch.count(releases)
     if trace.meta.status in HUNG and found is not None and found.kind is DivergenceKind.FAULT:
         # the hardware may not have noticed it, and hung later
         further = replay(program, events, aligned, partial, uncertainty, divergences, Rules(forgiving=True))
@@ -255,7 +313,10 @@ def _replay_cta(
     if found is None and not hung and not any(partial):
         beside = words_beside(program, followed.state, trace.meta, cta)
         differ = [both for both in beside if both.read != both.model]
-        return _CtaResult(divergences.other_words(differ) if differ else None, None, iterations, ended, len(beside))
+        if differ:
+            return _CtaResult(divergences.other_words(differ), None, iterations, ended, len(beside))
+        kept = _Followed(aligned, releases if isinstance(releases, Releases) else None, followed.state)
+        return _CtaResult(None, None, iterations, ended, len(beside), kept)
     if found is not None or not hung:
         return _CtaResult(found, None, iterations, ended)
     stopped = divergences.not_finished(followed.state)

@@ -46,21 +46,25 @@ class Clocks:
 class Stopwatch:
     """What is the same for all CTAs of a trace: bounds, and the clock of each event's own SM by row of the whole table.
 
-    ``started``: the CTAs (or clusters) that are compared with the bounds.
+    ``checked``, ``unchecked``: as of :class:`Releases`, of all CTAs (or clusters) that are compared with the bounds.
     """
 
     own: Column
     uncertainty: int
     sm_khz: int
     floors: LatencyFloors
-    started: list[Releases] = field(default_factory=list)
+    checked: int = 0
+    unchecked: int = 0
 
     def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Column) -> Releases:
         """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
         error = (ps_to_cycles(events.error_ps, self.sm_khz) + 1).tolist()
         clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
-        self.started.append(Releases(program, aligned, clocks, self.floors))
-        return self.started[-1]
+        return Releases(program, aligned, clocks, self.floors)
+
+    def count(self, releases: Releases) -> None:
+        """The returns of a CTA were compared as these were."""
+        self.checked, self.unchecked = self.checked + releases.checked, self.unchecked + releases.unchecked
 
 
 class Release(NamedTuple):
@@ -131,7 +135,9 @@ class Releases:
     """Follows one replay: what each phase was made of, and each return beside it.
 
     ``checked`` counts the returns that were compared with the least latency of every operation that released them,
-    ``unchecked`` those where a timestamp or a bound is missing or the operation is not certain.
+    ``unchecked`` those where a timestamp or a bound is missing or the operation is not certain. ``bounds``: the row of
+    each return with that of a release, the least cycles from one to the other, and whether one SM has both; they are
+    those of any replay with the same phases if it ``is_fixed`` which copies are the last of a phase.
     """
 
     program: Program
@@ -141,9 +147,11 @@ class Releases:
     checked: int = 0
     unchecked: int = 0
     first: TooSoon | None = None
+    bounds: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    is_fixed: bool = True
 
     def __post_init__(self) -> None:
-        self._since = [_since(a) for a in self.aligned]
+        self._since = [earliest_rows(a) for a in self.aligned]
         self._until = [_until(a) for a in self.aligned]
         self._issued: dict[tuple[int, int], int] = {}  # (agent, pc) of what is under way → its position
         self._open: dict[int, dict[tuple[int, int], Release]] = {}  # what the open phase of a barrier has got
@@ -181,6 +189,7 @@ class Releases:
         self._add(flight.barrier, release, before, after)
         if nbytes and nbytes < operand(op, "bytes"):
             self._split.add((flight.agent, flight.pc))
+            self.is_fixed = False
 
     def _arrival(self, agent: int, op: Operation) -> ReleasePath | None:
         """How an operation that takes effect immediately reaches its barrier; None if that was not measured."""
@@ -214,6 +223,11 @@ class Releases:
         times = [self._time(agent, pc, row, release) for release in (*releases, *self._together(releases))]
         bounds = [(time, self._least(time.release)) for time in times if time is not None]
         soon = [TooSoon(time, least, barrier, phase, self.floors.source) for time, least in bounds if least is not None]
+        agents, cta = self.program.agents, self.program.agents[agent].cta
+        for time, least in bounds:
+            if time is not None and least is not None:
+                other = time.release
+                self.bounds.append((row, other.row, least.cycles, agents[other.agent].cta == cta))
         worst = max(soon, key=lambda each: each.missing_cycles, default=None)
         if worst is not None and worst.missing_cycles > 0:
             if self._certain(worst, state, others):
@@ -243,6 +257,7 @@ class Releases:
         """All copies of a phase from each of them on: they share the one way into their SM."""
         copies = [r for r in releases if r.path is ReleasePath.COPY and r.row >= 0]
         copies = [r for r in copies if (r.agent, r.pc) not in self._split]
+        self.is_fixed = self.is_fixed and len({r.agent for r in copies}) <= 1
         copies.sort(key=lambda r: (self.clocks.own[r.row], r.agent, r.pc))
         suffixes = (copies[n:] for n in range(len(copies) - 1))
         return [s[0]._replace(path=ReleasePath.COPIES, nbytes=sum(r.nbytes for r in s)) for s in suffixes]
@@ -273,7 +288,7 @@ class Releases:
         return not others(soon.barrier, by)
 
 
-def _since(aligned: AgentAlignment) -> list[int]:
+def earliest_rows(aligned: AgentAlignment) -> list[int]:
     """For each operation that an agent ran the row of the event that it cannot precede: its own first, or the last."""
     found, last = [], -1
     for mine in aligned.rows:

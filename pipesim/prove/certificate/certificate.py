@@ -143,6 +143,10 @@ class Certificate:
         twin._nothing, twin.accesses = self._nothing, self.accesses.fork()
         return twin
 
+    def seen(self, agent: int) -> tuple[int, ...]:
+        """How many operations of each other agent come before the next one of this agent."""
+        return self._clocks[agent].seen
+
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """Every reason once, in the order in which they were met; of each kind the first ones."""
