@@ -27,6 +27,48 @@ class CopyInto(NamedTuple):
 Range: TypeAlias = tuple[int, int, int]  #: CTA, offset, bytes
 
 
+class _Array:
+    """What copies write under one name: how many bytes at each offset, and in which CTAs."""
+
+    def __init__(self) -> None:
+        self.ranges: dict[int, int] = {}
+        self.ctas: set[int] = set()
+        self._ways: dict[tuple[int, int], list[int]] = defaultdict(list)  # of each copy of a CTA
+        self._together: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # that completes on a barrier
+
+    def add(self, place: Range, copied: Iterable[CopyInto]) -> None:
+        """Copies write this range, too."""
+        cta, offset, nbytes = place
+        self.ranges[offset] = max(self.ranges.get(offset, 0), nbytes)
+        self.ctas.add(cta)
+        for at in {each.position for each in copied}:
+            self._ways[cta, at].append(offset)
+        for each in copied:
+            self._together[each[1:]][offset] = nbytes
+
+    def slots(self, *, one: bool) -> tuple[int, int] | None:
+        """Bytes of a slot and how many there are; None where it is not certain. ``one``: no element is named."""
+        begins = _joined(self._together.values())
+        wholes: dict[int, int] = defaultdict(int)
+        for offset, nbytes in self.ranges.items():
+            first = begins.get(offset, offset)
+            wholes[first] = max(wholes[first], offset + nbytes - first)
+        on: dict[int, set[int]] = defaultdict(set)
+        for (barrier, _), parts in self._together.items():
+            on[barrier] |= {begins.get(offset, offset) for offset in parts}
+        joined = [[begins.get(offset, offset) for offset in way] for way in self._ways.values()]
+        own = all(len(each) == 1 for each in on.values())  # each slot has a barrier
+        return _slots(wholes, () if own else joined, one=one)
+
+    def ends_with(self, end: int) -> bool:
+        """Whether it is written as far as to this offset."""
+        return end <= max(offset + nbytes for offset, nbytes in self.ranges.items())
+
+    def meets(self, begin: int, end: int) -> bool:
+        """Whether some of it lies there."""
+        return any(begin < offset + nbytes and offset < end for offset, nbytes in self.ranges.items())
+
+
 def tiles_named_by_source(
     copies: Mapping[Range, Collection[CopyInto]],
     body: Sequence[Instruction],
@@ -40,6 +82,35 @@ def tiles_named_by_source(
     of which each may write a part. An array is left out whose slots are not at equal distances or not written to the
     end of the last, or that is not apart from ranges that have another name or none.
     """
+    said = _names_of_ranges(copies, body, resolver, barriers)
+    paths: dict[str, str] = {}
+    arrays: dict[str, _Array] = defaultdict(_Array)
+    for place, copied in sorted(copies.items(), key=itemgetter(0)):
+        name = next(iter(said[place])) if len(said[place]) == 1 else ""
+        paths |= said[place] if name else {}
+        arrays[name].add(place, copied)
+    shown = short_names(paths)
+    unnamed = arrays[""].ranges.keys()
+    for name, path in paths.items():
+        array = arrays[name]
+        slots = array.slots(one="[" not in path)
+        if slots is None:
+            continue
+        step, count = slots
+        begin = min(array.ranges)
+        end = begin + step * count
+        apart = not any(other.meets(begin, end) for other in arrays.values() if other is not array)
+        if array.ends_with(end) and apart and (count > 1 or not {begin - step, end} & unnamed):
+            yield from (Tile(shown[name], Space.SHARED, cta, begin, step, count) for cta in sorted(array.ctas))
+
+
+def _names_of_ranges(
+    copies: Mapping[Range, Collection[CopyInto]],
+    body: Sequence[Instruction],
+    resolver: Resolver,
+    barriers: Mapping[int, tuple[str, int]],
+) -> Mapping[Range, Mapping[str, str]]:
+    """The names that the source has for each range, with the path of each: one, several where it is not clear, none."""
     values = values_copied([[each.position for each in copied] for copied in copies.values()], body, resolver)
     said: dict[Range, Mapping[str, str]] = {}
     sure = _with_sure_places({each.position for copied in copies.values() for each in copied}, body)
@@ -50,44 +121,7 @@ def tiles_named_by_source(
         said[place] = of_lines or {values[at]: f"{values[at]}[]" for at in positions if at in values}
     rings = list(_rings(copies, barriers))
     said |= dict(_shared(said, copies, rings, body, resolver))
-    said |= dict(_as_on_other_elements(said, rings))
-    paths: dict[str, str] = {}
-    arrays: dict[str, dict[int, int]] = defaultdict(dict)
-    ctas: dict[str, set[int]] = defaultdict(set)
-    ways: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(list))
-    together: dict[str, dict[tuple[int, int], dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-    for (cta, offset, nbytes), copied in sorted(copies.items(), key=itemgetter(0)):
-        found = said[cta, offset, nbytes]
-        name = next(iter(found)) if len(found) == 1 else ""
-        paths |= found if name else {}
-        ranges = arrays[name]
-        ranges[offset] = max(ranges.get(offset, 0), nbytes)
-        ctas[name].add(cta)
-        for at in {each.position for each in copied}:
-            ways[name][cta, at].append(offset)
-        for each in copied:
-            together[name][each[1:]][offset] = nbytes
-    shown = short_names(paths)
-    for name, ranges in arrays.items():
-        begins = _joined(together[name].values())
-        wholes: dict[int, int] = defaultdict(int)
-        for offset, nbytes in ranges.items():
-            first = begins.get(offset, offset)
-            wholes[first] = max(wholes[first], offset + nbytes - first)
-        on: dict[int, set[int]] = defaultdict(set)
-        for (barrier, _), parts in together[name].items():
-            on[barrier] |= {begins.get(offset, offset) for offset in parts}
-        joined = [[begins.get(offset, offset) for offset in way] for way in ways[name].values()]
-        own = all(len(each) == 1 for each in on.values())  # each slot has a barrier
-        slots = _slots(wholes, () if own else joined, one="[" not in paths[name]) if name else None
-        if slots is not None:
-            step, count = slots
-            begin, end = min(ranges), min(ranges) + step * count
-            rest = ((o, o + nbytes) for other, each in arrays.items() if other != name for o, nbytes in each.items())
-            written = end <= max(offset + nbytes for offset, nbytes in ranges.items())
-            apart = not any(begin < last and first < end for first, last in rest)
-            if written and apart and (count > 1 or not {begin - step, end} & arrays.get("", {}).keys()):
-                yield from (Tile(shown[name], Space.SHARED, cta, begin, step, count) for cta in sorted(ctas[name]))
+    return said | dict(_as_on_other_elements(said, rings))
 
 
 def _with_sure_places(positions: Collection[int], body: Sequence[Instruction]) -> set[int]:
