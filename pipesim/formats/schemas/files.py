@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 
 from pipesim.answers.views.launches import INDEX_FORMAT, INDEX_VERSION, NOT_LISTED, CaughtKernel
@@ -110,34 +110,6 @@ def _coverage() -> Schema:
 
 def launch() -> Schema:
     """A launch file (docs/launch-file.md): what a parameter and a field of a struct hold is defined once."""
-    shape: Schema = {"type": "array", "items": POSITIVE, "minItems": 1, "maxItems": 3}
-    types: Schema = {"enum": list(TYPES)}
-    words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
-    tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": NATURAL}
-    tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes"))
-    earlier: dict[str, Schema] = {"earlier": {"enum": [each.value for each in EarlierUse]}}
-    tensor_map |= earlier
-    pair: Schema = {"type": "array", "items": NATURAL, "minItems": 2, "maxItems": 2}
-    bounds = {"low": INTEGER, "high": INTEGER, "step": POSITIVE, "rises_by": pair}
-    free = record(bounds, optional=("step", "rises_by"))
-    content: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {  # of each kind: its members, those it needs
-        "value": ({"type": types, "value": {"type": ["number", "null"]}}, ("type", "value")),
-        "array": ({"type": types, "values": rows(INTEGER), "count": POSITIVE, "free": free}, ("type",)),
-        "pointer": ({"align": POSITIVE, "contents": _ref("fields"), **earlier}, ()),
-        "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
-        "tensor_map": (tensor_map, ()),
-    }
-    equals: dict[str, Schema] = {"equals": {"const": "gridDim.x"}}  # of a parameter, not of a field
-    made: list[Schema] = []
-    for kind, (known, needed) in content.items():
-        assert {"kind", *known} == set(launch_file.KINDS[kind])
-        of_kind = known | (equals if kind == "value" else {})
-        made.append({"properties": {"kind": {"const": kind}, **of_kind}, "required": ["kind", *needed]})
-
-    def with_member(name: str, value: Schema, *needed: str) -> Schema:
-        each = {"type": "object", "properties": {name: value}, "required": list(needed)}
-        return {"$ref": "#/$defs/content", **each, "unevaluatedProperties": False}
-
     policies = dict.fromkeys(("tile_counter", "launch_control", "lock_failures"), NATURAL)
     policies["handed_out"] = rows(NATURAL)
     place: dict[str, Schema] = {"name": TEXT, "offset": NATURAL}
@@ -156,19 +128,48 @@ def launch() -> Schema:
         "dynamic_shared_bytes": NATURAL,
         "registers_per_thread": NATURAL,
         "cta": NATURAL,
-        "parameters": rows(with_member("name", TEXT)),
+        "parameters": rows(_content_with("name", TEXT)),
         "policies": record(policies, optional=tuple(policies)),
         "names": record(names, optional=tuple(names)),
     }
     optional = tuple(members.keys() - {"format", "version", "grid", "block"})
     defs: dict[str, Schema] = {
-        "content": {"anyOf": made},
-        "fields": rows(with_member("offset", NATURAL, "offset")),
-        "shape": shape,
+        "content": {"anyOf": list(_contents())},
+        "fields": rows(_content_with("offset", NATURAL, "offset")),
+        "shape": {"type": "array", "items": POSITIVE, "minItems": 1, "maxItems": 3},
         "sizes": {"type": "array", "items": NATURAL, "maxItems": 5},
     }
     title = "a launch of a kernel (docs/launch-file.md)"
     return schema_document("launch", LAUNCH_VERSION, title, record(members, optional=optional), defs)
+
+
+def _contents() -> Iterator[Schema]:
+    """What a parameter or a field of each kind has."""
+    types: Schema = {"enum": list(TYPES)}
+    earlier: dict[str, Schema] = {"earlier": {"enum": [each.value for each in EarlierUse]}}
+    words = {"element": {"enum": list(ELEMENTS)}, "swizzle": {"enum": list(SWIZZLES)}}
+    tensor_map = words | {"interleave": {"enum": list(INTERLEAVES)}, "pixels": NATURAL}
+    tensor_map |= dict.fromkeys(("dims", "box", "strides", "element_strides"), _ref("sizes")) | earlier
+    pair: Schema = {"type": "array", "items": NATURAL, "minItems": 2, "maxItems": 2}
+    bounds = {"low": INTEGER, "high": INTEGER, "step": POSITIVE, "rises_by": pair}
+    free = record(bounds, optional=("step", "rises_by"))
+    kinds: dict[str, tuple[dict[str, Schema], tuple[str, ...]]] = {  # of each kind: its members, those it needs
+        "value": ({"type": types, "value": {"type": ["number", "null"]}}, ("type", "value")),
+        "array": ({"type": types, "values": rows(INTEGER), "count": POSITIVE, "free": free}, ("type",)),
+        "pointer": ({"align": POSITIVE, "contents": _ref("fields"), **earlier}, ()),
+        "struct": ({"size": POSITIVE, "fields": _ref("fields")}, ("size",)),
+        "tensor_map": (tensor_map, ()),
+    }
+    equals: dict[str, Schema] = {"equals": {"const": "gridDim.x"}}  # of a parameter, not of a field
+    for kind, (known, needed) in kinds.items():
+        assert {"kind", *known} == set(launch_file.KINDS[kind])
+        of_kind = known | (equals if kind == "value" else {})
+        yield {"properties": {"kind": {"const": kind}, **of_kind}, "required": ["kind", *needed]}
+
+
+def _content_with(name: str, value: Schema, *needed: str) -> Schema:
+    each = {"type": "object", "properties": {name: value}, "required": list(needed)}
+    return {"$ref": "#/$defs/content", **each, "unevaluatedProperties": False}
 
 
 def launch_index() -> Schema:
