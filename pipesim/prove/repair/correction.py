@@ -9,7 +9,7 @@ from itertools import chain
 
 from pipesim.explain.causes import is_unserved
 from pipesim.findings.catalog import MEMORY_ORDER
-from pipesim.model.finding import FaultKind, Verdict
+from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.ops import Engine, operand
 from pipesim.model.program import Program
@@ -237,26 +237,42 @@ def candidates(
     """What may correct it: of a fault that only a fence corrects, fences; nothing that ends a wait that no operation
     serves by asking for another phase, and nothing of pipelines that overlap, whose barriers are the wrong ones.
     """
-    fault = refuted.fault
     if program.overlaps:
         return iter(())
-    if fault is not None and fault.kind is FaultKind.READ_NOT_FENCED:
-        fenced = fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
-        return merge(fenced, of_reads_again(program, fault), key=_rank)
-    if fault is not None and fault.kind is FaultKind.MISSING_PROXY_FENCE:
-        return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
-    if fault is not None and fault.kind is FaultKind.READ_BEFORE_WAIT:
-        return group_waits(program, Engine.WGMMA)
-    if fault is not None and fault.kind is FaultKind.TOO_MANY_REGISTERS:
-        return ((each.was > program.launch_registers, each) for each in registers(program))
-    if fault is not None and fault.kind is FaultKind.UNPUBLISHED_INIT:
-        return publications(program)
-    if fault is not None and fault.kind in (FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED):
-        return chain(initialisations(program), publications(program), repairs(program, groups_of(program, refuted)))
-    if fault is not None and fault.kind in (FaultKind.WEAK_ORDER, FaultKind.NARROW_SCOPE):
-        told = chain(of_signals_for_all(program, fault), of_met_signals(program, fault))
-        weak = chain(stronger(program), ((0, each) for _, each in dict.fromkeys(told)))
-        return weak if not program.coverage.extracted else chain(weak, repairs(program, groups_of(program, refuted)))
+    found = None if refuted.fault is None else _of_fault(program, refuted, refuted.fault)
+    return _of_pipelines(program, refuted, asked, of_words, other) if found is None else found
+
+
+def _of_fault(program: Program, refuted: Refutation, fault: Fault) -> Iterator[Ranked] | None:
+    """What may correct a fault of which the kind says it; None of any other kind."""
+    match fault.kind:
+        case FaultKind.READ_NOT_FENCED:
+            fenced = fences(program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+            return merge(fenced, of_reads_again(program, fault), key=_rank)
+        case FaultKind.MISSING_PROXY_FENCE:
+            return fences_of_writes(program, program.agents[fault.other_agent].role, program.agents[fault.agent].role)
+        case FaultKind.READ_BEFORE_WAIT:
+            return group_waits(program, Engine.WGMMA)
+        case FaultKind.TOO_MANY_REGISTERS:
+            return ((each.was > program.launch_registers, each) for each in registers(program))
+        case FaultKind.UNPUBLISHED_INIT:
+            return publications(program)
+        case FaultKind.NOT_INITIALISED | FaultKind.REINITIALISED:
+            return chain(initialisations(program), publications(program), repairs(program, groups_of(program, refuted)))
+        case FaultKind.WEAK_ORDER | FaultKind.NARROW_SCOPE:
+            told = chain(of_signals_for_all(program, fault), of_met_signals(program, fault))
+            weak = chain(stronger(program), ((0, each) for _, each in dict.fromkeys(told)))
+            read = program.coverage.extracted
+            return chain(weak, repairs(program, groups_of(program, refuted))) if read else weak
+        case _:
+            return None
+
+
+def _of_pipelines(
+    program: Program, refuted: Refutation, asked: Program, of_words: Collection[Ranked], other: Program | None
+) -> Iterator[Ranked]:
+    """What may correct a hang, or a fault of any other kind: changes of what agents do with barriers and words."""
+    fault = refuted.fault
     blocked = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     unserved = any(is_unserved(program, each, asked) for each in blocked)
     of_bytes = fault is not None and fault.other_agent >= 0 and fault.kind in _OF_BYTES
