@@ -69,8 +69,8 @@ AFTER = " and.pred %p6, %p7, %p9;\n and.pred %p6, %p6, %p1;\n not.pred %p8, %p6;
     [
         (TAIL.format(tail=3), RIGHT, False, {}),
         (TAIL.format(tail=3), WRONG, False, None),  # with the next tiles as well
-        (FIFTH, RIGHT, False, {}),
-        (FIFTH, WRONG, False, {"handed_out[0]": 5}),  # a full tile after the tail
+        pytest.param(FIFTH, RIGHT, False, {}, marks=pytest.mark.long),
+        pytest.param(FIFTH, WRONG, False, {"handed_out[0]": 5}, marks=pytest.mark.long),  # a full tile after the tail
         (FIFTH, LATE, False, {"handed_out:2": 5}),
         (TAIL.format(tail=2), RIGHT, True, {}),
         (TAIL.format(tail=2), WRONG, True, None),
@@ -184,12 +184,12 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
     ("skip", "count", "clusters", "packed", "lap", "why"),
     [
         (_NO_TILE, RIGHT, 4096, False, 4, None),
-        (_NO_TILE, RIGHT, 6, False, 0, None),  # each number is looked at
+        pytest.param(_NO_TILE, RIGHT, 6, False, 0, None, marks=pytest.mark.long),  # each number is looked at
         (_NUMBER.format(5), RIGHT, 4096, False, 4, None),
         (_NO_TILE, RIGHT, 4096, True, 4, None),
         (_NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN),  # it overflows after 21,845 tiles
         (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
-        (" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT),
+        pytest.param(" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_MORE.format(300), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
     ],

@@ -48,7 +48,7 @@ def test_the_folder_is_hostile(folder: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1,2", "--jobs", "2"),
+        ("sweep", "producer_consumer", "-p", "tiles=1", "-p", "stages=1,2", "--jobs", "2"),
         pytest.param(("verify", "producer_consumer", "cluster_multicast", "-p", "tiles=2"), marks=pytest.mark.long),
         pytest.param(("check", "producer_consumer", "-p", "tiles=2"), marks=pytest.mark.long),
         ("check", str(ROOT / "docs/examples/row_max.ptx"), "--quick"),
@@ -69,7 +69,7 @@ def test_as_a_module(folder: Path, tmp_path: Path) -> None:
     """Python itself looks there for what finds a module; pipesim and its workers look for nothing there."""
     for name in ("multiprocessing", "concurrent", "numpy", "simpy", "rich"):
         (tmp_path / f"{name}.py").write_text((folder / f"{name}.py").read_text())
-    words = ("-m", "pipesim", "sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1,2", "--jobs", "2")
+    words = ("-m", "pipesim", "sweep", "producer_consumer", "-p", "tiles=1", "-p", "stages=1,2", "--jobs", "2")
     answer = answer_of(tmp_path, *words)
     assert not (folder / "RAN").exists(), (folder / "RAN").read_text()
     assert answer.returncode == 0, answer.stderr
