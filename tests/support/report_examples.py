@@ -332,11 +332,8 @@ def without_a_phase(kind: DivergenceKind, claim: str, **changes: object) -> Dive
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
+#: Those whose page has something that no other one has; TOO_EARLY is in that of ``verify_divergence``.
 DIVERGENCES = {
-    DivergenceKind.OTHER_EVENT: without_a_phase(
-        DivergenceKind.OTHER_EVENT,
-        "mma/1: “wait full[1] parity 1” where the protocol has “wait full[1] parity 0”",
-    ),
     DivergenceKind.MISSING_EVENT: without_a_phase(
         DivergenceKind.MISSING_EVENT,
         "the records of mma/1 end where the protocol continues with: arrive empty[3]",
@@ -348,17 +345,6 @@ DIVERGENCES = {
             ComparedEvent(1_792, "mma/1", -1, "no more records", "arrive empty[3]"),
         ),
     ),
-    DivergenceKind.EXTRA_EVENT: without_a_phase(
-        DivergenceKind.EXTRA_EVENT,
-        "mma/1 continues with “arrive empty[0]” where the protocol has ended",
-        line="",
-        moments=(ComparedEvent(412, "mma/1", 38_100, "arrive empty[0]", "nothing: it has finished"),),
-    ),
-    DivergenceKind.BACKWARDS: without_a_phase(
-        DivergenceKind.BACKWARDS,
-        "mma/1: “wait full[1] parity 1 returns” has an earlier timestamp than the event that precedes it",
-    ),
-    DivergenceKind.TOO_EARLY: DIVERGENCE,
     DivergenceKind.TOO_SOON: without_a_phase(
         DivergenceKind.TOO_SOON,
         "mma/1 returns from its wait for full[1] 120 cycles after load issued a copy of 16,384 bytes, which "
@@ -370,12 +356,6 @@ DIVERGENCES = {
             MOMENTS[-1],
         ),
         early=EarlyReturn("a copy of 16,384 bytes", "load", "my_gemm.py:28", 120, 486, 33_792, LATENCY_SOURCE),
-    ),
-    DivergenceKind.FAULT: without_a_phase(
-        DivergenceKind.FAULT,
-        "mma/1: more arrivals than the phase has pending (empty[0])",
-        barrier="empty[0]",
-        moments=(ComparedEvent(412, "mma/1", 38_100, "", "more arrivals than the phase has pending"),),
     ),
     DivergenceKind.BARRIER_WORD: Divergence(
         DivergenceKind.BARRIER_WORD,
@@ -875,7 +855,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "verify_window": verify_window,
     "verify_window_lost": verify_window_lost,
     "hang": hang,
-    **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DivergenceKind},
+    **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DIVERGENCES},
     **{f"examination_{name}": examination(found) for name, found in EXAMINATIONS.items() if name != "no_edit_needed"},
     "examination_no_edit_needed": examination(EXAMINATIONS["no_edit_needed"], DEADLOCK),
     "pair_same": pair(CONFIGURATION, f"{CONFIGURATION}-device"),
