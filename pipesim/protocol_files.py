@@ -162,7 +162,7 @@ def _near_files(path: Path) -> list[Path]:
 
 def _functions(module: ModuleType, wanted: str) -> str:
     """What the module has instead of the function that was wanted."""
-    public = _public(module)
+    public = [*_public(module), *(name for name, each in vars(module).items() if type(each).__name__ == "JITFunction")]
     near = difflib.get_close_matches(wanted, public, n=1, cutoff=0.4)
     return f"did you mean {near[0]}?" if near else f"it has {', '.join(public) or 'none'}"
 

@@ -308,6 +308,8 @@ def find(text: str, *, launch: str = "", sets: Sequence[str] = ()) -> Target:
 
 def _not_compiled(text: str) -> UnknownProtocolError:
     """A kernel's source, or what it was compiled to, in place of PTX."""
+    if not Path(text).exists():
+        return UnknownProtocolError(f"there is no file {text}", correction="check the path")
     ptx, name = Path(text).with_suffix(".ptx").name, shlex.quote(text)
     made = f"`pipesim new --ptx {name}` writes the PTX that it has, and a launch file"
     if Path(text).suffix in _SOURCES:

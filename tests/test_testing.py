@@ -51,7 +51,7 @@ def test_levels_waivers_and_baselines_are_those_of_a_check(tmp_path: Path, monke
             assert_verified(rings[name])
     assert_verified(rings["in_baseline"], baseline="baseline.json")
     assert_verified(rings["arrives_first"])
-    with pytest.raises(UsageError, match=r"the baseline none\.json cannot be read"):
+    with pytest.raises(UsageError, match=r"there is no baseline none\.json"):
         assert_verified(rings["right"], baseline="none.json")
 
 

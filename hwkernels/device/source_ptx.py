@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ def ptx_source(source: Path, arch: str, options: Sequence[str], names: Sequence[
     text = SOURCE.read_text(source)
     arch = arch or ("sm_100a" if "tcgen05" in text else "sm_90a")
     file, made = source.resolve(), folder / f"{source.stem}.ptx"
-    if odd := set('"$`\\\n') & {*str(file), *str(made)}:
+    if odd := (set('"$`\\\n') - {os.sep}) & {*str(file), *str(made)}:
         raise CompileError(f"{source} is not compiled", cause=f"nvcc gives a shell its name, with {min(odd)!r}")
     instances = [each for each in names if "<" in each]
     if source.suffix == ".mojo":
@@ -34,7 +35,15 @@ def ptx_source(source: Path, arch: str, options: Sequence[str], names: Sequence[
         _run("mojo", ["build", f"--target-accelerator={arch}", *options, str(file), "-o", str(program)])
         return program
     if shutil.which("nvcc") is None:
-        made.write_text(compile_user_ptx(source, options, instances[0] if instances else "", arch), encoding="utf-8")
+        try:
+            made.write_text(
+                compile_user_ptx(source, options, instances[0] if instances else "", arch), encoding="utf-8"
+            )
+        except MissingExtraError as error:
+            correction = f"put nvcc in PATH, or {error.correction}, for which no GPU is needed"
+            raise MissingExtraError(
+                "there is no nvcc, and no NVRTC", cause=error.cause, correction=correction
+            ) from None
         return made
     if instances:  # host code that has their addresses
         taken = "".join(f"auto *pipesim_entry_{n} = &{each};\n" for n, each in enumerate(instances))
@@ -48,7 +57,7 @@ def _run(compiler: str, words: Sequence[str]) -> None:
     program = shutil.which(compiler)
     if program is None:
         raise MissingExtraError(f"{compiler} is not installed", correction="install it, or give PTX made elsewhere")
-    ran = subprocess.run([program, *words], capture_output=True, text=True, check=False)  # noqa: S603
+    ran = subprocess.run([program, *words], capture_output=True, encoding="utf-8", errors="replace", check=False)  # noqa: S603
     log = (ran.stderr + ran.stdout).strip()
     if ran.returncode:
         wrong = _WRONG.search(log)

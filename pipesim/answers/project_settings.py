@@ -220,6 +220,8 @@ def policy_of(
     if update and path is None:
         raise UsageError("--update-baseline writes the file of --baseline", correction="give it as well")
     known = path is not None and not (update and not path.exists())
+    if path is not None and known and not path.exists():
+        raise UsageError(f"there is no baseline {path}", correction="--update-baseline writes what is found to it")
     return TriagePolicy(
         level or (Basis.LETTER if strict else Basis.POSSIBLE),
         tuple(map(ignored, ignores)),

@@ -75,8 +75,7 @@ def is_trace(name: str) -> bool:
 
 def _stem(options: argparse.Namespace) -> str:
     """What a file is called that was given no name: after the protocol or the trace, in the current folder."""
-    file, _, function = options.protocol.partition(":")
-    return function or Path(file).stem
+    return options.protocol.partition(".py:")[2] or Path(options.protocol).stem
 
 
 # timelines

@@ -183,7 +183,7 @@ def require_command(name: str, known: Sequence[str]) -> None:
 def _names_a_protocol(word: str) -> bool:
     from pipesim.protocols.catalog import BUILT_IN
 
-    return word in BUILT_IN or word.partition(":")[0].endswith((".py", ".json"))
+    return word in BUILT_IN or any(f"{end}:" in f"{word}:" for end in (".py", ".json"))
 
 
 def _tail(examples: Iterable[Example]) -> str:

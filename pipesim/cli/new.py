@@ -85,7 +85,7 @@ def _launch_file(options: argparse.Namespace) -> int:
     made = launch_template(ptx, entry)
     write_whole(file, made.text.encode(), force=options.force)
     given = "" if file == ptx.with_suffix(".json") else f" --launch {shlex.quote(str(file))}"
-    sets = "".join(f" --set {place}=VALUE" for place in made.open_words)
+    sets = " --set block=THREADS" * made.block + "".join(f" --set {place}=VALUE" for place in made.open_words)
     command = f"pipesim check {shlex.quote(str(ptx))}{given}"
     lines = [f"wrote {ptx}: from {found.origin}"] if found else []
     lines += [f"wrote {file}: a launch of {made.launch.entry}", "", "To be filled in:", ""]

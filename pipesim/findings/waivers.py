@@ -122,7 +122,7 @@ class Waiver:
 def _files(line: str) -> tuple[str, ...]:
     """The file of a line as it is, and without its folders."""
     found = _PLACE.fullmatch(line)
-    return (found["file"], found["file"].rpartition("/")[2]) if found is not None else ()
+    return (found["file"], re.split(r"[\\/]", found["file"])[-1]) if found is not None else ()
 
 
 def kind_of(text: str, said: str) -> str:

@@ -109,7 +109,7 @@ class FoundQuestion:
         module = read_module(kernel.text, kernel.origin, kernel.name)
         function, launch = open_launch(module, kernel.name, kernel.file)
         if self.known.is_launch:
-            launch = read_launch(self.known.text, self.known.file)
+            launch = read_launch(self.known.text, self.known.file, open_block=True)
         else:
             if self.known.signature is not None:
                 launch = _of_triton(launch, _BESIDE.parse_json(self.known.text), self.known.signature)

@@ -20,7 +20,7 @@ from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.flow.uses import Uses, uses_of
-from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, read_launch
+from pipesim.ptx.launch.file import LAUNCH_FILE, launch_json, not_given, read_launch
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.settings import has_tensor_maps, open_words, template, with_settings
 from pipesim.ptx.launch.values import NO_SHAPE, GivenNames, Launch, NamedBarriers, NamedRole, NamedTile
@@ -137,12 +137,17 @@ def launch_of(text: str, ptx: Path, launch: Path | Launch | None, sets: Sequence
             cause="a kernel is read with the values of one launch: its grid, its block and its parameters",
             correction=f"name it with --launch FILE, or have it written by `pipesim new --ptx {ptx}`",
         )
-    given = read_launch(LAUNCH_FILE.read_text(launch), str(launch)) if isinstance(launch, Path) else launch
+    given = (
+        read_launch(LAUNCH_FILE.read_text(launch), str(launch), open_block=True) if isinstance(launch, Path) else launch
+    )
     module = read_module(text, ptx.name, given.entry)  # a file may have many kernels
     module = replace(module, sources=enter_sources(ptx, module.files.values()))
     entry = entry_of(module, given)
     given = with_source_names(replace(given, entry=entry.name), entry, module.sources)
-    return module, with_settings(given, entry, sets) if sets else given
+    given = with_settings(given, entry, sets) if sets else given
+    if isinstance(launch, Path) and given.block == NO_SHAPE:
+        raise not_given(f"{launch}.block")
+    return module, given
 
 
 def names_in_force(made: Extraction) -> Launch:

@@ -7,6 +7,7 @@ its own, and a report is written while that of its kernel is the current one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -52,6 +53,11 @@ def current_sources() -> SourceFiles | None:
     return _current.get()
 
 
+def last_name(file: str) -> str:
+    """The last name of a path that any system's compiler wrote."""
+    return re.split(r"[\\/]", file)[-1]
+
+
 def path_of(name: str) -> str:
     """The path of a file that reports call ``name``: where the current kernel has it, else the name as it is."""
     sources = current_sources()
@@ -80,7 +86,7 @@ def enter_sources(ptx: Path, files: Iterable[str], sizes: Mapping[str, int] = Ma
     found: dict[str, set[Path]] = {ptx.name: {ptx.absolute()}}
     outside: dict[str, Path] = {}
     for file in files:
-        name = file.rpartition("/")[2]
+        name = last_name(file)
         places = (Path(file), ptx.parent / file, ptx.parent / name)
         right = [each for each in places if is_source(each) and sizes.get(file, 0) in (0, each.stat().st_size)]
         there = next((path for path in right if is_quotable(path, ptx.parent)), None)

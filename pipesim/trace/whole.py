@@ -26,6 +26,7 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], *, force: bool = Fals
             file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
+            file.close()  # Windows moves no file that is open
             _show(temporary, path, force=force)
     except OSError as error:
         raise UsageError(f"{path} cannot be written", cause=error.strerror or str(error)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,33 @@ class TestTable:
 
     def test_what_has_a_name_of_its_own_is_known(self) -> None:
         assert all(meant_by(name) for name in _BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    ("words", "fact", "correction"),
+    [
+        ("prog.so", "there is no file prog.so", "check the path"),
+        ("kernel.py:sofmax", "kernel.py has no function 'sofmax'", "did you mean softmax?"),
+        ("kernel.py:f", "kernel.py has no function 'f'", "it has softmax"),
+        (
+            "kernel.py --baseline known.json",
+            "there is no baseline known.json",
+            "--update-baseline writes what is found",
+        ),
+        (
+            "kernel.cu",
+            "there is no nvcc, and no NVRTC",
+            "put nvcc in PATH, or pip install 'pipesim[gpu]', for which no",
+        ),
+    ],
+)
+def test_what_a_newcomer_gets_wrong_first(
+    words: str, fact: str, correction: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("kernel.py").write_text("class JITFunction: pass\n\nsoftmax = JITFunction()\n")
+    Path("kernel.cu").write_text("__global__ void k() { __syncthreads(); }\n")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    said = call("check", *words.split()).err
+    assert fact in said
+    assert f"try: {correction}" in said

@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 
 from pipesim.process import system
 from pipesim.process.limits import LimitReachedError
 from pipesim.process.watch import SignalError, Watch
+from pipesim.ptx.emit.names import short_file
+from pipesim.ptx.text.locations import source_files
+from pipesim.report.text.words import place
+from pipesim.trace.whole import write_whole
 from tests.support.paths import ROOT
 
 #: Run before the command: what Windows and a browser do not have is taken away, and what need not be installed.
@@ -112,3 +116,38 @@ def test_a_file_is_locked_for_one_process(tmp_path: Path) -> None:
         system.lock_file(one)
         with pytest.raises(OSError, match="temporarily unavailable"):
             system.lock_file(other)
+
+
+# Windows: files that are open, and paths
+
+
+def test_a_file_is_closed_before_it_is_moved_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows moves no file that is open."""
+    replace = Path.replace
+
+    def moved(path: Path, to: Path) -> Path:
+        held = list(Path("/proc/self/fd").iterdir())
+        assert path not in [each.readlink() for each in held if each.is_symlink()]
+        return replace(path, to)
+
+    monkeypatch.setattr(Path, "replace", moved)
+    write_whole(tmp_path / "out", b"before")
+    write_whole(tmp_path / "out", b"after", force=True)
+    assert (tmp_path / "out").read_bytes() == b"after"
+
+
+class WindowsPath(PureWindowsPath):
+    """A path below the folder in which pipesim runs."""
+
+    @classmethod
+    def cwd(cls) -> WindowsPath:
+        return cls("C:/work")
+
+
+def test_places_have_slashes_on_each_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As diffs and baselines need them; PTX that was made on Windows is read anywhere."""
+    monkeypatch.setattr("pipesim.report.text.words.Path", WindowsPath)
+    assert place(r"C:\work\src\k.cu:5") == "src/k.cu:5"
+    files = '.file 1 "C:\\\\w\\\\k.cu"\n.file 2 "C:\\\\w" "D:\\\\k.cuh"\n.file 3 "/w" "k.h"'
+    assert list(source_files(files).values()) == [r"C:\\w\\k.cu", r"D:\\k.cuh", "/w/k.h"]
+    assert [short_file(each) for each in source_files(files).values()] == ["k.cu", "k.cuh", "k.h"]

@@ -36,6 +36,7 @@ from pipesim.ptx.names.barriers import barriers_named_by_source
 from pipesim.ptx.names.resolve import resolver_of
 from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
 from pipesim.ptx.names.variables import InitLine, barriers_named_by_variables, elements_of_variables
+from pipesim.ptx.source_files import last_name
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
 
@@ -48,8 +49,8 @@ def source_of(each: Instruction, module: Module) -> str:
 
 
 def short_file(file: str) -> str:
-    """The last name of a file, which is what reports have of it."""
-    return file.rpartition("/")[2] or file
+    """The last name of a file, which is what reports have of it; a compiler on Windows writes backslashes."""
+    return last_name(file) or file
 
 
 # barriers

@@ -62,8 +62,11 @@ KINDS = {
 _DEEPEST = 8  #: structures and pointers inside each other
 
 
-def read_launch(text: str, name: str) -> Launch:
-    """The launch that a file's text describes; ``name`` is the file's, for messages. Raises LaunchFileError."""
+def read_launch(text: str, name: str, *, open_block: bool = False) -> Launch:
+    """The launch that a file's text describes; ``name`` is the file's, for messages. Raises LaunchFileError.
+
+    ``open_block``: its threads may be null, and are :data:`NO_SHAPE`.
+    """
     data = LAUNCH_FILE.parse_json(text, name)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise LaunchFileError(f'this is not a launch file: it has no "format": "{FORMAT}"', place=name, correction=PAGE)
@@ -74,7 +77,10 @@ def read_launch(text: str, name: str) -> Launch:
             cause=f"this pipesim reads version {LAUNCH_VERSION}",
             correction="update pipesim",
         )
-    return _launch(Members(data, name, (*_MEMBERS, "cta", "parameters", "policies", "names")))
+    is_open = open_block and data.get("block", 0) is None
+    data = data | {"block": [1]} if is_open else data
+    made = _launch(Members(data, name, (*_MEMBERS, "cta", "parameters", "policies", "names")))
+    return replace(made, block=NO_SHAPE) if is_open else made
 
 
 def _promised(data: Any) -> int:
@@ -163,15 +169,21 @@ def _name(given: Members) -> str:
     return name
 
 
+def not_given(place: str) -> LaunchFileError:
+    """Of a size that is null."""
+    name = place.rpartition(".")[2]
+    return LaunchFileError(
+        f"{name} is not given",
+        place=place,
+        cause="PTX does not say it, and the file was made with null there",
+        correction=f'write what the kernel is launched with, such as "{name}": [384, 1, 1], or give --set {name}=384',
+    )
+
+
 def read_shape(given: Members, name: str, high: int, default: Shape | None = None) -> Shape:
     """A member of one to three sizes from 1 to ``high``, x first. Raises LaunchFileError."""
     if name in given.data and given.data[name] is None:
-        raise LaunchFileError(
-            f"{name} is not given",
-            place=given.place_of(name),
-            cause="PTX does not say it, and the file was made with null there",
-            correction=f'write what the kernel is launched with, such as "{name}": [384, 1, 1]',
-        )
+        raise not_given(given.place_of(name))
     found = given.wholes(name, default, low=1, high=high, most=3)
     if not found:
         raise given.error(name, "expected one to three numbers")

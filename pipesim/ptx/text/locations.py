@@ -14,6 +14,7 @@ from pipesim.ptx.text.instruction import Frame, Instruction, SourceLine
 
 LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?([^\n;{}]*)")
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?', re.MULTILINE)
+_WHOLE = re.compile(r"[/\\]|[A-Za-z]:")  #: how a path begins that is not below a folder
 _INLINED = re.compile(r"inlined_at\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
 _NAME = re.compile(r"function_name\s+([\w$]+)(?:\s*\+\s*(\d{1,9}))?")
 _STRINGS = re.compile(r"^[ \t]*\.section[ \t]+\.debug_str\s*\{([^{}]*)\}", re.MULTILINE)
@@ -42,9 +43,7 @@ def source_files(text: str) -> dict[int, str]:
     found = {}
     for directive in _lines_with(_FILE, ".file", text):
         number, first, second = directive[1], directive[2], directive[3] or ""
-        found[int(number)] = (
-            f"{first.rstrip('/')}/{second}" if second and not second.startswith("/") else second or first
-        )
+        found[int(number)] = f"{first.rstrip('/')}/{second}" if second and not _WHOLE.match(second) else second or first
     return found
 
 

@@ -185,9 +185,9 @@ def place(line: str) -> str:
     if not colon:
         return line
     if Path(path).is_relative_to(_PACKAGE):
-        return f"{Path(path).relative_to(_PACKAGE.parent)}:{at}"
+        return f"{Path(path).relative_to(_PACKAGE.parent).as_posix()}:{at}"
     try:
-        return f"{Path(path).relative_to(Path.cwd())}:{at}"
+        return f"{Path(path).relative_to(Path.cwd()).as_posix()}:{at}"
     except ValueError:
         return line
 

@@ -67,7 +67,7 @@ def test_words_have_the_names_of_the_source(
     source = (EXAMPLES / "row_max.cu").read_text(encoding="utf-8")
     (tmp_path / "row_max.cu").write_text(source.replace(WHOLE, head), encoding="utf-8")
     assert main(["new", "--ptx", str(ptx), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["next"][0].endswith(f"row_max.ptx {asked}")
+    assert json.loads(capsys.readouterr().out)["next"][0].endswith(f"row_max.ptx --set block=THREADS {asked}")
     right = json.loads((EXAMPLES / "row_max.json").read_text(encoding="utf-8"))
     made = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**right, "parameters": made["parameters"]}), encoding="utf-8")
@@ -94,6 +94,8 @@ def test_it_asks_only_for_what_the_kernel_has(tmp_path: Path, capsys: pytest.Cap
     assert "dynamic_shared_bytes: it is 0 in the file" in capsys.readouterr().out
     assert main(["check", str(dynamic)]) == 2
     assert 'try: write what the kernel is launched with, such as "block": [384, 1, 1]' in capsys.readouterr().err
+    assert main(["check", str(dynamic), "--set", "block=32"]) == 2  # which stands for the null in the file
+    assert "block" not in capsys.readouterr().err
     made = dynamic.with_suffix(".json")
     made.write_text(made.read_text(encoding="utf-8").replace('"block": null', '"block": [32]'), encoding="utf-8")
     assert main(["check", str(dynamic)]) == 2
