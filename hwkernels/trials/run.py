@@ -50,10 +50,12 @@ class Trial(IntEnum):
     TX_EDGE = 11
     COPY_COMMITS = 12
     COMMITS = 13
+    TENSOR_LANES = 14
 
 
 _NOT_ALONE, _HOPPER = {Trial.EXIT_CHECK}, {Trial.WGMMA_FENCE}
-_TENSOR = {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS, Trial.COMMITS}
+_TENSOR = {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS, Trial.COMMITS, Trial.TENSOR_LANES}
+_TWO_GROUPS = {Trial.TENSOR_FENCES, Trial.TENSOR_LANES}  #: of warps, the second of which loads
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _launches(gpu: Gpu, trial: Trial, arch: str, out: int, data: int, seconds: f
     if trial is Trial.EXIT:
         kernels.append(gpu.load(compile_trial(Trial.EXIT_CHECK, control=control, arch=arch), 0))
     ctas = _EXIT_CTAS if trial is Trial.EXIT else _CTAS_A_SM * gpu.info.sms
-    threads = 256 if trial is Trial.TENSOR_FENCES else 128
+    threads = 256 if trial in _TWO_GROUPS else 128
     gpu.fill(out, 0, 16)
     until, found = time.monotonic() + (0 if control else seconds), np.zeros(2, dtype=np.uint64)
     rounds = _ROUNDS // 100 if control else _ROUNDS

@@ -18,9 +18,10 @@ enum Trial {
     TX_EDGE,        // a transaction count of 1,048,576
     COPY_COMMITS,   // two commits of one thread's cp.async, of which the first should arrive first
     COMMITS,        // two tcgen05.commit of one thread, likewise
+    TENSOR_LANES,   // tensor memory at the lanes of the first warp, of which each warp means its own
 };
 
-static constexpr unsigned THREADS = TRIAL == TENSOR_FENCES ? 256 : 128, MOST_TRIES = 1u << 16, EXIT_WORDS = 512, ITEMS = 64;
+static constexpr unsigned THREADS = TRIAL == TENSOR_FENCES || TRIAL == TENSOR_LANES ? 256 : 128, MOST_TRIES = 1u << 16, EXIT_WORDS = 512, ITEMS = 64;
 
 static __device__ __forceinline__ void count(unsigned long long *out, unsigned tries, unsigned seen) {
     atomicAdd(out, (unsigned long long)tries);
@@ -53,6 +54,17 @@ static __device__ __forceinline__ bool overtakes(unsigned first) {
     for (unsigned i = 0; i < MOST_TRIES; ++i)
         if (tested(first + 8, 0)) return !tested(first, 0);
     return false;
+}
+
+// Barrier and tcgen05.fence, which TENSOR_FENCES leaves out.
+static __device__ __forceinline__ void meet(bool meets) {
+#if TRIAL == 14
+    asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+#endif
+    if (meets) __syncthreads();
+#if TRIAL == 14
+    asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+#endif
 }
 
 static __device__ __forceinline__ unsigned mix(unsigned x) {
@@ -249,19 +261,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) trial(unsigned rounds, uns
 #else
     for (; tries < rounds; ++tries) {
         unsigned found = tries + thread % 128, moved = found;
+        const unsigned stored = TRIAL == TENSOR_LANES && tries % 2 ? place : column;
+        const unsigned loaded = TRIAL == TENSOR_LANES && tries % 2 == 0 ? place : column;
         if (thread < 128) {
-            asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};" ::"r"(column), "r"(found) : "memory");
-            if (TRIAL == TENSOR_FENCES || !CONTROL) asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+            asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};" ::"r"(stored), "r"(found) : "memory");
+            if (TRIAL != TENSOR_LOADS || !CONTROL) asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
         }
-        if (TRIAL == TENSOR_FENCES && !CONTROL) __syncthreads();
+        if (TRIAL != TENSOR_LOADS) meet(!CONTROL);
         if (thread + 128 >= THREADS) {
-            asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];" : "=r"(found) : "r"(column) : "memory");
+            asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];" : "=r"(found) : "r"(loaded) : "memory");
             if (TRIAL == TENSOR_LOADS) asm volatile("add.u32 %0, %1, 1;" : "=r"(moved) : "r"(found) : "memory");
             asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
             moved = TRIAL == TENSOR_LOADS ? moved - 1 : found;
         }
         seen += moved != tries + thread % 128;
-        __syncthreads();
+        meet(true);
     }
 #endif
     if (warp == 0) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" ::"r"(place) : "memory");

@@ -9,6 +9,7 @@ from itertools import islice
 
 from pipesim.confirm.delays import Delay, DelayPlace, place_of
 from pipesim.confirm.run_with_delays import At, HeldRun, run_with_delays
+from pipesim.findings.counts.tx_edge import one_operand
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ACCESSES, MEETING_WAITS
 from pipesim.model.machine import finished
@@ -81,6 +82,8 @@ class Chooser:
         play = play_schedule(self._program, schedule)
         fault = next((each for each in play.faults if each.kind is kind), None)
         sign = _sign(kind) if fault is not None or (kind is None and play.deadlock is not None) else Sign.NONE
+        if fault is not None and fault.kind is FaultKind.TX_EDGE and one_operand(self._program, fault):
+            sign = Sign.TRAP
         plan = DelayPlan(sign, (), self.waiting(play) if sign is Sign.HANG else ())
         if sign is Sign.NONE:
             return plan

@@ -50,6 +50,7 @@ _TRIAL_OF = MappingProxyType(
         "tensor_fence": "tensor_fences",
         "tensor-fences": "tensor_fences",
         "tensor-loads": "tensor_loads",
+        "tensor-lanes": "tensor_lanes",
         "tx_edge": "tx_edge",
         "commits": "commits",
     }

@@ -75,7 +75,8 @@ def test_what_is_proved_and_what_is_not_known() -> None:
 def test_how_sure_a_finding_is() -> None:
     """No schedule of the first one ends; of the second one the usual schedule does, and a warp has to be late.
 
-    An unfenced read before a copy gave wrong data on Blackwell, and is undefined by the letter of PTX alone before it.
+    An unfenced read before a copy gave wrong data on Blackwell, and is undefined by the letter of PTX alone before it;
+    so is a transaction count of 1,048,576, except where ptxas makes it one operand.
     """
     watched = ROOT / "tests" / "ptx" / "kernels" / "scale_watched-sm_90a.ptx"
     unfenced = target_of(_read_then_copied).with_strictness(frozenset({Assumption.PROXIES}))
@@ -84,8 +85,26 @@ def test_how_sure_a_finding_is() -> None:
         (find(str(watched)), {}, Basis.POSSIBLE),
         (unfenced, {"architecture": 100}, Basis.POSSIBLE),
         (unfenced, {"architecture": 90}, Basis.LETTER),
+        (target_of(_one_byte_too_many), {}, Basis.POSSIBLE),
+        (target_of(_one_byte_too_many), {"apart": 1}, Basis.LETTER),
     ):
         assert {shown.basis for shown in check(target, params, quick=True).refutations} == {basis}
+
+
+def _one_byte_too_many(apart: int = 0) -> Protocol:
+    """Of two expect_tx that follow each other ptxas makes one, which traps; nothing may come between them."""
+    p = Protocol("one_byte_too_many")
+    full = p.mbarriers("full", 1, count=1)
+
+    @p.role("producer")
+    def producer(w: Warp) -> None:
+        with w.elect_one():
+            full[0].expect_tx(1_048_575)
+            if apart:
+                full[0].test_wait(0)
+            full[0].expect_tx(1)
+
+    return p
 
 
 def _read_then_copied(architecture: int = 100) -> Protocol:

@@ -14,6 +14,7 @@ from pipesim.explain.blocked_agents import explain
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
+from pipesim.findings.counts.tx_edge import one_operand
 from pipesim.findings.kind import Basis, Certainty
 from pipesim.findings.waivers import main_wait
 from pipesim.model.coverage import NotJudgedKind, switches
@@ -286,9 +287,9 @@ def origin_of(kernel: Extraction | None, program: Program, refuted: Refutation) 
 
 def _basis(program: Program, refuted: Refutation) -> Basis:
     if refuted.fault is not None and of_fault(refuted.fault.kind).certainty is Certainty.LETTER:
-        seen = (
-            refuted.fault.kind is FaultKind.READ_NOT_FENCED and program.fences_reads
-        )  # wrong data, in three libraries
+        kind, seen = refuted.fault.kind, program.fences_reads  # wrong data, in three libraries
+        if kind is not FaultKind.READ_NOT_FENCED:
+            seen = kind is FaultKind.TX_EDGE and one_operand(program, refuted.fault)
         return Basis.POSSIBLE if seen else Basis.LETTER
     return Basis.CERTAIN if refuted.usual else Basis.POSSIBLE
 

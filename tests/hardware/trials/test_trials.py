@@ -27,7 +27,7 @@ INFO = DeviceInfo(0, "NVIDIA B200", 148, "10.0", "580.1", 232448, 233472)
 def test_each_gpu_has_its_trials() -> None:
     hopper, blackwell = trials_of("9.0"), trials_of("10.0")
     assert Trial.WGMMA_FENCE in hopper
-    assert {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS, Trial.COMMITS} == set(blackwell) - set(hopper)
+    assert {Trial.TENSOR_FENCES, Trial.TENSOR_LOADS, Trial.COMMITS, Trial.TENSOR_LANES} == set(blackwell) - set(hopper)
     assert Trial.EXIT_CHECK not in {*hopper, *blackwell}
 
 
@@ -49,11 +49,12 @@ def test_the_kernels_compile(trial: Trial) -> None:
         (Trial.EXITED_THREADS, Assumption.EXITED_THREADS),
         (Trial.TENSOR_FENCES, Assumption.TENSOR_FENCES),
         (Trial.TENSOR_LOADS, Assumption.TENSOR_LOADS),
+        (Trial.TENSOR_LANES, Assumption.TENSOR_LANES),
     ],
 )
 def test_each_is_proved_with_the_assumption_that_is_on_trial(trial: Trial, assumed: Assumption) -> None:
     arch = "sm_90a" if trial in trials_of("9.0") else "sm_100a"
-    threads = 256 if trial is Trial.TENSOR_FENCES else 128
+    threads = 256 if trial in (Trial.TENSOR_FENCES, Trial.TENSOR_LANES) else 128
     given = (Parameter("", Number("u32", 3)), Parameter("", Pointer()), Parameter("", Pointer()))
     launch = Launch("trial", (2, 1, 1), (threads, 1, 1), parameters=given)
     right, wrong = (
