@@ -3,11 +3,12 @@
 A delay is a few ``nanosleep`` under a predicate, of all lanes that are there: no branch and no label, so that the
 kernel reads as the same program.
 Which execution of a statement it is, a register counts, which is never 0 in threads of other warps. A turn is a loop
-that ends when another warp has set a word of ``pipesim_turns``. A try that still
-fails after the limit branches to the kernel's end, where the thread notes its wait in ``pipesim_waits`` and exits, and
-so does a thread that passes a barrier of its CTA as late as that: threads that have exited do not hold it shut. They
-do hold one shut that counts threads: where there is one, a thread notes before each barrier that it waits, and after
-it that it has passed.
+that ends when another warp has set a word of ``pipesim_turns``. A thread that has waited
+for the limit branches to the kernel's end, notes its wait in ``pipesim_waits`` and exits, and so does one that passes
+a barrier of its CTA after that: threads that have exited do not hold it shut. They do hold one shut that counts
+threads: where there is one, a thread notes before each barrier that it waits, and after it that it has passed.
+The time that a thread has waited is added up from one failed try to the next, each of which counts little: where
+processes share the GPU, the clock goes on while a kernel does not run.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ MOST_CTAS = 1024  #: of which the first note where they wait
 P = "%pipesim_"
 _AFTER_TURN_NS = 20_000  #: that a warp sleeps once its turn has come, so that what the other has issued lands
 _MOST_SLEEPS = 2_000  #: of all delays of a kernel
+_LEAST_TRIES = 16  #: that fail before a thread gives up, however long each took
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class DelayedPtx:
 
 
 def delayed_ptx(ptx: str, kernel: Kernel, delays: Sequence[Delay], limit_ns: int) -> DelayedPtx:
-    """The text with these delays, and waits that give up ``limit_ns`` after the CTA has begun (0: waits as they are).
+    """The text with these delays, and threads that give up once they have waited ``limit_ns`` (0: waits as they are).
 
     Raises PtxError for a delay in a function that is called, which does not see the registers of the kernel.
     """
@@ -148,30 +150,21 @@ class Rewriting:
         return lines
 
     def _prologue(self) -> str:
-        registers = ", ".join(P + each for each in ("a", "b", "c", "begin", "now", "site"))
+        registers = ", ".join(P + each for each in ("a", "b", "c", "begin", "last", "waited", "now", "site"))
         lines = [f".reg .pred {P}p, {P}p2, {P}q;", f".reg .b64 {P}at, {P}word;", f".reg .b32 {registers};"]
         lines += self._late_registers()
         if self._limit_ns:  # a CTA that begins after a hang ends
             lines += [
                 f"mov.u32 {P}begin, %globaltimer_lo;",
+                f"mov.u32 {P}last, {P}begin;",
+                f"mov.u32 {P}waited, 0;",
                 f"ld.relaxed.gpu.global.u32 {P}a, [{STOP}];",
                 f"setp.ne.u32 {P}p, {P}a, 0;",
                 f"@{P}p exit;",
             ]
         if self._noted:
-            threads = prod(self._kernel.launch.block)
-            lines += [
-                f".reg .b64 {P}mine;",
-                f".reg .b32 {P}noted;",
-                *_number_of("tid", "ntid", "a"),
-                *_number_of("ctaid", "nctaid", "b"),
-                f"mad.lo.u32 {P}a, {P}b, {threads}, {P}a;",
-                f"setp.lt.u32 {P}p, {P}a, {self.words};",
-                f"selp.b32 {P}noted, 1, 0, {P}p;",
-                f"mul.wide.u32 {P}word, {P}a, 4;",
-                f"mov.u64 {P}mine, {WAITS};",
-                f"add.u64 {P}mine, {P}mine, {P}word;",
-            ]
+            lines += [f".reg .b64 {P}mine;", f".reg .b32 {P}noted;", *self._own_word("mine")]
+            lines.append(f"selp.b32 {P}noted, 1, 0, {P}p;")
         if late := self._late_opening():
             lines += [*_number_of("tid", "ntid", "a"), f"shr.u32 {P}a, {P}a, 5;", *self._number_cta(), *late]
         return "\n".join(f"\t{line}" for line in lines)
@@ -240,38 +233,48 @@ class Rewriting:
         return [f"setp.ne.u32 {P}p, {P}noted, 0;", *only_with(guard, "p"), word]
 
     def _bound(self, number: int, answer: str, guard: str) -> list[str]:
-        """From a try that fails after the limit; from a barrier, which another's end may have opened, a bit earlier.
+        """From a try that fails after the limit; from a barrier that another's end may have opened.
 
-        A barrier of the CTA blocks a few instructions late (BAR.SYNC.DEFER_BLOCKING in SASS), so that the time would be
-        read before it opens; lanes that meet again first have passed it.
+        A barrier of the CTA blocks a few instructions late (BAR.SYNC.DEFER_BLOCKING in SASS), so that the word would be
+        read before it opens; lanes that meet again first have passed it. The word is read where some thread may have
+        given up, since a read takes time.
         """
-        limit_ns = self._limit_ns if answer else self._limit_ns - self._limit_ns // 8
+        lines = [f"mov.u32 {P}now, %globaltimer_lo;"]
+        if answer:
+            lines += [
+                f"sub.u32 {P}c, {P}now, {P}last;",
+                f"mov.u32 {P}last, {P}now;",
+                f"min.u32 {P}c, {P}c, {self._limit_ns // _LEAST_TRIES};",
+                f"@!{answer} add.u32 {P}waited, {P}waited, {P}c;",
+                f"setp.gt.u32 {P}p, {P}waited, {self._limit_ns};",
+                *only_with(f"!{answer}", "p"),
+            ]
+        else:
+            lines = [f"activemask.b32 {P}c;", f"bar.warp.sync {P}c;", *lines]
+            lines += [
+                f"sub.u32 {P}now, {P}now, {P}begin;",
+                f"setp.gt.u32 {P}p, {P}now, {self._limit_ns - self._limit_ns // 8};",
+                f"mov.u32 {P}c, 0;",
+                f"@{P}p ld.relaxed.gpu.global.u32 {P}c, [{STOP}];",
+                f"setp.ne.u32 {P}p, {P}c, 0;",
+            ]
+        lines += [*only_with(guard, "p"), f"@{P}p mov.u32 {P}site, {number};"]
+        return [*lines, f"@{P}p bra {_LABEL};"]
+
+    def _own_word(self, to: str) -> list[str]:
+        """The address of the thread's word of ``pipesim_waits``, and p: whether it has one."""
         return [
-            *(() if answer else (f"activemask.b32 {P}c;", f"bar.warp.sync {P}c;")),
-            f"mov.u32 {P}now, %globaltimer_lo;",
-            f"sub.u32 {P}now, {P}now, {P}begin;",
-            f"setp.gt.u32 {P}p, {P}now, {limit_ns};",
-            *(only_with(f"!{answer}", "p") if answer else ()),
-            *only_with(guard, "p"),
-            f"@{P}p mov.u32 {P}site, {number};",
-            f"@{P}p bra {_LABEL};",
+            *_number_of("tid", "ntid", "a"),
+            *_number_of("ctaid", "nctaid", "b"),
+            f"mad.lo.u32 {P}a, {P}b, {prod(self._kernel.launch.block)}, {P}a;",
+            f"setp.lt.u32 {P}p, {P}a, {self.words};",
+            f"mov.u64 {P}{to}, {WAITS};",
+            f"mad.wide.u32 {P}{to}, {P}a, 4, {P}{to};",
         ]
 
     def _give_up(self) -> str:
-        threads = prod(self._kernel.launch.block)
-        lines = [
-            *_number_of("tid", "ntid", "a"),
-            *_number_of("ctaid", "nctaid", "b"),
-            f"mad.lo.u32 {P}a, {P}b, {threads}, {P}a;",
-            f"setp.lt.u32 {P}p, {P}a, {self.words};",
-            f"mov.u64 {P}at, {WAITS};",
-            f"mul.wide.u32 {P}word, {P}a, 4;",
-            f"add.u64 {P}at, {P}at, {P}word;",
-            f"@{P}p st.global.u32 [{P}at], {P}site;",
-            f"mov.u64 {P}at, {STOP};",
-            f"st.relaxed.gpu.global.u32 [{P}at], 1;",
-            "exit;",
-        ]
+        lines = [*self._own_word("at"), f"@{P}p st.global.u32 [{P}at], {P}site;"]
+        lines += [f"st.relaxed.gpu.global.u32 [{STOP}], 1;", "fence.acq_rel.gpu;", "exit;"]
         return f"\n\tret;\n{_LABEL}:\n" + "\n".join(f"\t{line}" for line in lines)
 
 

@@ -23,6 +23,7 @@ from pipesim.targets import target_of
 from tests.support.machine_chip import MachineChip
 from tests.support.paths import ROOT
 from tests.support.planted_ptx import PLANTED, Planted
+from tests.support.ptx_machine import Machine
 from tests.support.small_ptx import extraction_of
 
 ASSEMBLES = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas assembles")
@@ -173,6 +174,21 @@ def test_turns_bring_about_what_no_delay_does(name: str, shows: str, monkeypatch
     assert text.count("[pipesim_turns+0]") == 2
     assert text.count("nanosleep.u32 20000") == len(plan.turns)
     assert shutil.which("ptxas") is None or machine_code(delayed_ptx(BY_NAME[name].text, made.kernel, plan.turns, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "ends"), [("right", "same"), ("missing_arrive", "hang")])
+def test_a_process_that_does_not_run_for_a_while_gives_up_no_wait(name: str, ends: str, monkeypatch) -> None:
+    """The clock goes on where other processes have the GPU: here eight times for ten times the limit."""
+    made, text = read(BY_NAME[name]), delayed_ptx(BY_NAME[name].text, read(BY_NAME[name]).kernel, (), LIMIT_NS)
+
+    def time(machine: Machine) -> int:
+        return 32 * (machine.steps // 64) + machine.skipped_ns + 10 * LIMIT_NS * min(machine.steps // 500, 8)
+
+    monkeypatch.setattr(Machine, "time", property(time))
+    memory, _ = launch_memory(made.kernel.launch, made.kernel.entry, 4096, lambda name: False)
+    ((found,),) = MachineChip().launch([(text, 1)], made.kernel.launch, memory, 1)
+    assert found.outcome.value == ends
 
 
 @pytest.mark.slow
