@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pipesim.ptx.free.arrays import FreeArray
+from pipesim.ptx.free.conditions import Condition
 from pipesim.ptx.free.forms import Atom, Form, Terms, constant
-from pipesim.ptx.free.varying import Condition, FreeInputs
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.trace.arrays import np
 
 _NO_WORDS = "?!"

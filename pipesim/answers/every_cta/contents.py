@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from pipesim.answers.every_cta.conditions import Evaluation, covered, words_of
 from pipesim.ptx.free.arrays import FreeArray
+from pipesim.ptx.free.conditions import Condition
 from pipesim.ptx.free.forms import NO_BOUND, Form, Forms, Terms, constant
-from pipesim.ptx.free.varying import Condition, FreeInputs
+from pipesim.ptx.free.varying import FreeInputs
 from pipesim.trace.arrays import np
 
 Word = tuple[str, int]  #: an element: its array, and the index

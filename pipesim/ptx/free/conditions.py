@@ -1,0 +1,171 @@
+"""Conditions on the free inputs of a run under which it is also the run of other inputs: ranges of sums of terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import gcd
+
+from pipesim.ptx.free.forms import NO_BOUND, Atom, Form, Forms, Terms, bounds
+
+_MOST_EXCLUDED = 64  #: values of a sum, as those of a number of laps
+
+
+@dataclass
+class Condition:
+    """What the sum of some terms must be: from ``low`` to ``high``, and none of ``never``.
+
+    ``position``: of the instruction at which it was noted first.
+    """
+
+    position: int
+    low: int = -NO_BOUND
+    high: int = NO_BOUND
+    never: set[int] = field(default_factory=set)
+
+    def holds_between(self, low: int, high: int) -> bool:
+        """Whether it holds for every sum from ``low`` to ``high``."""
+        return self.low <= low and high <= self.high and not any(low <= each <= high for each in self.never)
+
+
+class Conditions:
+    """The conditions that one run has noted, each at the instruction that depends on it."""
+
+    def __init__(self) -> None:
+        self.forms = Forms()
+        self.position = 0  #: of the instruction that is carried out
+        self.conditions: dict[Terms, Condition] = {}
+        self.now: dict[str, int] = {}  #: of each free input that is none of an array, by its name
+
+    def require(self, form: Form, now: int) -> None:
+        """The run continues in the same way where this has its value."""
+        self.require_range(form, now, now)
+
+    def require_truth(self, form: Form, *, holds: bool) -> None:
+        """The run continues in the same way where this is not 0, or where it is."""
+        if len(form.terms) == 1 and (form.low, form.high) == (0, 1):
+            ((atom, factor),) = form.terms
+            if atom.operation in ("negative", "zero"):
+                self._require_test(atom.name, atom.arguments[0], holds=holds is (factor > 0))
+                return
+            is_and = atom.operation == "and" and holds and factor > 0
+            if is_and and all(a.low >= 0 and a.high <= 1 for a in atom.arguments):
+                for each in atom.arguments:
+                    self.require_truth(each, holds=True)
+                return
+            self.require_range(form, int(holds), int(holds))
+        elif holds:
+            self.exclude(form, 0)
+        else:
+            self.require_range(form, 0, 0)
+
+    def _require_test(self, name: str, of: Form, *, holds: bool) -> None:
+        if name == "negative":
+            self.require_range(of, -NO_BOUND if holds else 0, -1 if holds else NO_BOUND)
+        elif holds:
+            self.require_range(of, 0, 0)
+        else:
+            self.exclude(of, 0)
+
+    def require_range(self, form: Form, low: int, high: int) -> None:
+        """The run continues in the same way where this lies in a range."""
+        least, most = bounds(form)
+        if low <= least and most <= high:
+            return
+        if form.at_now is not form:
+            self.forms.tested(form, low)
+            self.require_range(self.forms.tested(form, high + 1), low, high)
+            return
+        terms, at, factor = _least(form)
+        low, high = low - at, high - at
+        low, high = -(-low // factor), high // factor
+        if _is_reversed(form):
+            low, high = -high, -low
+        if len(terms) == 1 and terms[0][0].operation == "quotient":
+            of, by = terms[0][0].arguments
+            self.require_range(of, low * by.constant, high * by.constant + by.constant - 1)
+            return
+        found = self._condition(terms)
+        found.low, found.high = max(found.low, low), min(found.high, high)
+
+    def _condition(self, terms: Terms) -> Condition:
+        return self.conditions.setdefault(terms, Condition(self.position))
+
+    def exclude(self, form: Form, value: int) -> None:
+        """The run continues in the same way where this is another value."""
+        if form.at_now is not form:
+            self.forms.tested(form, value)
+            form = self.forms.tested(form, value + 1)
+        if form.low > value or form.high < value:
+            return
+        terms, at, factor = _least(form)
+        if (value - at) % factor:
+            return
+        never = (value - at) // factor
+        self._condition(terms).never.add(-never if _is_reversed(form) else never)
+
+    # a free input that is 0 in this run, as a number of laps
+
+    def most_of(self, atom: Atom) -> int:
+        """Up to which value all conditions hold, if the other free inputs are as in this run; 0 if it is not known."""
+        most = atom.high
+        for terms, (low, high, never) in self._conditions_on(atom):
+            factor, rest = dict(terms).get(atom, 0), tuple(each for each in terms if each[0] is not atom)
+            now = self._now(Form(0, rest))
+            if now is None or Form(0, rest).has(atom):
+                return 0
+            most = min(most, (high - now) // factor if factor > 0 else (now - low) // -factor)
+            for value in never:
+                laps, left = divmod(value - now, factor)
+                most = laps - 1 if not left and 0 <= laps <= most else most
+        return most
+
+    def settle(self, atom: Atom, most: int) -> None:
+        """What was noted of it becomes conditions on the others, with which it holds for all its values to ``most``.
+
+        ``most``: as many as :meth:`most_of` says, or 0.
+        """
+        here = self.position
+        for terms, (low, high, never) in self._conditions_on(atom):
+            self.position = self.conditions.pop(terms).position
+            factor = dict(terms).get(atom, 0)
+            rest = self.forms.settled(Form(0, terms), atom, 0)
+            if rest.terms:
+                ends = sorted((0, factor * most))
+                self.require_range(rest, low - ends[0], high - ends[1])
+                if never and most > _MOST_EXCLUDED:
+                    self.require(rest, self._now(rest) or 0)
+                for value in never if most <= _MOST_EXCLUDED else ():
+                    for laps in range(most + 1):
+                        self.exclude(rest, value - factor * laps)
+        self.position = here
+
+    def _conditions_on(self, atom: Atom) -> list[tuple[Terms, tuple[int, int, frozenset[int]]]]:
+        return [
+            (terms, (each.low, each.high, frozenset(each.never)))
+            for terms, each in self.conditions.items()
+            if Form(0, terms).has(atom)
+        ]
+
+    def _now(self, form: Form) -> int | None:
+        """Its value in this run; None if it depends on elements of arrays."""
+        if form.in_memory:
+            return None
+        found = form.constant
+        for atom, factor in form.terms:
+            if atom.function is None:
+                found += factor * self.now[atom.name]
+            else:
+                arguments = [self._now(each) for each in atom.arguments]
+                found += factor * int(atom.function(*arguments))
+        return found
+
+
+def _is_reversed(form: Form) -> bool:
+    return form.terms[0][1] < 0
+
+
+def _least(form: Form) -> tuple[Terms, int, int]:
+    """The terms divided by what divides them all, the first factor above 0; the constant; that divisor."""
+    factor = gcd(*(f for _, f in form.terms))
+    sign = -factor if _is_reversed(form) else factor
+    return tuple((a, f // sign) for a, f in form.terms), form.constant, factor
