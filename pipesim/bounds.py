@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # files, in bytes
 
-MAX_TRACE_BYTES = 1 << 28  #: MAX_ROWS rows that do not compress have 93 MB, and the metadata MAX_JSON_BYTES
+MAX_TRACE_BYTES = 1 << 28  #: recordings of MAX_ROWS rows have 80 MB, and the metadata MAX_JSON_BYTES
 MAX_JSON_BYTES = 1 << 26  #: of a flat program, or of a trace's metadata
 MAX_SMALL_BYTES = 1 << 20  #: of a latency profile, of latency bounds, of a kernel's table; the largest has 20 KB
 MAX_SOURCE_BYTES = 1 << 24  #: of a CUDA source with its own headers, or a Python file whose functions a shell completes
@@ -65,7 +65,7 @@ MAX_SMS = 1 << 16
 
 # a trace
 
-MAX_ROWS = 1 << 20  #: records: 400 bytes each while they are compared, 1,000 where two traces are
+MAX_ROWS = 10 << 20  #: records: up to 40 bytes each while they are compared CTA by CTA, 1,000 where two traces are
 MAX_PACKED_ROWS = 1 << 18  #: of a file with less than a byte a record; recordings of a GPU have 7
 MAX_ROW_GROUPS = 1 << 12  #: of the Parquet file, and entries of any other list in its footer; pipesim writes one
 MAX_VALUE_BYTES = 16  #: of a value of a column, unpacked: 8 for an integer, 8 for a dictionary and its index

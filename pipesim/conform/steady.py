@@ -66,8 +66,8 @@ def beats(period: int, bound: int) -> bool:
 
 def one_cta(trace: Trace) -> Events:
     """The events of the recorded CTA with the lowest number, in the order of the file."""
-    events = trace.events
-    return events.select(events.cta == events.cta.min()) if len(events) else events
+    events, cta = trace.events, trace.events.stored("cta")
+    return events.select(cta == cta.min()) if len(events) else events
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ Numbers and texts are listed with their fields and ranges, so that an error name
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import cache
@@ -31,6 +32,8 @@ from pipesim.trace.schema import (
     Column,
     CtaInfo,
     Device,
+    Events,
+    PackedEvents,
     Run,
     Site,
     Trace,
@@ -61,13 +64,21 @@ _RANGES = {
 }
 
 
+_AT_ONCE = 1 << 18  #: rows that are looked at together
+
+
 def check_trace(trace: Trace, place: str) -> None:
     """Raise TraceFormatError at the first rule of the schema that this trace breaks; ``place`` is its file."""
     check_meta(trace.meta, place)
     _check_shape(trace, place)
-    _check_indices(trace, place)
-    _check_ranges(trace, place)
-    _check_counts(trace, place)
+    count, lanes = len(trace.events), Counter[int]()
+    for first in range(0, count, _AT_ONCE):
+        part = trace.events if count <= _AT_ONCE else trace.events.select(slice(first, first + _AT_ONCE))
+        _check_indices(trace.meta, part, first, place)
+        _check_ranges(trace.meta, part, first, place)
+        numbers, rows = np.unique(part.cta * len(trace.meta.agents) + part.agent, return_counts=True)
+        lanes.update(dict(zip(numbers.tolist(), rows.tolist(), strict=True)))
+    _check_counts(trace.meta, lanes, place)
 
 
 def check_meta(meta: TraceMeta, place: str) -> None:
@@ -136,66 +147,61 @@ def _check_headers(meta: TraceMeta, place: str) -> None:
 
 
 def _check_shape(trace: Trace, place: str) -> None:
-    for name in COLUMNS:
+    for name in () if isinstance(trace.events, PackedEvents) else COLUMNS:
         column = getattr(trace.events, name)
         if column.dtype != np.int64 or column.shape != (len(trace.events),):
             refuse(f"column {name} is {column.dtype} of shape {column.shape}, not int64 ({len(trace.events)},)", place)
 
 
-def _check_indices(trace: Trace, place: str) -> None:
-    meta, events = trace.meta, trace.events
+def _check_indices(meta: TraceMeta, events: Events, first: int, place: str) -> None:
+    """Of a part of the table that begins with row ``first``."""
     for name, size in (("agent", len(meta.agents)), ("site", len(meta.sites))):
         column: Column = getattr(events, name)
         row = _first((column < 0) | (column >= size))
         if row is not None:
-            refuse(f"row {row}: {name} {column[row]} is outside the table of {size} {name}s", place)
+            refuse(f"row {first + row}: {name} {column[row]} is outside the table of {size} {name}s", place)
     row = _first((events.cta < 0) | (events.cta >= meta.grid))
     if row is not None:
-        refuse(f"row {row}: CTA {events.cta[row]} is outside the launch of {meta.grid} CTAs", place)
+        refuse(f"row {first + row}: CTA {events.cta[row]} is outside the launch of {meta.grid} CTAs", place)
     if meta.ctas:
         row = _first(~np.isin(events.cta, np.array([header.cta for header in meta.ctas], dtype=np.int64)))
         if row is not None:
-            refuse(f"row {row}: CTA {events.cta[row]} has no header", place)
-    if not len(events):
-        return
+            refuse(f"row {first + row}: CTA {events.cta[row]} has no header", place)
     names = sorted({agent.role for agent in meta.agents})  # every site's role is among them
     agent_roles = np.array([names.index(agent.role) for agent in meta.agents])
     site_roles = np.array([names.index(site.role) for site in meta.sites])
     row = _first(agent_roles[events.agent] != site_roles[events.site])
     if row is not None:
         agent, site = meta.agent_name(int(events.agent[row])), meta.sites[int(events.site[row])]
-        refuse(f"row {row}: agent {agent} recorded at site {site.name} of role {site.role}", place)
+        refuse(f"row {first + row}: agent {agent} recorded at site {site.name} of role {site.role}", place)
 
 
-def _check_ranges(trace: Trace, place: str) -> None:
-    meta, events = trace.meta, trace.events
+def _check_ranges(meta: TraceMeta, events: Events, first: int, place: str) -> None:
+    """The same."""
     for name, (low, high) in _RANGES.items():
         column: Column = getattr(events, name)
         row = _first((column < low) | (column > high))
         if row is not None and column[row] < low:
-            refuse(f"row {row}: {name} is {column[row]}; the minimum is {low}", place)
+            refuse(f"row {first + row}: {name} is {column[row]}; the minimum is {low}", place)
         if row is not None:
-            refuse(f"row {row}: {name} is {column[row]}; the maximum is {high}", place)
+            refuse(f"row {first + row}: {name} is {column[row]}; the maximum is {high}", place)
     stages = {group.name: group.stages for group in meta.barriers}
     for number, site in enumerate(meta.sites):
         if site.group:
             here = events.site == number
             row = _first(here & ((events.stage < 0) | (events.stage >= stages[site.group])))
             if row is not None:
-                fact = f"row {row}: stage {events.stage[row]} of barrier group {site.group}, which has "
+                fact = f"row {first + row}: stage {events.stage[row]} of barrier group {site.group}, which has "
                 refuse(f"{fact}{stages[site.group]} stages", place)
 
 
-def _check_counts(trace: Trace, place: str) -> None:
+def _check_counts(meta: TraceMeta, rows: Counter[int], place: str) -> None:
     """Compare the rows of each (CTA, agent) with what its header says it wrote."""
-    meta, events = trace.meta, trace.events
-    width = max(len(meta.agents), 1)
-    lanes, rows = np.unique(events.cta * width + events.agent, return_counts=True)
-    per_agent = dict(zip(lanes.tolist(), rows.tolist(), strict=True))
+    width = len(meta.agents)
     missing, surplus, first = 0, 0, ""
     for header in meta.ctas:
         for agent, written in enumerate(header.written):
-            found = per_agent.get(header.cta * width + agent, 0)
+            found = rows[header.cta * width + agent]
             missing += max(written - found, 0)
             surplus += max(found - written, 0)
             if found != written and not first:

@@ -18,7 +18,7 @@ from pipesim.inputs import InputKind
 from pipesim.trace.arrays import np
 from pipesim.trace.consistency import check_meta, check_trace
 from pipesim.trace.metadata import DAMAGED, RECOPY, StoredMeta, metadata_text, parse_metadata, refuse
-from pipesim.trace.schema import COLUMNS, Column, Events, Trace, TraceMeta
+from pipesim.trace.schema import COLUMNS, Column, Events, PackedEvents, Trace, TraceMeta
 from pipesim.trace.whole import require_free, write_whole
 
 METADATA_KEY = b"pipesim"  #: the entry of the Parquet file's metadata that makes it a trace
@@ -31,6 +31,7 @@ _TAIL = 8  # the length of the footer, and the last mark
 _SMALLEST = len(_MAGIC) + _TAIL
 _MOST_FOOTER = bounds.MAX_JSON_BYTES + (1 << 20)  # the document is in it
 _DAMAGES = (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)  # of a reader of damaged bytes
+_MANY = 1 << 18  #: rows: columns of more are kept as narrow as they are stored
 _NARROW = ("int8", "int16", "int32", "int64")
 #: Columns that climb: stored as differences, which takes a fraction of the space. The others repeat a few values.
 _CLIMBING = ("iteration", "cycle", "time_ps", "globaltimer_ns")
@@ -68,10 +69,9 @@ def read_trace(path: str | Path) -> Trace:
     import pyarrow as pa
 
     path = Path(path)
-    with _open_file(path) as file:
-        data = file.read()
     try:
-        stored, events = _load(data, path)
+        with _open_file(path) as file:
+            stored, events = _load(file.read(), path)
     except (pa.ArrowException, *_DAMAGES) as error:
         _refuse_damaged(path, error)
     trace = Trace(stored.meta, events)
@@ -161,7 +161,11 @@ def _load(data: bytes, path: Path) -> tuple[StoredMeta, Events]:
         stored = _stored_meta(file.schema_arrow, path)
         _check_columns(file.schema_arrow, path)
         _check_rows(file.metadata, stored.rows, _most_rows(len(data)), path)
-        events = Events(*(_widen(file.read([name], use_threads=False), name, path) for name in COLUMNS))
+        columns = {name: _column(file.read([name], use_threads=False), name, path) for name in COLUMNS}
+    if stored.rows > _MANY:
+        events: Events = PackedEvents(**columns)
+    else:
+        events = Events(**{name: column.astype(np.int64) for name, column in columns.items()})
     pa.default_memory_pool().release_unused()  # it keeps ten megabytes for next time
     return stored, events
 
@@ -278,12 +282,12 @@ def _check_rows(footer: Any, rows: int, allowed: int, path: Path) -> None:
                 refuse(f"{fact} for {group.num_rows:,} rows", path)
 
 
-def _widen(table: Any, name: str, path: Path) -> Column:
+def _column(table: Any, name: str, path: Path) -> np.ndarray[Any, Any]:
     column = table.column(name)
     if column.null_count:
         refuse(f"column {name} of the trace has {column.null_count} rows without a value", path)
     parts = [np.from_dlpack(chunk) for chunk in column.chunks]  # pyarrow's own conversion would import pandas
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _narrow(column: Column) -> np.ndarray[Any, Any]:
@@ -295,7 +299,10 @@ def _narrow(column: Column) -> np.ndarray[Any, Any]:
 def _digest(events: Events) -> str:
     digest = hashlib.sha256()
     for name in COLUMNS:
-        digest.update(name.encode() + b"\0" + getattr(events, name).astype("<i8").tobytes())
+        digest.update(name.encode() + b"\0")
+        column = events.stored(name)
+        for at in range(0, len(column), _MANY):
+            digest.update(column[at : at + _MANY].astype("<i8").tobytes())
     return digest.hexdigest()
 
 

@@ -280,15 +280,46 @@ class Events:
 
     __hash__ = None  # type: ignore[assignment]  # columns are mutable arrays
 
-    def select(self, rows: npt.NDArray[Any]) -> Events:
-        """The table of these rows (indices or a mask), in their order."""
+    def select(self, rows: npt.NDArray[Any] | slice) -> Events:
+        """The table of these rows (indices, a mask or a slice), in their order."""
         return Events(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    def stored(self, name: str) -> npt.NDArray[Any]:
+        """A column to be compared or converted, not to be computed with: its integers may be narrow."""
+        column: Column = getattr(self, name)
+        return column
 
 
 # What makes tables and pictures of a trace imports this file, the latter from layers above: a trace finds them by name.
 _TABLES, _PAGE = "pipesim.trace.schema", "pipesim.api.timelines"
 
 COLUMNS: tuple[str, ...] = tuple(f.name for f in fields(Events))
+
+
+class PackedEvents(Events):
+    """A long table, of which each column is as narrow as in its file; to ask for one makes 64 bits of its numbers."""
+
+    packed: dict[str, npt.NDArray[Any]]
+
+    def __init__(self, **columns: npt.NDArray[Any]) -> None:
+        object.__setattr__(self, "packed", columns)
+
+    def __getattr__(self, name: str) -> Column:
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        column: Column = self.packed[name].astype(np.int64)
+        return column
+
+    def __len__(self) -> int:
+        return len(self.packed["cta"])
+
+    def stored(self, name: str) -> npt.NDArray[Any]:
+        """The column as it is here."""
+        return self.packed[name]
+
+    def select(self, rows: npt.NDArray[Any] | slice) -> Events:
+        """The table of these rows, its columns as they are used."""
+        return Events(*(self.packed[name][rows].astype(np.int64) for name in COLUMNS))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def refused(path: Path, read: Callable[[Path], object] = read_trace) -> PipesimE
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The columns that are unpacked: of a file that is refused before, none."""
     seen: list[str] = []
-    monkeypatch.setattr(files, "_widen", lambda _table, name, _path: seen.append(name))
+    monkeypatch.setattr(files, "_column", lambda _table, name, _path: seen.append(name))
     return seen
 
 

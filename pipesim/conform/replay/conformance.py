@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipesim.conform.replay.align import EVERY, AgentAlignment, Alignments, Sight
@@ -11,7 +12,7 @@ from pipesim.conform.replay.alike import AlikeCtas, alike_ctas
 from pipesim.conform.replay.divergence import CtaDivergences, words_beside
 from pipesim.conform.replay.follow_records import STRICT, Rules, replay
 from pipesim.conform.replay.latency_floor import LatencyFloors, floors_for
-from pipesim.conform.replay.releases import Releases, Stopwatch
+from pipesim.conform.replay.releases import Releases, Rows, Stopwatch
 from pipesim.conform.replay.replay_log import ReplayLog, ReplayLogWatch
 from pipesim.conform.replay.word_values import RecordedWords, early_read
 from pipesim.conform.result import Conformance, Divergence, DivergenceKind, LatencyCheck, TraceVerdict
@@ -61,7 +62,7 @@ def conform(
     first: Divergence | None = None
     hung: Divergence | None = None  # of the first CTA, if the kernel did not finish and each CTA that is here did
     iterations, ended, words = 0, True, 0
-    rows, known = _rows_of_ctas(trace, ctas), None
+    rows, known = dict.fromkeys(ctas, slice(0)) | _rows_of_ctas(trace.events), None
     for cta in ctas:
         found = None if known is None else _like_another(program, trace, cta, rows[cta], known, watch)
         if found is None:
@@ -138,7 +139,8 @@ def _stopwatch(program: Program, trace: Trace) -> Stopwatch | None:
     floors, khz = _floors_of(trace), trace.meta.device.sm_khz
     if floors is None or khz <= 0:
         return None
-    return Stopwatch(trace.events.cycle[own_rows(program, trace)], order_uncertainty(trace), khz, floors)
+    own = trace.events.cycle[own_rows(program, trace)] if _is_clustered(program, trace) else None
+    return Stopwatch(own, order_uncertainty(trace), khz, floors)
 
 
 def _latency_check(watch: Stopwatch | None) -> LatencyCheck:
@@ -215,14 +217,21 @@ class _Known(NamedTuple):
     alike: AlikeCtas
 
 
-def _rows_of_ctas(trace: Trace, ctas: Sequence[int]) -> dict[int, Column]:
+def _rows_of_ctas(events: Events) -> dict[int, Rows]:
     """The rows of each CTA, in their order."""
-    order = np.argsort(trace.events.cta, kind="stable")
-    ends = np.searchsorted(trace.events.cta[order], np.array(ctas, dtype=np.int64), side="right").tolist()
-    return {cta: order[begin:end] for cta, begin, end in zip(ctas, [0, *ends], ends, strict=False)}
+    column = events.stored("cta")
+    begins = [0, *(np.flatnonzero(column[1:] != column[:-1]) + 1).tolist(), len(column)]
+    runs: dict[int, list[tuple[int, int]]] = {}
+    for begin, end in pairwise(begins):
+        if begin < end:
+            runs.setdefault(int(column[begin]), []).append((begin, end))
+    return {
+        cta: slice(*mine[0]) if len(mine) == 1 else np.concatenate([np.arange(*run, dtype=np.int64) for run in mine])
+        for cta, mine in runs.items()
+    }
 
 
-def _known_from(program: Program, trace: Trace, cta: int, rows: Column, found: _CtaResult) -> _Known | None:
+def _known_from(program: Program, trace: Trace, cta: int, rows: Rows, found: _CtaResult) -> _Known | None:
     """What the result of a CTA says of others, None if nothing."""
     if found.followed is None or trace.meta.window:
         return None
@@ -232,11 +241,11 @@ def _known_from(program: Program, trace: Trace, cta: int, rows: Column, found: _
 
 
 def _like_another(
-    program: Program, trace: Trace, cta: int, rows: Column, known: _Known, watch: Stopwatch | None
+    program: Program, trace: Trace, cta: int, rows: Rows, known: _Known, watch: Stopwatch | None
 ) -> _CtaResult | None:
     """The result of a CTA that did the same as one that is known; None if it has to be replayed."""
-    own = (trace.events.cycle if watch is None else watch.own)[rows]
-    if not known.alike.agrees(_info(trace, cta), trace.events.select(rows), own):
+    events = trace.events.select(rows)
+    if not known.alike.agrees(_info(trace, cta), events, events.cycle if watch is None else watch.own_of(events, rows)):
         return None
     beside = words_beside(program, known.followed.state, trace.meta, cta)
     if any(both.read != both.model for both in beside):
@@ -248,7 +257,7 @@ def _like_another(
 
 def recorded_ctas(trace: Trace) -> list[int]:
     """The CTAs that recorded, by their numbers."""
-    return sorted({int(c) for c in np.unique(trace.events.cta)} | {c.cta for c in trace.meta.ctas})
+    return sorted(_rows_of_ctas(trace.events).keys() | {c.cta for c in trace.meta.ctas})
 
 
 def events_of(trace: Trace, cta: int) -> Events:
@@ -271,7 +280,7 @@ def _info(trace: Trace, cta: int) -> CtaInfo:
 
 
 def _replay_cta(
-    program: Program, table: SiteTable, trace: Trace, cta: int, rows: Column, alignments: Alignments, uncertainty: int,
+    program: Program, table: SiteTable, trace: Trace, cta: int, rows: Rows, alignments: Alignments, uncertainty: int,
     watch: Stopwatch | ReplayLogWatch | None = None, talk: RecordedWords | None = None,
 ) -> _CtaResult:  # fmt: skip
     events, info = trace.events.select(rows), _info(trace, cta)
@@ -356,6 +365,11 @@ def all_agents(program: Program) -> tuple[AgentInfo, ...]:
     return tuple(AgentInfo(a.role, a.index, a.warp) for a in program.agents)
 
 
+def _is_clustered(program: Program, trace: Trace) -> bool:
+    """Whether clusters of a trace have several CTAs, which are not seen as one yet."""
+    return program.agent_ctas > 1 and len(trace.meta.agents) != len(program.agents)
+
+
 def as_clusters(program: Program, trace: Trace) -> Trace:
     """``trace`` with each cluster as one CTA, which has the number of its first; the trace itself without clusters.
 
@@ -363,7 +377,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
     EvidenceError if a cluster was not recorded whole.
     """
     size = program.agent_ctas
-    if size == 1 or len(trace.meta.agents) == len(program.agents):
+    if not _is_clustered(program, trace):
         return trace
     headers = {header.cta: header for header in trace.meta.ctas}
     recorded = sorted({int(cta) for cta in np.unique(trace.events.cta)} | headers.keys())
@@ -389,7 +403,7 @@ def as_clusters(program: Program, trace: Trace) -> Trace:
 
 def own_rows(program: Program, trace: Trace) -> Column:
     """The row of ``trace`` of each event of :func:`as_clusters` of it."""
-    if program.agent_ctas == 1 or len(trace.meta.agents) == len(program.agents):
+    if not _is_clustered(program, trace):
         return np.arange(len(trace.events), dtype=np.int64)
     return _order(_as_cluster_events(program, trace.events))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.latency_floor import LatencyFloors, Least, ReleasePath
@@ -25,6 +25,8 @@ from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.trace.recorder import ps_to_cycles
 from pipesim.trace.schema import Column, Events
+
+Rows: TypeAlias = "Column | slice"  #: of a table
 
 
 @dataclass(frozen=True)
@@ -44,23 +46,28 @@ class Clocks:
 
 @dataclass
 class Stopwatch:
-    """What is the same for all CTAs of a trace: bounds, and the clock of each event's own SM by row of the whole table.
+    """What is the same for all CTAs of a trace: bounds, and the clock of each event's own SM by row of the whole table
+    (None: the events have it).
 
     ``checked``, ``unchecked``: as of :class:`Releases`, of all CTAs (or clusters) that are compared with the bounds.
     """
 
-    own: Column
+    own: Column | None
     uncertainty: int
     sm_khz: int
     floors: LatencyFloors
     checked: int = 0
     unchecked: int = 0
 
-    def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Column) -> Releases:
+    def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Rows) -> Releases:
         """For the replay of one CTA, whose ``events`` are these ``rows`` of the table."""
         error = (ps_to_cycles(events.error_ps, self.sm_khz) + 1).tolist()
-        clocks = Clocks(self.own[rows].tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
+        clocks = Clocks(self.own_of(events, rows).tolist(), events.cycle.tolist(), error, self.uncertainty, self.sm_khz)
         return Releases(program, aligned, clocks, self.floors)
+
+    def own_of(self, events: Events, rows: Rows) -> Column:
+        """The clock of each event's own SM, of ``events`` that are these ``rows`` of the table."""
+        return events.cycle if self.own is None else self.own[rows]
 
     def count(self, releases: Releases) -> None:
         """The returns of a CTA were compared as these were."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipesim.conform.replay.align import AgentAlignment
-from pipesim.conform.replay.releases import Others, TooSoon
+from pipesim.conform.replay.releases import Others, Rows, TooSoon
 from pipesim.conform.result import Divergence
 from pipesim.model.groups import ASKS, BARRIER, IN_FLIGHT, SIGNALS
 from pipesim.model.machine import Flight, State
@@ -160,7 +160,7 @@ class ReplayLogWatch:
     own: Column
     log: ReplayLog | None = None
 
-    def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Column) -> ReplayLog:
+    def start(self, program: Program, aligned: Sequence[AgentAlignment], events: Events, rows: Rows) -> ReplayLog:
         """For the replay of one CTA, whose events are these ``rows`` of the table."""
         del events
         self.log = ReplayLog(program, aligned, self.own[rows])
