@@ -19,13 +19,11 @@ from pipesim.model.ops import Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Barrier, Tile
 from pipesim.model.word_barriers import (
-    MISSED,
     MOST_WRITES,
     WordBarriers,
     acquired,
     arrival,
     in_its_cta,
-    may_miss_each_other,
     of_several_clusters,
     too_narrow,
 )
@@ -290,20 +288,10 @@ class GridRun:
         ended = frozenset(n for n in range(len(program.code)) if finished(program, self._state, n))
         return GridProgram(grid, words, self._turns, self._answers, ended, program, memory)
 
-    def _does(self, agent: int) -> list[WordEvent | Operation]:
-        """What an agent does to words, with its fences."""
-        found = list[WordEvent | Operation]()
-        for pc, op in enumerate(self._program.code[agent]):
-            number = self._at.get((agent, pc), -1)
-            found += [self._events[number]] if number >= 0 else [op] if op[0] == Op.FENCE else []
-        return found
-
     def _narrow(self) -> str:
         words = ([e for e in self._events if e.address == at] for at in self._values)
         found = too_narrow(words, [each.cta for each in self._program.agents])
-        if found:
-            return f"{self._program.line(found.agent, found.position)}: its scope is one CTA"
-        return MISSED if may_miss_each_other(map(self._does, range(len(self._program.code)))) else ""
+        return f"{self._program.line(found.agent, found.position)}: its scope is one CTA" if found else ""
 
     def _alike(self) -> bool:
         """Whether the CTAs differ in nothing but whose shared memory they use, and each comes once to an atomic whose

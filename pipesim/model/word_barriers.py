@@ -8,13 +8,11 @@ that program is one of the kernel, and it has all of them, is checked with what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from pipesim.model.ops import (
     OPERANDS,
-    Fence,
     Op,
     Operation,
     Order,
@@ -28,10 +26,7 @@ from pipesim.model.ops import (
 from pipesim.model.tables import Access
 from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait, WordWrite
 
-MISSED = "atomics on several words may miss what others wrote, which fence.sc would rule out"
 MOST_WRITES = 1 << 10  #: of one word
-_MOST_LEGS = 1 << 14  #: ways from word to word that are looked at
-_MOST_WORDS = 2_000  #: between which circles are looked for
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
 
@@ -60,7 +55,7 @@ class WordBarriers:
         values = [first, *(e.after for e in writes)]
         word = GlobalWord(name, first, size, any(e.observed for e in writes))
         for e in writes:
-            word.writes.append(WordWrite(e.agent, -1, -1, e.act, e.after - e.before, e.after))
+            word.writes.append(WordWrite(e.agent, -1, -1, e.act, e.after - e.before, e.after, e.observed))
         self._by_segments(word, events, values, stuck)
         return word
 
@@ -139,7 +134,7 @@ class WordBarriers:
             pc, last = places[e.number]
             if e.act.writes:
                 n = writes.setdefault(id(word), 0)
-                word.writes[n] = WordWrite(e.agent, pc, last, e.act, e.after - e.before, e.after)
+                word.writes[n] = WordWrite(e.agent, pc, last, e.act, e.after - e.before, e.after, e.observed)
                 writes[id(word)] += 1
             else:
                 passes = e.passes if e.act is WordAct.WAIT else None
@@ -288,99 +283,3 @@ def too_narrow(words: Iterable[Sequence[WordEvent]], ctas: Sequence[int]) -> Wor
     """
     shared = (events for events in words if len({ctas[e.agent] for e in events}) > 1)
     return next((e for events in shared for e in events if scope_of(e.written) is Scope.CTA), None)
-
-
-class _Leg(NamedTuple):
-    """An agent accesses a word and then another one. ``waits``, ``asks``: what the first access is; ``asks_then``: the
-    other one. What the first one reads is acquired, the other one releases, and ``fence.sc`` is between: if so.
-    """
-
-    word: int
-    waits: bool
-    asks: bool
-    acquires: bool
-    then: int = -1
-    asks_then: bool = False
-    releases: bool = False  #: or, before the other access, that there was a fence
-    full: bool = False
-
-    def meets(self, other: _Leg) -> bool:
-        """Whether another agent may begin with the word with which this one ends, and one of them depends on that."""
-        return self.then == other.word and (self.asks_then or other.asks or other.waits)
-
-    def is_ordered(self, other: _Leg) -> bool:
-        """Whether what comes before is before all that follows there (PTX ISA, "Causality order")."""
-        return self.releases and other.acquires and (other.asks or other.waits)
-
-
-def may_miss_each_other(agents: Iterable[Sequence[WordEvent | Operation]]) -> bool:
-    """Whether atomics on several words may return what no order of all accesses shows: a cycle of what agents do to one
-    word and then to another is not ruled out by the order of memory. It is if release and acquire order all of its
-    steps from agent to agent but one, or if between each two that they do not order some agent has a ``fence.sc``.
-
-    ``agents``: what each does to words in its order, with its fences (PTX ISA, "Memory Consistency Model").
-    """
-    every = [list(does) for does in agents]
-    events = [e for does in every for e in does if isinstance(e, WordEvent)]
-    if not any(e.observed for e in events):
-        return False
-    words = {e.address for e in events if e.observed or e.act is WordAct.WAIT}
-    legs: dict[_Leg, set[int]] = {}
-    for agent, does in enumerate(every):
-        for leg in _legs(does, words):
-            legs.setdefault(leg, set()).add(agent)
-    if len(words) > _MOST_WORDS:
-        return True
-    inside: dict[int, list[_Leg]] = {}
-    for each in _in_circles(legs):
-        inside.setdefault(each.word, []).append(each)
-    open_, looked_at = list[tuple[_Leg, ...]]((each,) for found in inside.values() for each in found), 0
-    while open_ and looked_at < _MOST_LEGS:
-        way, looked_at = open_.pop(), looked_at + 1
-        for leg in inside[way[-1].then]:
-            if not way[-1].meets(leg) or len(legs[way[-1]] | legs[leg]) < 2:  # of one agent alone
-                continue
-            if leg == way[0] and not _is_ruled_out(way):
-                return True
-            if way[0].word < leg.word and all(leg.word != each.word for each in way):  # from each word once
-                open_.append((*way, leg))
-    return bool(open_)
-
-
-def _in_circles(legs: Collection[_Leg]) -> list[_Leg]:
-    """Those from whose second word others lead back to the first one."""
-    number = {word: n for n, word in enumerate(dict.fromkeys(w for each in legs for w in (each.word, each.then)))}
-    reached = [0] * len(number)  # a bit for each word that some legs lead to
-    for each in legs:
-        reached[number[each.word]] |= 1 << number[each.then]
-    for n in range(len(reached)):
-        for m, words in enumerate(reached):
-            if words >> n & 1:
-                reached[m] = words | reached[n]
-    return [each for each in legs if reached[number[each.then]] >> number[each.word] & 1]
-
-
-def _is_ruled_out(cycle: Sequence[_Leg]) -> bool:
-    """By the order of memory. What release and acquire order is one part of it."""
-    ends = [n for n, a in enumerate(cycle) if not a.is_ordered(cycle[(n + 1) % len(cycle)])]
-    twice = (*cycle, *cycle)
-    parts = [twice[a + 1 : b + 1] for a, b in pairwise((*ends, *(n + len(cycle) for n in ends[:1])))]
-    return len(ends) < 2 or all(any(leg.full for leg in part) for part in parts)
-
-
-def _legs(does: Sequence[WordEvent | Operation], words: set[int]) -> Iterator[_Leg]:
-    begun: set[_Leg] = set()
-    for e in does:
-        if not isinstance(e, WordEvent):
-            if scope_of(operand(e, "semantics")) is not Scope.CTA:
-                full = operand(e, "fence") == Fence.SC
-                begun = {a._replace(acquires=True, releases=True, full=a.full or full) for a in begun}
-        elif e.address in words and e.act is not WordAct.READ:
-            order = order_of(e.written)
-            if e.act.writes:
-                releases = order in (Order.RELEASE, Order.ACQ_REL)
-                for a in begun:
-                    if a.word != e.address:
-                        yield a._replace(then=e.address, asks_then=e.observed, releases=a.releases or releases)
-            acquires = order in (Order.ACQUIRE, Order.ACQ_REL)
-            begun.add(_Leg(e.address, e.act is WordAct.WAIT, e.observed, acquires))

@@ -10,6 +10,8 @@ from pipesim.model.tables import Tile
 
 #: The setting that is the order in which CTAs execute atomics, each digit a CTA, from 1 on.
 TURNS = "turns"
+#: The setting with which strong accesses to data that CTAs share have to be ordered as weak ones have.
+STRONG_DATA = "strong_data"
 Passes = Callable[[int], "bool | None"]  #: whether a wait ends with a value of its word, None if that depends on more
 Range = tuple[int, int]  #: first byte, the one after the last
 
@@ -53,7 +55,9 @@ class WordEvent:
 
 @dataclass(frozen=True)
 class WordWrite:
-    """A write: its first operation in the program and its last, what is added, and the value after it."""
+    """A write: its first operation in the program and its last, what is added, and the value after it; ``observed``:
+    whether its answer is used.
+    """
 
     agent: int
     pc: int
@@ -61,6 +65,7 @@ class WordWrite:
     act: WordAct
     added: int
     after: int
+    observed: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ class WordsOfRun:
     these the memory of which the grid has to write something if nothing else than the grid is to end the wait: the word
     where it is read at system scope, by which a host or a peer may set it, else all memory of its pointer.
     ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
-    known; ``tiles``: names of the data.
+    known; ``strong_data``: whether that is since strong accesses meet there; ``tiles``: names of the data.
 
     ``sequence``: CTA and word of each write, in order; ``observed``: words with atomics whose answer is used, of which
     the order of the writes is that of the program; ``zeros``: names of words taken to
@@ -126,6 +131,7 @@ class WordsOfRun:
     stuck_at: tuple[Range, ...] = ()
     missing: int = 0
     open_data: int = -1
+    strong_data: bool = False
     tiles: tuple[Tile, ...] = ()
     sequence: tuple[tuple[int, int], ...] = ()
     observed: frozenset[int] = frozenset()

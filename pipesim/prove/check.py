@@ -49,6 +49,7 @@ class How(Enum):
     SOME_CTAS = "not every CTA was looked at"
     WORDS = "what CTAs read of words of global memory may depend on the schedule"
     OPEN_WORDS = "whether CTAs hang that wait for each other is not known"
+    OPEN_DATA = "what orders data that CTAs share is not known"
     SOME_ORDERS = "not all orders of atomics were looked at"
     SOME_CONTENTS = "not all contents of free arrays were looked at"
     CUT = "agents were not followed to their end: see coverage"

@@ -23,9 +23,10 @@ from pipesim.model.words import GlobalWord, WordAct, WordsOfRun, WordWait
 from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
-from pipesim.prove.happens_before.snapshot import Clock
+from pipesim.prove.happens_before.snapshot import Clock, Knowledge
 from pipesim.prove.memory_order.order import MemoryOrder
 from pipesim.prove.refutation import Why
+from pipesim.prove.word_circles import MISSED, may_miss_each_other
 
 #: By the number of CTAs: orders in which atomics are looked at.
 MOST_ORDERS = {2: 24, 3: 16, 4: 32}
@@ -52,26 +53,40 @@ class OccursBefore(MemoryOrder):
         super().__init__(program)
         self._wanted = frozenset(places)
         self.before: dict[tuple[int, int], Clock] = {}
-        self.ordered: dict[tuple[int, int], Clock] = {}  #: as far as the order of memory has it
+        self.moments: dict[tuple[int, int], Knowledge] = {}  #: the same under each relation of memory
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         """As of every observer."""
         pc = before.pcs[agent]
         if (agent, pc) in self._wanted and result.state.pcs[agent] != pc:
-            now = self._now(agent, pc)
-            self.before[agent, pc], self.ordered[agent, pc] = now.occurs, now.ordered
+            now = self.moments[agent, pc] = self._now(agent, pc)
+            self.before[agent, pc] = now.occurs
         super().on_step(before, agent, result)
 
 
 def faithful(program: Program, found: WordsOfRun) -> Faithful:
     """Whether the schedules of a program are those of the kernel that it was read from."""
-    places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
-    clocks = OccursBefore(program, places)
+    clocks = _of_words(program, found)
     _, certificate = certified(program, clocks)
     alike = all(doubt.why is Why.RACE for doubt in certificate.doubts)  # every schedule has the order of this run
-    of_words = [_Order(word, clocks.before, clocks.ordered).faithful() for word in found.words]
+    ordered = {place: moment.ordered for place, moment in clocks.moments.items()}
+    of_words = [_Order(word, clocks.before, ordered).faithful() for word in found.words]
     exact, open_ = all(each.exact for each in of_words), max((each.position for each in of_words), default=-1)
     return Faithful(alike and all(each.sound for each in of_words), alike and exact, open_)
+
+
+def _of_words(program: Program, found: WordsOfRun) -> OccursBefore:
+    places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
+    return OccursBefore(program, places)
+
+
+def more_than_orders(program: Program, found: WordsOfRun) -> str:
+    """Why the kernel may do more than orders of all accesses show, "" if it does not."""
+    if found.narrow or not found.observed or len(found.words) < 2:
+        return found.narrow
+    clocks = _of_words(program, found)
+    certified(program, clocks)
+    return MISSED if may_miss_each_other(found.words, clocks.moments) else ""
 
 
 @dataclass(frozen=True)
@@ -311,8 +326,8 @@ def judged(make: Callable[[tuple[int, ...], int], MadeInTurn], turns: tuple[int,
     coverage = program.coverage.judging(NotJudgedKind.WORDS)
     program = replace(program, coverage=coverage)
     why = found.why_not or ("" if is_decided(program, found, hangs=True) else How.WORDS.value)
-    if found.narrow and not why and prove(program).verdict is not Verdict.REFUTED:
-        why = found.narrow
+    if not why and (more := more_than_orders(program, found)) and prove(program).verdict is not Verdict.REFUTED:
+        why = more
     why = "nothing comes in this order" if found.off_turn else why
     open_ = [NotJudged(NotJudgedKind.WORDS, 0, (why,))] if why else []
     most = MOST_MADE if found.observed and not turns else 0

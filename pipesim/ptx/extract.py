@@ -147,10 +147,12 @@ class Extraction:
         launch = self.kernel.launch
         return self._of(replace(launch, policies=replace(launch.policies, handed_out=tiles)))
 
-    def together(self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0) -> Extraction:
+    def together(
+        self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0, *, strong_data: bool = False
+    ) -> Extraction:
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
         launch = self.kernel.launch.with_setting("together", ctas)
-        launch = replace(launch, turns=turns, resident=resident, cta=None, inside=False)
+        launch = replace(launch, turns=turns, resident=resident, cta=None, inside=False, strong_data=strong_data)
         kernel = replace(self._with_words, launch=launch)
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
@@ -182,7 +184,7 @@ class Extraction:
     def _of(self, launch: Launch) -> Extraction:
         if launch.together and not self.kernel.launch.together:
             return replace(self, kernel=replace(self.kernel, launch=replace(launch, together=0))).together(
-                launch.together, launch.turns, launch.resident
+                launch.together, launch.turns, launch.resident, strong_data=launch.strong_data
             )
         if launch.inside:
             return replace(self, kernel=replace(self.kernel, launch=launch)).inside(launch.turns)

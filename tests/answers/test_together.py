@@ -52,7 +52,6 @@ WRONG: dict[str, tuple[FaultKind | Ending, str]] = {
     "fix_up_2": (NARROW, "y[me"),
     "fix_up_4": (RACE, "y[me"),  # other warps do not wait for the one that waits
     "last_block_1": (RACE, "sum += x"),  # counted before all warps have stored
-    "last_block_2": (WEAK, "sum += x"),  # a fence of each thread, and none after the barrier
     "last_block_3": (WEAK, "sum += x"),  # no fence
     "last_block_4": (WEAK, "sum += x"),  # no fence after the atomic
     "lock_1": (DEADLOCK, "atomicCAS"),  # not given back
@@ -266,36 +265,78 @@ READ"""
 ZEROED = "setp.ne.u32 %p1, %r1, 0; @!%p1 st.global.u32 [%rd2], 0;"
 WEAK_LOAD, VOLATILE = "ld.global.f32 %f1, [%rd2];", "ld.volatile.global.f32 %f1, [%rd2];"
 RESET = "st.global.u32 [%rd1], 0;"  # by the last one
+UPDATES = "ld.volatile.global.u32 %r9, [%rd2]; add.u32 %r9, %r9, 1; st.volatile.global.u32 [%rd2], %r9;"
 BY_ATOMIC = "atom.global.add.f32 %f1, [%rd2], 0f00000000; st.global.f32 [%rd3], %f1;"
 
 
 @pytest.mark.parametrize(
-    ("before", "fence", "how", "verdict", "known"),
+    ("before", "fence", "how", "verdict"),
     [
-        ("", "membar.gl;", "", Verdict.PROVED, True),
-        ("", "membar.gl;", WEAK_LOAD, Verdict.PROVED, True),
-        ("", "", WEAK_LOAD, Verdict.REFUTED, True),
-        ("", "membar.gl;", WEAK_LOAD + RESET, Verdict.PROVED, True),
-        ("", "", WEAK_LOAD + RESET, Verdict.REFUTED, True),
-        (ZEROED, "membar.gl;", "", Verdict.REFUTED, True),
-        (ZEROED.replace("st.", "st.volatile."), "", "", Verdict.PROVED, False),
-        ("", "", VOLATILE, Verdict.PROVED, False),
-        ("", "", BY_ATOMIC, Verdict.PROVED, False),
+        ("", "membar.gl;", "", Verdict.PROVED),
+        ("", "membar.gl;", WEAK_LOAD, Verdict.PROVED),
+        ("", "", WEAK_LOAD, Verdict.REFUTED),
+        ("", "membar.gl;", WEAK_LOAD + RESET, Verdict.PROVED),
+        ("", "", WEAK_LOAD + RESET, Verdict.REFUTED),
+        (ZEROED, "membar.gl;", "", Verdict.REFUTED),
+        (ZEROED.replace("st.", "st.volatile."), "", "", Verdict.UNKNOWN),
+        ("", "", VOLATILE, Verdict.UNKNOWN),
+        ("", "membar.gl;", VOLATILE, Verdict.PROVED),
+        ("", "", BY_ATOMIC, Verdict.UNKNOWN),
+        ("", "membar.gl;", BY_ATOMIC, Verdict.PROVED),
     ],
 )
-def test_atomics_need_no_order_but_with_what_is_none(
-    before: str, fence: str, how: str, verdict: Verdict, *, known: bool
-) -> None:
+def test_atomics_need_no_order_but_with_what_is_none(before: str, fence: str, how: str, verdict: Verdict) -> None:
     body = ADDED.replace("BEFORE", before).replace("FENCE", fence).replace("READ", how)
     found = check(kernel(body), {}, quick=True)
     assert found.verdict is verdict
-    if verdict is Verdict.PROVED:
-        assert found.scope.together
-        assert any(each.kind is NotJudgedKind.SHARED_DATA for each in found.scope.not_judged) is not known
+    open_ = any(each.kind is NotJudgedKind.SHARED_DATA for each in found.scope.not_judged)
+    assert open_ is (found.how is How.OPEN_DATA) is (verdict is Verdict.UNKNOWN)
+
+
+#: A sum under a lock: how it is taken, added to, given back, and what comes after.
+LOCKED = """WHICH
+spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN
+ld.volatile.global.u32 %r9, [%rd2]; add.u32 %r9, %r9, 1; st.volatile.global.u32 [%rd2], %r9; GIVEN
+AFTER"""
+GIVES = "atom.relaxed.gpu.global.exch.b32 %r7, [%rd1], 0;"
+ANY_LOCK = "ld.global.u32 %r5, [%rd3]; mad.wide.u32 %rd1, %r5, 4, %rd1;"
+LATE = "st.volatile.global.u32 [%rd2], 7;"
+
+
+@pytest.mark.parametrize(
+    ("which", "taken", "given", "after", "wrong"),
+    [
+        ("", "membar.gl;", "membar.gl;" + GIVES, "", None),
+        ("", "", "membar.gl;" + GIVES, "", WEAK),
+        ("", "membar.gl;", GIVES, "", WEAK),
+        ("", "membar.gl;", "membar.gl; st.relaxed.gpu.global.u32 [%rd1], 0;", "", None),
+        ("", "membar.gl;", "st.relaxed.gpu.global.u32 [%rd1], 0;", "", WEAK),
+        ("", "membar.gl;" + GIVES, "", "", RACE),  # given back before the sum is stored
+        ("", "membar.gl;", "membar.gl;" + GIVES, UPDATES, RACE),
+        ("", "membar.gl;", "membar.gl;" + GIVES, LATE, "data that CTAs share"),  # a strong store, which is no update
+        (ANY_LOCK, "membar.gl;", "membar.gl;" + GIVES, "", "at an address that is not known"),
+    ],
+)
+def test_strong_data_under_a_lock_is_judged(
+    which: str, taken: str, given: str, after: str, wrong: FaultKind | str | None
+) -> None:
+    body = LOCKED.replace("WHICH", which).replace("TAKEN", taken).replace("GIVEN", given).replace("AFTER", after)
+    found = check(kernel(body), {}, quick=True)
+    if isinstance(wrong, str):
+        assert found.verdict is Verdict.UNKNOWN
+        assert wrong in scope_parts(found)["not judged"]
+    else:
+        assert [each.finding.kind for each in found.refutations] == ([wrong] if wrong else [])
+        assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
+        assert "strong_data" in found.scope.policies or not wrong
+    again = kernel(body).kernel
+    for name, (value,) in found.scope.policies.items():
+        again = again and again.with_setting(name, value)
+    assert not found.refutations or (again and prove(again.program).verdict is Verdict.REFUTED)
 
 
 POLL = "spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.lt.u32 %p2, %r8, 3; @%p2 bra spin;"
-UPDATE = "ld.volatile.global.u32 %r8, [%rd2]; add.u32 %r8, %r8, 1; st.volatile.global.u32 [%rd2], %r8;"
+UPDATE = UPDATES.replace("%r9", "%r8")
 TURN = """spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.ne.u32 %p2, %r8, %r1; @%p2 bra spin;
 UPDATE add.u32 %r9, %r1, 1; st.release.gpu.global.u32 [%rd1], %r9;"""
 AT = "mad.wide.s32 %rd5, %r4, 4, %rd2; st.global.u32 [%rd5], %r0;"
@@ -405,6 +446,60 @@ def test_what_an_order_of_all_atomics_shows_is_refuted_without_fences() -> None:
     assert [each.finding.kind for each in found.refutations] == [DEADLOCK]
 
 
+@pytest.mark.parametrize(("fence", "known"), [("membar.gl", True), ("fence.acq_rel.gpu", False)])
+def test_a_full_fence_of_each_thread_before_a_barrier_counts_for_what_one_thread_says(
+    fence: str, *, known: bool
+) -> None:
+    """``__threadfence(); __syncthreads(); if (!threadIdx.x) atomicAdd``: no release pattern, but two ``fence.sc``."""
+    begin = text().index(".entry last_block_2(")
+    found = check(read("last_block_2", text()[:begin] + text()[begin:].replace("membar.gl", fence), 2), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if known else Verdict.REFUTED)
+    assert [each.finding.kind for each in found.refutations] == ([] if known else [WEAK])
+
+
+#: As BOTH, but one warp of each CTA says that it comes, and the other one asks, after a barrier.
+OF_TWO_WARPS = """mul.lo.u32 %r3, %r1, 4; cvt.u64.u32 %rd5, %r3; add.u64 %rd6, %rd1, %rd5; sub.u64 %rd7, %rd1, %rd5;
+setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p3, %r0, 32; @%p1 bra met;
+red.relaxed.gpu.global.add.u32 [%rd6], 1; BEFORE
+met: bar.sync 0; @%p3 bra end; AFTER
+atom.relaxed.gpu.global.add.u32 %r8, [%rd7+4], 256; and.b32 %r8, %r8, 255;
+setp.ne.u32 %p2, %r8, 0; @%p2 bra end; st.global.u32 [%rd2], %r1;
+end:"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "known"),
+    [
+        ("", "", False),
+        ("fence.acq_rel.gpu;", "fence.acq_rel.gpu;", False),
+        ("membar.gl;", "", True),
+        ("", "membar.gl;", True),
+    ],
+)
+def test_warps_that_meet_at_a_barrier_may_miss_what_others_wrote(before: str, after: str, *, known: bool) -> None:
+    """It was proved: that the barrier joins what two warps do was not seen."""
+    body = OF_TWO_WARPS.replace("BEFORE", before).replace("AFTER", after)
+    found = check(kernel(body, 2, 64), {}, quick=True)
+    assert (found.scope.together == (2,)) is known
+    assert ("may miss what others wrote" in scope_parts(found)["not judged"]) is not known
+
+
+#: Two atomics under one lock, whose answers both decide, and how the lock is taken and given back.
+TWO_UNDER_LOCK = """spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN
+atom.relaxed.gpu.global.add.u32 %r9, [%rd1+4], 1; atom.relaxed.gpu.global.add.u32 %r10, [%rd1+8], 1; GIVEN
+atom.relaxed.gpu.global.exch.b32 %r7, [%rd1], 0;
+setp.eq.u32 %p3, %r9, %r10; @%p3 bra end;
+hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+12]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;
+end:"""
+
+
+@pytest.mark.parametrize(("taken", "given"), [("membar.gl;", "membar.gl;"), ("", "membar.gl;"), ("membar.gl;", "")])
+def test_a_lock_orders_what_is_asked_under_it(taken: str, given: str) -> None:
+    body = TWO_UNDER_LOCK.replace("TAKEN", taken.replace("membar.gl", "fence.acq_rel.gpu"))
+    found = check(kernel(body.replace("GIVEN", given.replace("membar.gl", "fence.acq_rel.gpu")), 2), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if taken and given else Verdict.UNKNOWN)
+
+
 def test_described_atomics_on_two_words_may_each_miss_the_other_s_write() -> None:
     both = [
         [Step("add", me, 1, "relaxed"), Step("count", 1 - me, 0, "relaxed", 1), Step("write", 0)] for me in range(2)
@@ -428,10 +523,10 @@ MEET = "bar.warp.sync -1;"
         ("red.global.add.u32 [%rd2], 1;", 3, False, "nothing"),
         (UPDATE.replace("[%rd2]", "[%rd3]"), 3, False, "nothing"),
         (
-            ARRIVAL + POLL + UPDATE.replace("%r8", "%r10"),
+            ARRIVAL + POLL + UPDATES,
             3,
-            False,
-            "data that CTAs share, where it is not known what they access",
+            True,
+            "two concurrent accesses to the same bytes",
         ),
         (TURN.replace("UPDATE", UPDATE), 9, False, "nothing"),
         (ARRIVAL + POLL + "red.relaxed.cta.global.add.u32 [%rd2], 1;", 3, True, "writes x (flags.ptx:8)"),
@@ -441,7 +536,7 @@ MEET = "bar.warp.sync -1;"
         (
             "atom.global.add.u32 %r8, [%rd1], 1; setp.ne.u32 %p1, %r8, 0; @%p1 ret;" + RESET,
             3,
-            False,
+            None,
             "a store to such a word without",
         ),
         ("multimem.red.relaxed.gpu.global.add.u32 [%rd2], %r1;", 3, False, "nothing"),

@@ -142,7 +142,9 @@ class Outcome:
             if other and (write, read) in observation and self._moral(first, last):
                 found.add((first, last))
         for a, b in product(count, count):
-            if events[a].thread != events[b].thread and (events[a].kind, events[b].kind) in _MEETINGS:
+            apart = events[a].kind == "bar" and self._test.ctas[events[a].thread] != self._test.ctas[events[b].thread]
+            met = events[a].thread != events[b].thread and (events[a].kind, events[b].kind) in _MEETINGS
+            if met and not apart:
                 found |= set(product(self._ordering(a, before=True), self._ordering(b, before=False)))
         return _closed(found)
 

@@ -195,10 +195,10 @@ def _some_values(state: CheckState) -> bool:
 
 def _scope(state: CheckState) -> VerdictScope:
     proved = state.found is not None and state.found.verdict is Verdict.PROVED
-    may_hang = state.found is not None and state.found.how is How.OPEN_WORDS
+    open_talk = state.found is not None and state.found.how in (How.OPEN_WORDS, How.OPEN_DATA)
     every_size = state.ranges and (state.asked.target.kernel is None or state.asked.any_words)  # else one of tiles
     one_size = proved and not (every_size and all(each.is_every for each in state.ranges))
-    every = (proved or may_hang) and state.others.complete
+    every = (proved or open_talk) and state.others.complete
     policies = state.others.checked_with
     scope = scope_of(state.asked.program, state.assumed, policies, one_size=one_size, every_cta=every)
     program = state.asked.program
@@ -206,7 +206,7 @@ def _scope(state: CheckState) -> VerdictScope:
         names = dict.fromkeys(each.name for n, each in enumerate(program.barriers) if program.is_word(n))
         return replace(scope, together=(program.words_cta,), words=tuple(names))
     talk = state.others.together
-    if may_hang:
+    if open_talk:
         return replace(scope, not_judged=(*scope.not_judged, *talk.not_judged))
     if not proved:
         return scope

@@ -95,8 +95,9 @@ class SteppedCheck:
             found = at_every_size(known, found, every)
         elif found.verdict is Verdict.PROVED and asked.target.kernel is not None:
             found = with_each_number_of_tiles(known, found)
-        if found.verdict is Verdict.PROVED and known.others.together.may_hang:
-            found = unknown(known.asked.program, How.OPEN_WORDS)
+        talk = known.others.together
+        if found.verdict is Verdict.PROVED and (talk.may_hang or talk.may_race):
+            found = unknown(known.asked.program, How.OPEN_WORDS if talk.may_hang else How.OPEN_DATA)
             known.take(found)
         if found.verdict is Verdict.UNKNOWN and found.how not in NO_VERDICT:
             self._step(CheckStep.SMALLER)

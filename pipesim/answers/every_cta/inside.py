@@ -15,7 +15,7 @@ from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import TURNS, WordsOfRun
-from pipesim.prove.word_order import digits, is_decided, orders
+from pipesim.prove.word_order import digits, is_decided, more_than_orders, orders
 from pipesim.ptx.emulate.global_accesses import in_shared
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.slice import is_word
@@ -92,8 +92,8 @@ def _not_judged(made: Extraction, why: str) -> Extraction:
 
 def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str:
     """Why the program does not say what the kernel does, "" if it does."""
-    if found.why_not or found.narrow:
-        return found.why_not or found.narrow
+    if why := found.why_not or more_than_orders(made.program, found):
+        return why
     if made.limited or made.program.coverage.stopped:
         return "a warp is not followed to its end"
     if len(made.streams) > _MOST_WARPS and made.kernel.launch.turns:

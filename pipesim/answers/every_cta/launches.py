@@ -150,8 +150,8 @@ class OtherLaunches:
                     yield self._target.with_settings(settings, made)
                 self.together.refuted |= self._verdict(self._looked[-1].shapes[-1]) is Verdict.REFUTED
             if self.together.sizes and not self.together.meet and (apart := self._is_apart(kernel)):
-                self.together, waits = Together(), self.together.waits
-                self.together.waits = waits
+                before, self.together = self.together, Together()
+                self.together.waits, self.together.asks = before.waits, before.asks
                 self.together.why_not = f"CTA {apart:,} does not do the same as those that are followed together"
         self._ended = True
 

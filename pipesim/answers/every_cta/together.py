@@ -17,8 +17,10 @@ from pipesim.answers.global_memory.memories import writers
 from pipesim.bounds import MAX_AGENTS
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
-from pipesim.model.words import TURNS, WordsOfRun
-from pipesim.prove.word_order import MOST_ORDERS, digits, faithful, is_decided, orders
+from pipesim.model.finding import Verdict
+from pipesim.model.words import STRONG_DATA, TURNS, WordsOfRun
+from pipesim.prove.check import check as prove
+from pipesim.prove.word_order import MOST_ORDERS, digits, faithful, is_decided, more_than_orders, orders
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
@@ -35,7 +37,7 @@ class Together:
 
     ``words``: names of the words; ``loops``: sentences on loops that are followed, as of the kernel's assumptions;
     ``why_not``: why nothing more was looked at, "" if all was; ``more``: why CTAs may do more than what was looked at;
-    ``waits``: where they may wait for each other;
+    ``waits``: where they may wait for each other; ``asks``: whether what they do depends on what others write at all;
     ``open_data``: where data is accessed that was not looked at;
     ``assumed``: of the device. ``meet``: whether each wait of the whole grid ends, when all its CTAs have come so far;
     ``any_ctas``: of any number of CTAs along x up to this one, 0 where that is not known;
@@ -48,7 +50,7 @@ class Together:
         self.loops: set[str] = set()
         self.why_not = self.open_data = self.waits = self.more = ""
         self.assumed: tuple[Assumed, ...] = ()
-        self.meet = self.shared = self.refuted = False
+        self.meet = self.shared = self.refuted = self.asks = False
         self.any_ctas = 0
 
     def add(self, whole: Together) -> None:
@@ -72,6 +74,12 @@ class Together:
         """Whether it is not known whether all waits end."""
         return bool(self.why_not and self.waits)
 
+    @property
+    def may_race(self) -> bool:
+        """Whether they tell each other something, and it is not known what that orders."""
+        talk = self.asks or bool(self.words)
+        return talk and any(each.kind is NotJudgedKind.SHARED_DATA for each in self.not_judged)
+
 
 def may_talk(kernel: Extraction) -> bool:
     """Whether CTAs of the launch may tell each other something by words of global memory."""
@@ -92,15 +100,16 @@ def programs_together(
     unread = [each.position for each in kernel.kernel.function.body if each.position not in read]
     waits = waiting_loops(kernel.kernel.function, code.regions.graph, (), unread)
     known.waits = place_in(kernel.kernel, waits[0]) if waits else ""
-    answers = (each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each))
+    answers = [each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each)]
     if any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
         if not waits:
             return  # which tiles a counter hands out is looked at for one CTA
         if not waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers):
             known = Together()  # so it is here: more tiles in a row may be refuted, and nothing is claimed
-    asks, several = waits or any(each.position in code.valued for each in answers), prod(launch.cluster) > 1
-    if several or 2 * kernel.instructions > MOST_TOGETHER or not (asks or launch.sizes_together):
-        if asks:
+    valued, several = [each for each in answers if each.position in code.valued], prod(launch.cluster) > 1
+    known.asks = bool(waits) or any(map(code.regions.observations.decides_what_runs, answers))
+    if several or 2 * kernel.instructions > MOST_TOGETHER or not (waits or valued or launch.sizes_together):
+        if waits or valued:
             known.why_not = "clusters of several CTAs" if several else "they are too long"
         return
     try:
@@ -160,6 +169,7 @@ def _of_size(
         if made is None or (large and made.words and made.words.observed and not made.words.stuck):
             known.why_not = "" if known.sizes else "too many orders of atomics"
             return False
+        made = made if known.open_data else _with_strong_data(kernel, made, size, strictness)
         found = made.words
         assert found is not None
         if not found.words and not found.stuck and not found.why_not:
@@ -168,15 +178,39 @@ def _of_size(
         if known.why_not:
             return False
         turns = made.kernel.launch.turns
-        yield {"together": size} | ({TURNS: digits(turns)} if turns else {}), made
+        strong = {STRONG_DATA: 1} if made.kernel.launch.strong_data else {}
+        yield {"together": size} | ({TURNS: digits(turns)} if turns else {}) | strong, made
         known.shared |= bool(found.tiles) or found.open_data >= 0
         known.words |= dict.fromkeys(word.name for word in found.words)
         known.loops |= set(_loops(kernel, found))
-        known.more = known.more or found.narrow
+        known.more = known.more or more_than_orders(made.program, found)
         if found.open_data >= 0:
             known.open_data = place_in(made.kernel, found.open_data)
     known.sizes.append(size)
     return True
+
+
+def _with_strong_data(kernel: Extraction, made: Extraction, size: int, strictness: Strictness) -> Extraction:
+    """The program in which strong accesses to data are ordered as weak ones, where that decides: it is proved, or each
+    finding is of what is loaded, changed and stored again while another CTA does the same, so that a change is lost.
+    """
+    if made.words is None or not made.words.strong_data:
+        return made
+    ordered = kernel.together(size, made.kernel.launch.turns, strong_data=True)
+    shown = prove(ordered.program.with_strictness(strictness))
+    updates = ordered.kernel.code.regions.observations.updates
+    parts = {at for store, loads in updates.items() for at in (store, *loads)}
+    lost = all(
+        fault is not None
+        and parts.issuperset(
+            ordered.streams[agent].positions[pc]
+            for agent, pc in ((fault.agent, fault.pc), (fault.other_agent, fault.other_pc))
+            if agent >= 0
+        )
+        for fault in (each.fault for each in shown.refutations)
+    )
+    decides = lost if shown.verdict is Verdict.REFUTED else shown.verdict is Verdict.PROVED
+    return ordered if decides else made
 
 
 def _residency(

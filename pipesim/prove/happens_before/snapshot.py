@@ -24,7 +24,7 @@ class Knowledge(NamedTuple):
     """One clock for each relation; ``proxied``, ``published`` and ``tensor``: what a fence has passed on.
 
     ``tensor``: accesses to tensor memory before ``tcgen05.fence::before_thread_sync`` or a ``tcgen05.commit``, passed
-    on by synchronisation of any strength; None where nothing depends on it.
+    on by synchronisation of any strength; ``full``: of ``fence.sc``. None where nothing depends on it.
     """
 
     occurs: Clock
@@ -33,6 +33,7 @@ class Knowledge(NamedTuple):
     proxied: Clock
     published: Clock
     tensor: Clock | None
+    full: FullFences | None = None
 
     def join(self, other: Knowledge) -> Knowledge:
         """What comes before either moment. Relations that are the same in both stay one object, and cost once."""
@@ -45,24 +46,40 @@ class Knowledge(NamedTuple):
         synced = ordered if same else self.synced.join(other.synced)
         proxied, published = _join(self.proxied, other.proxied), _join(self.published, other.published)
         tensor = self.tensor if self.tensor is None or other.tensor is None else _join(self.tensor, other.tensor)
-        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor))
+        full = self.full and other.full and self.full.join(other.full)
+        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor, full or self.full or other.full))
 
     def after_operation(self, agent: int, pc: int) -> Knowledge:
         """The moment after the agent's operation at ``pc``. Only a fence releases anything."""
-        before, before_ordered, before_synced, proxied, published, tensor = self
+        before, before_ordered, before_synced, proxied, published, tensor, full = self
         occurs = before.after_operation(agent, pc)
         ordered = occurs if before_ordered is before else before_ordered.after_operation(agent, pc)
         synced = ordered if before_synced is before_ordered else before_synced.after_operation(agent, pc)
-        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor))
+        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor, full))
 
     def with_phases(self, channel: int, phases: int) -> Knowledge:
         """The same, and this many phases of the channel are known to be complete."""
-        before, before_ordered, before_synced, proxied, published, tensor = self
+        before, before_ordered, before_synced, proxied, published, tensor, full = self
         occurs = before.with_phases(channel, phases)
         ordered = occurs if before_ordered is before else before_ordered.with_phases(channel, phases)
         synced = ordered if before_synced is before_ordered else before_synced.with_phases(channel, phases)
         tensor = tensor if tensor is None else tensor.with_phases(channel, phases)
-        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor))
+        return _new(Knowledge, (occurs, ordered, synced, proxied, published, tensor, full))
+
+
+class FullFences(NamedTuple):
+    """Of ``fence.sc``: what is synchronised before some that are ``before`` a moment; what one that comes now has
+    before it (``open``), since otherwise it would come before a fence whose thread's write was observed; and what a
+    strong write tells so whoever observes it (``told``).
+    """
+
+    before: Clock
+    open: Clock
+    told: Clock
+
+    def join(self, other: FullFences) -> FullFences:
+        """What is known of either moment."""
+        return FullFences(*(_join(one, its) for one, its in zip(self, other, strict=True)))
 
 
 def _join(one: Clock, other: Clock) -> Clock:
@@ -180,7 +197,9 @@ class Marks:
         if isinstance(moment, Clock):
             self.clocks.append(moment)
         else:
-            self.clocks += moment if moment.tensor is not None else moment[:-1]  # type: ignore[arg-type]
+            self.clocks += moment[:5]
+            self.clocks += () if moment.tensor is None else (moment.tensor,)
+            self.clocks += moment.full or ()
 
     def phase(self, phase: PhaseKnowledge) -> None:
         """Enter all that a phase passes on."""

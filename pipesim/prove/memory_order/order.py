@@ -29,7 +29,15 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operan
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
 from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent, Groups
-from pipesim.prove.happens_before.snapshot import Clock, Knowledge, Marks, PhaseKnowledge, Snapshot, forget_before
+from pipesim.prove.happens_before.snapshot import (
+    Clock,
+    FullFences,
+    Knowledge,
+    Marks,
+    PhaseKnowledge,
+    Snapshot,
+    forget_before,
+)
 from pipesim.prove.memory_order.comparison import (
     AccessOrder,
     FenceReach,
@@ -65,7 +73,8 @@ class MemoryOrder:
         self._channels = own_channel(program, 0)
         self._nothing = Clock((0,) * len(program.agents), (0,) * self._channels)
         self._fenced_nothing = self._nothing if needs_tensor_fences(program) else None
-        self._start = Knowledge(*(self._nothing,) * 5, self._fenced_nothing)
+        full = FullFences(*(self._nothing,) * 3) if _has_full_fences(program) else None
+        self._start = Knowledge(*(self._nothing,) * 5, self._fenced_nothing, full)
         self._moments = [self._start] * len(program.agents)
         self._open: list[PhaseKnowledge | None] = [None] * self._channels
         self._done: list[list[PhaseKnowledge]] = [[] for _ in range(self._channels)]
@@ -184,6 +193,8 @@ class MemoryOrder:
         # relaxed, whatever is written on a transaction: PTX has nothing else
         order = Order.RELAXED if op[0] in groups.TRANSACTIONS else order_of(written)
         given = self._released_knowledge(agent, pc, order, scope_of(written), crossing=crossing)
+        if given.full is not None and self._program.is_word(bar) and (now := self._moments[agent].full) is not None:
+            given = given._replace(full=given.full._replace(told=now.before))
         near = given
         if crossing or (bar in self._exchanged and self._program.ctas > 1):
             near = self._of_no_other_cta(given)
@@ -215,12 +226,16 @@ class MemoryOrder:
             synced.proxied if reaches else self._nothing,
             now.published if reaches else self._nothing,
             now.tensor if reaches else self._fenced_nothing,
+            synced.full if reaches else self._start.full,
         )
 
     def _of_no_other_cta(self, given: Knowledge) -> Knowledge:
         """What an agent learns of it whose wait reaches no other CTA."""
         nothing = self._nothing
-        return given._replace(synced=nothing, proxied=nothing, published=nothing, tensor=self._fenced_nothing)
+        full = given.full and given.full._replace(before=nothing, open=nothing)
+        return given._replace(
+            synced=nothing, proxied=nothing, published=nothing, tensor=self._fenced_nothing, full=full
+        )
 
     def _part(self, channel: int, part: PhaseKnowledge) -> None:
         phase = self._open[channel]
@@ -292,6 +307,9 @@ class MemoryOrder:
             self._moments[agent] = mine._replace(occurs=mine.occurs.join(phase.wide.occurs))
         else:
             self._moments[agent] = mine.join(phase.wide if seen.now == FenceReach.CLUSTER else phase.near)
+        if (mine := self._moments[agent]).full is not None and mine.full is not None and phase.wide.full is not None:
+            observed = mine.full.open.join(phase.wide.full.told)
+            self._moments[agent] = mine._replace(full=mine.full._replace(open=observed))
         if seen.fenced > seen.now:
             taken = PhaseKnowledge(phase.wide if seen.fenced == FenceReach.CLUSTER else phase.near, phase.near)
             before = self._taken.get(agent)
@@ -321,7 +339,7 @@ class MemoryOrder:
 
     def _fence(self, agent: int, pc: int, kind: Fence, scope: Scope) -> None:
         if kind in (Fence.ACQ_REL, Fence.SC):
-            self._fence_order(agent, pc, scope)
+            self._fence_order(agent, pc, scope, full=kind == Fence.SC and scope != Scope.CTA)
         elif kind in (Fence.PROXY_ASYNC, Fence.MBARRIER_INIT):
             now = self._moments[agent].after_operation(agent, pc)
             proxied = now.proxied.join(now.synced) if kind == Fence.PROXY_ASYNC else now.proxied
@@ -344,10 +362,12 @@ class MemoryOrder:
         elif tensor is not None:
             self._compared.tensor_seen[agent] = tensor
 
-    def _fence_order(self, agent: int, pc: int, scope: Scope) -> None:
+    def _fence_order(self, agent: int, pc: int, scope: Scope, *, full: bool) -> None:
         """What relaxed waits have seen before is ordered from here on; what relaxed arrivals release later ends here.
 
         Every fence counts, as far as it reaches: one of the CTA takes nothing away from a wider one before or after it.
+        One that is ``full`` comes after or before each other one that is (PTX ISA, "Fence-SC"). It comes after one of
+        whose thread, or of one that this synchronises with, it has observed a write (:class:`FullFences`).
         """
         narrow = scope == Scope.CTA
         reach = FenceReach.CTA if narrow else FenceReach.CLUSTER
@@ -359,6 +379,11 @@ class MemoryOrder:
         for key, asked in self._tries.items():
             if key[0] == agent:
                 self._tries[key] = asked._replace(fenced=max(asked.fenced, reach))
+        mine = self._moments[agent]
+        if full and (fences := mine.full) is not None:
+            mine = mine._replace(ordered=mine.ordered.join(fences.open), synced=mine.synced.join(fences.open))
+            before = fences.before.join(mine.synced.after_operation(agent, pc))
+            self._moments[agent] = mine._replace(full=fences._replace(before=before))
         now = self._moments[agent].after_operation(agent, pc)
         wide = self._released.get(agent, Fences(self._start, self._start)).wide if narrow else now
         self._released[agent] = Fences(now, wide)
@@ -467,12 +492,18 @@ class MemoryOrder:
                 marks.phase(done[generation])
 
 
+def _has_full_fences(program: Program) -> bool:
+    """Whether fences that are sequentially consistent may order what words of global memory do not."""
+    fences = (op for op in program.operations if op[0] == Op.FENCE and op[FENCE] == Fence.SC)
+    return program.words_cta >= 0 and any(scope_of(operand(op, "semantics")) != Scope.CTA for op in fences)
+
+
 def _until(moment: Knowledge, agent: int, pc: int) -> Knowledge:
     """The same without what the agent has done from ``pc`` on."""
 
     def cut(clock: Clock) -> Clock:
         return clock if clock.seen[agent] <= pc else clock.after_operation(agent, pc - 1)
 
-    occurs, ordered, synced, proxied, published, tensor = moment
+    occurs, ordered, synced, proxied, published, tensor, full = moment
     tensor = tensor if tensor is None else cut(tensor)
-    return Knowledge(cut(occurs), cut(ordered), cut(synced), cut(proxied), cut(published), tensor)
+    return Knowledge(cut(occurs), cut(ordered), cut(synced), cut(proxied), cut(published), tensor, full)

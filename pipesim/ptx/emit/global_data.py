@@ -28,25 +28,27 @@ class GlobalData:
     """The accesses. ``before``: for each agent by the number of its operation those that come before it.
 
     ``first``: what the launch has written before all of them; ``tiles``: names of the memory. ``open``: a position at
-    which it is not known what is accessed, or how, -1 if all is known.
+    which it is not known what is accessed, or how, -1 if all is known. ``strong``: strong accesses meet, and are no
+    operations.
     """
 
     before: dict[int, dict[int, list[tuple[Operation, int]]]] = field(default_factory=dict)
     first: list[Operation] = field(default_factory=list)
     tiles: tuple[Tile, ...] = ()
     open: int = -1
+    strong: bool = False
 
 
 def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range]) -> GlobalData:
     """The accesses to bytes that CTAs share, but for the words by which they talk (``talked``).
 
     Where two strong accesses meet, they are no race without an order either, but what is read may depend on it, and
-    what a store leaves beside atomics: ``open``.
+    what a store leaves beside atomics: ``open``, unless the launch says that they have to be ordered.
     """
     # what a tensor map loads by which nothing is stored is other memory than what pointers lead to
     recorder, accesses, found = cluster.recorder, cluster.global_accesses, GlobalData()
     assert accesses is not None
-    each = [one for one in accesses if one.ranges]
+    each, read = [one for one in accesses if one.ranges], cluster.code.regions.observations.read
     stored = {one.map for one in accesses if one.map is not None and one.kind.writes}
     others = (one for one in accesses if one.kind.writes or one.map is None or one.map in stored)
     unclear = {one.position for one in others if not one.ranges or one.terms or not one.sure}
@@ -57,12 +59,7 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
         weak = not one.kind.writes and not (one.kind is AccessKind.LOAD and body[one.position].has_any(*STRONG))
         if weak and one.position not in followed and next(_clipped(one.ranges, talked), None) is not None:
             found.open = one.position  # a load of a word that is not meant to be shared
-    met, strong = _met(cluster, [one for one in each if not one.terms])
-    strong = list(_less(strong, talked))
-    met = list(_less(list(_less(met, talked)), strong))
-    for one in each if strong and found.open < 0 else ():
-        if not one.terms and next(_clipped(one.ranges, strong), None) is not None:
-            found.open = one.position
+    met = _ordered_bytes(cluster, each, talked, found)
     if not met:
         return found
     base = {cluster.image.pointer_to(first): first for first, _ in met}
@@ -86,7 +83,9 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
             if one.kind is AccessKind.BULK_STORE:
                 op = int(Op.TRANSFER_WRITE), int(Engine.BULK), access, end - first, item
                 copies = True
-            found.before.setdefault(one.agent, {}).setdefault(one.index, []).append((op, one.position))
+            asks = cluster.launch.strong_data and one.kind.is_atomic and one.position in read
+            places = found.before.setdefault(one.agent, {}).setdefault(one.index, [])
+            places += [((int(Op.READ), access, -1), one.position)] * asks + [(op, one.position)]
     for first, end in met:
         access = recorder.access(Space.GLOBAL, 0, first - lowest, end - first)
         found.first.append((int(Op.WRITE), access, cluster.item()))
@@ -94,6 +93,20 @@ def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range])
     if copies:
         _leave_out_sources(cluster)
     return found
+
+
+def _ordered_bytes(
+    cluster: Cluster, accesses: list[GlobalAccess], talked: list[Range], found: GlobalData
+) -> list[Range]:
+    """The bytes of which accesses have to be ordered; what else CTAs share is ``open``."""
+    known = [one for one in accesses if not one.terms]
+    met, strong = (list(_less(ranges, talked)) for ranges in _met(cluster, known))
+    if cluster.launch.strong_data:
+        return merge_ranges([*met, *strong])
+    if strong and found.open < 0:
+        clipped = (one.position for one in known if next(_clipped(one.ranges, strong), None) is not None)
+        found.open, found.strong = next(clipped), True
+    return list(_less(met, strong))
 
 
 def _leave_out_sources(cluster: Cluster) -> None:

@@ -13,11 +13,9 @@ from pipesim.model.groups import CLUSTER, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space, operand
 from pipesim.model.tables import Tile
 from pipesim.model.word_barriers import (
-    MISSED,
     MOST_WRITES,
     WordBarriers,
     in_its_cta,
-    may_miss_each_other,
     of_several_clusters,
     too_narrow,
 )
@@ -65,8 +63,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     made.look_at_weak(data)
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
-    alike = bool(cluster.together) and once and _alike(cluster, words, data)
-    narrow = made.narrow()  # as the streams still have fences and events
+    alike = bool(cluster.together) and once and _alike(cluster, words, data, made.events)
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
@@ -78,6 +75,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         tuple((at, at + words.sizes[at]) for at in sorted({wait[1] for wait in words.waiting.values()})),
         max(made.barriers.missing, default=0) * all(made.barriers.missing),
         data.open,
+        data.strong,
         data.tiles,
         tuple(words.sequence),
         frozenset(word for _, word in observed),
@@ -86,7 +84,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         words.off_turn,
         alike,
         tuple(sorted({_set_within(cluster, p, at) for p, at, *_ in words.waiting.values() if not in_shared(at)})),
-        narrow,
+        made.narrow(),
         tuple((at, at + words.sizes[at]) for at in made.events),
         followed - words.at_data,
         len(words.places),
@@ -100,15 +98,16 @@ def _set_within(cluster: Cluster, position: int, address: int) -> Range:
     return start, start + MAX_POINTED_BYTES
 
 
-def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData) -> bool:
-    """Whether the CTAs differ in nothing but whose shared memory it is that they use."""
+def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData, asked: Collection[int]) -> bool:
+    """Whether the CTAs differ in nothing but whose shared memory it is that they use, and in values of no word."""
     recorder, accesses = cluster.recorder, list(cluster.recorder.accesses)
     barriers, named = list(recorder.barriers), list(recorder.named)
 
     def said(op: Operation) -> tuple[object, ...]:
         if op[0] == Op.WORK and operand(op, "cycles"):
             e = words.events[operand(op, "cycles") - 1]
-            return e.act, e.address, e.after - e.before if e.act is WordAct.ADD else e.after, e.written, e.observed
+            leaves = (e.after - e.before if e.act is WordAct.ADD else e.after) if e.address in asked else 0
+            return e.act, e.address, leaves, e.written, e.observed
         return in_its_cta(op, accesses, barriers, named)
 
     kinds: dict[int, list[object]] = {}
@@ -166,14 +165,6 @@ class _WordBarriers:
             return "a word is written too often"
         return ""
 
-    def _does(self, stream: Stream) -> list[WordEvent | Operation]:
-        """What an agent does to words, with its fences."""
-        events, found = {e.number: e for each in self.events.values() for e in each}, list[WordEvent | Operation]()
-        for op in stream.code:
-            e = events.get(operand(op, "cycles") - 1) if op[0] == Op.WORK else None
-            found += [op] if op[0] == Op.FENCE else [e] if e is not None else []
-        return found
-
     def _is_written_otherwise(self) -> bool:
         """Whether something other than what is followed writes a word of shared memory."""
         followed = {e.position for e in self._words.events} | {wait[0] for wait in self._words.waiting.values()}
@@ -224,11 +215,9 @@ class _WordBarriers:
         return True
 
     def narrow(self) -> str:
-        """What has too narrow a scope, or that more may occur than orders of all accesses show, "" if neither."""
+        """What has too narrow a scope, "" if nothing has."""
         found = too_narrow(self.events.values(), [stream.cta for stream in self._streams])
-        if found:
-            return f"{self._cluster.code.body[found.position].mnemonic}: its scope is one CTA"
-        return MISSED if may_miss_each_other(self._does(stream) for stream in self._streams) else ""
+        return f"{self._cluster.code.body[found.position].mnemonic}: its scope is one CTA" if found else ""
 
     def words(self) -> Iterator[GlobalWord]:
         """The words, with what is done to each."""

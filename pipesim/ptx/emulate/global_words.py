@@ -209,6 +209,7 @@ class GlobalWords:
             lanes = self._lanes(warp, each, address, asks=bool(step.results), each_lane=True)
         given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
         if not lanes or size not in _SIZES:
+            self._look_for_lock(cluster, warp, step, address, operands)
             return False
         if not all(map(are_known, given.values())) or each.has_any("f32", "f64", "f16x2", "bf16x2"):
             self._leave_open(each, lanes, size)
@@ -252,6 +253,18 @@ class GlobalWords:
         wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
         return True
+
+    def _look_for_lock(
+        self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value, operands: list[Value]
+    ) -> None:
+        """Doubt a loop that tries to take what is at an address that is not known; not one that tries to change data:
+        what that stores is made of what it has loaded.
+        """
+        each = step.instruction
+        taken = step.valued and each.has_any("cas", "exch") and cluster.code.regions.polls(each.position)
+        here = [of_lane(v, lane) for v in operands for lane in lanes_in(warp.mask)]
+        if taken and are_known(here) and "shared" not in each.spaces and not self._places(warp, address):
+            self.doubts[each.position] = "it waits for a word at an address that is not known"
 
     # how they do it
 

@@ -29,7 +29,8 @@ class Observations:
                 self._readers.setdefault(name, []).append(each)
         self.read = {e.position for e in body if not self._readers.keys().isdisjoint(uses.writes[e.position])}
         self.updates: dict[int, set[int]] = {}
-        self.decide = any(self.decides(each) for each in body if _looks_at_others(each))
+        looks = [self.decides(each) for each in body if _looks_at_others(each)]  # each says its updates
+        self.decide = any(looks)
 
     def decides(self, first: Instruction, but: Collection[int] = ()) -> bool:
         """Whether more is made of a result than what is stored to global memory, or that at one of these positions."""
@@ -51,6 +52,18 @@ class Observations:
                     open_ += self._uses.writes[each.position]
             seen.add(name)
         return decides
+
+    def decides_what_runs(self, first: Instruction) -> bool:
+        """Whether a result decides what a thread does next, or is told to others of its CTA; not just an address."""
+        open_, seen = list(self._uses.writes[first.position]), set[str]()
+        while open_:
+            name = open_.pop()
+            for each in self._readers.get(name, ()) if name not in seen else ():
+                if (each.guard is not None and each.guard.register == name) or "shared" in each.spaces:
+                    return True
+                open_ += self._uses.writes[each.position] if each.opcode != "ld" else ()
+            seen.add(name)
+        return False
 
 
 def loads_behind(at: int, body: Sequence[Instruction], uses: Uses) -> set[int]:

@@ -12,7 +12,7 @@ from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.tables import BLACKWELL
 from pipesim.model.warp_shape import WARP, register_bound
-from pipesim.model.words import TURNS
+from pipesim.model.words import STRONG_DATA, TURNS
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
@@ -264,7 +264,8 @@ class Launch:
     ``in_sequence``: what it does to global memory is compared with other launches. ``for_all``: one CTA is followed, of
     which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
     are any number up to this one. ``inside``: words by which its warps talk are followed. ``free_tiles``: how many
-    launch control may hand out instead, or a counter of those that it leaves.
+    launch control may hand out instead, or a counter of those that it leaves. ``strong_data``: strong accesses to data
+    that CTAs share have to be ordered as weak ones have.
     """
 
     entry: str
@@ -288,14 +289,15 @@ class Launch:
     any_ctas: int = 0
     inside: bool = False
     free_tiles: FreeRange | None = None
+    strong_data: bool = False
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.
 
         :data:`TURNS` are the digits of a number, from 1 on.
         """
-        if name == "inside":
-            return replace(self, inside=bool(value))
+        if name in ("inside", STRONG_DATA):
+            return replace(self, **{name: bool(value)})  # type: ignore[arg-type]
         if name == TILE_COUNTER and self.left is not None and self.free_tiles is not None:  # the number of tiles
             return replace(self, left=(value, *self.left[1:]))
         if name in ("cta", "resident"):

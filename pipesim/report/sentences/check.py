@@ -57,6 +57,7 @@ _UNKNOWN = {
     How.PERHAPS: "what fails in {} may not happen, as values decide that are not known",
     How.UNREAD: "{} has accesses that were not understood, and that may touch what others use",
     How.OPEN_WORDS: "whether CTAs of {} hang, which wait for each other by words of global memory",
+    How.OPEN_DATA: "what orders the data by which CTAs of {} talk",
     How.UNDEFINED: "{} does what PTX leaves undefined",
     How.ASSUMES: "{} is proved only with an assumption that was ruled out",
     How.WEAKENED: "what is refuted may be right in {}, which has an order that was not read",
