@@ -138,7 +138,7 @@ class WordBarriers:
                 writes[id(word)] += 1
             else:
                 passes = e.passes if e.act is WordAct.WAIT else None
-                word.waits.append(WordWait(e.agent, pc, last, count, e.position, passes))
+                word.waits.append(WordWait(e.agent, pc, last, count, e.position, passes, e.version >= 0))
 
 
 def _needed(events: Sequence[WordEvent], values: list[int]) -> dict[int, int]:
@@ -149,7 +149,9 @@ def _needed(events: Sequence[WordEvent], values: list[int]) -> dict[int, int]:
     known: dict[int, int] = {}  # by agent
     count = 0
     for e in events:
-        if e.act is WordAct.WAIT and e.passes is not None:
+        if e.act is WordAct.WAIT and e.version >= 0:
+            known[e.agent] = needed[e.number] = e.version
+        elif e.act is WordAct.WAIT and e.passes is not None:
             first = count
             while first > known.get(e.agent, 0) and e.passes(values[first - 1]):
                 first -= 1

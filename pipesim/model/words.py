@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from pipesim.model.tables import Tile
 
@@ -12,6 +13,8 @@ from pipesim.model.tables import Tile
 TURNS = "turns"
 #: The setting with which strong accesses to data that CTAs share have to be ordered as weak ones have.
 STRONG_DATA = "strong_data"
+#: The setting that is what some waits see of words: of each the number of its agent and 11, and how many writes.
+SEES = "sees"
 Passes = Callable[[int], "bool | None"]  #: whether a wait ends with a value of its word, None if that depends on more
 Range = tuple[int, int]  #: first byte, the one after the last
 
@@ -37,7 +40,8 @@ class WordEvent:
 
     ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
     more. ``position``: of the instruction in the kernel, or of the operation in a description. ``decided_by``: the
-    numbers in the registers of which a wait's end depends besides, None if not all are known.
+    numbers in the registers of which a wait's end depends besides, None if not all are known. ``version``: how many
+    writes made the value, where what its agent does next may depend on it; -1 elsewhere.
     """
 
     number: int
@@ -51,6 +55,7 @@ class WordEvent:
     observed: bool = False
     passes: Passes | None = None
     decided_by: tuple[int, ...] | None = None
+    version: int = -1
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ class WordWrite:
 class WordWait:
     """A wait for a word, or a read that waits for nothing: its first operation and its last, the next one without any.
 
-    ``writes``: how many of the writes have made the value; ``position``: of the instruction.
+    ``writes``: how many of the writes have made the value; ``position``: of the instruction. ``asks``: its agent may do
+    something else after another value, which is another program.
     """
 
     agent: int
@@ -81,6 +87,18 @@ class WordWait:
     writes: int
     position: int
     passes: Passes | None
+    asks: bool = False
+
+
+class Look(NamedTuple):
+    """What a wait of an agent saw, where that may decide more than its end: after how many writes, and which ``others``
+    it may see. ``event``: the number of the wait.
+    """
+
+    event: int
+    agent: int
+    version: int
+    others: tuple[int, ...]
 
 
 @dataclass
@@ -123,7 +141,8 @@ class WordsOfRun:
     ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
     good as another. ``narrow``: why the kernel may do more than orders of all accesses show, each of which it may have,
     as where several CTAs access a word with a scope of one. ``places``: of the words. ``followed``: positions at which
-    nothing else is accessed. ``met``: how many words were known.
+    nothing else is accessed. ``met``: how many words were known. ``looks``: what waits saw, in
+    the order of the run.
     """
 
     words: tuple[GlobalWord, ...] = ()
@@ -144,6 +163,12 @@ class WordsOfRun:
     places: tuple[Range, ...] = ()
     followed: frozenset[int] = frozenset()
     met: int = 0
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def seen(self) -> tuple[tuple[int, int], ...]:
+        """What each agent saw, in its order."""
+        return tuple(sorted(((each.agent, each.version) for each in self.looks), key=lambda each: each[0]))
 
     @property
     def order(self) -> tuple[tuple[int, tuple[int, ...]], ...]:

@@ -33,6 +33,8 @@ MOST_ORDERS = {2: 24, 3: 16, 4: 32}
 MOST_OPERATIONS = 1 << 20  #: of all programs of orders that are made
 MOST_MADE = 256  #: of these programs
 _MOST_TURNS = 18  #: digits of a setting
+_MOST_SEEN = 9  #: writes: a digit
+Seen = tuple[tuple[int, int], ...]  #: agents with how many writes their waits see, of each in its order
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
 
@@ -87,6 +89,18 @@ def more_than_orders(program: Program, found: WordsOfRun) -> str:
     clocks = _of_words(program, found)
     certified(program, clocks)
     return MISSED if may_miss_each_other(found.words, clocks.moments) else ""
+
+
+def cannot_be_seen(program: Program, found: WordsOfRun) -> bool:
+    """Whether a wait sees a value that the order of memory excludes: a later write comes before it."""
+    asking = [(word, wait) for word in found.words for wait in word.waits if wait.asks]
+    clocks = _of_words(program, found)
+    certified(program, clocks) if asking else None
+    return any(
+        (wait.agent, wait.pc) in clocks.moments
+        and any(clocks.moments[wait.agent, wait.pc].ordered.covers(w.agent, w.last) for w in word.writes[wait.writes :])
+        for word, wait in asking
+    )
 
 
 @dataclass(frozen=True)
@@ -152,6 +166,8 @@ class _Order:
         open_ = [k for k in range(wait.writes, len(word.writes)) if k not in after]
         known, last = self.ordered.get((wait.agent, wait.pc)), wait.writes - 1
         missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
+        if wait.asks:  # other values are other programs
+            return Faithful(self._in_order(), self._in_order())
         if wait.passes is None:
             same = not open_ and not missing
             mine = [each.writes for each in word.waits if each.agent == wait.agent and each.pc < wait.pc]
@@ -256,25 +272,27 @@ def digits(turns: tuple[int, ...]) -> int:
     return int("".join(str(cta + 1) for cta in turns) or "0")
 
 
-def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instructions: int) -> Iterator[_Made | None]:
-    """The program with each order of the atomics whose answers are used; None at the end if there are too many.
+def orders(make: Callable[..., _Made], most: int, most_instructions: int) -> Iterator[_Made | None]:
+    """The program with each order of the atomics whose answers are used, and with each value that a wait may see where
+    that decides what its agent does next; None at the end if there are too many.
 
     They are found from those that were seen: of two CTAs that access the same word one after the other, the later one
-    comes first. ``make``: makes the program in which CTAs write words in this order, as far as it goes.
+    comes first; and a wait sees another value of its word. ``make``: makes the program in which CTAs write words in
+    this order, as far as it goes, and in which waits see (``sees``) what is given.
     """
-    open_: deque[tuple[int, ...]] = deque([()])
-    asked: set[tuple[int, ...]] = {()}
-    seen: set[tuple[tuple[int, tuple[int, ...]], ...]] = set()
+    open_: deque[tuple[tuple[int, ...], Seen]] = deque([((), ())])
+    asked: set[tuple[tuple[int, ...], Seen]] = {((), ())}
+    seen: set[tuple[object, ...]] = set()
     runs = spent = met = 0
     while open_:
         if runs == most or spent > most_instructions:
             yield None
             return
-        turns = open_.popleft()
-        if len(turns) > _MOST_TURNS:
+        turns, sees = open_.popleft()
+        if len(turns) > _MOST_TURNS or any(version > _MOST_SEEN for _, version in sees):
             yield None
             return
-        made = make(turns)
+        made = make(turns, sees=sees) if sees else make(turns)
         runs, spent = runs + 1, spent + made.instructions
         found = made.words
         assert found is not None
@@ -284,16 +302,27 @@ def orders(make: Callable[[tuple[int, ...]], _Made], most: int, most_instruction
         met = found.met
         if found.off_turn:
             continue  # nothing comes in this order
-        if found.order in seen:
+        if (found.order, found.seen) in seen:
             continue
-        seen.add(found.order)
+        seen.add((found.order, found.seen))
         yield made
         if found.alike:
             return
-        for other in _earlier(found):
-            if other not in asked:
-                asked.add(other)
-                open_.append(other)
+        others = [(each, ()) for each in _earlier(found)] + [(turns, each) for each in _otherwise(found, sees)]
+        open_ += [each for each in dict.fromkeys(others) if each not in asked]
+        asked.update(others)
+
+
+def _otherwise(found: WordsOfRun, sees: Seen) -> Iterator[Seen]:
+    """What waits see where one sees another value: those before it the same, its agent's later ones anything."""
+    for n, look in enumerate(found.looks):
+        before = [(each.agent, each.version) for each in found.looks[:n]]
+        kept: list[tuple[int, int]] = []
+        for agent in sorted({agent for agent, _ in (*before, *sees)} - {look.agent}):
+            mine, given = ([version for of, version in each if of == agent] for each in (before, sees))
+            kept += [(agent, version) for version in max(mine, given, key=len)]
+        kept += [each for each in before if each[0] == look.agent]
+        yield from (tuple(sorted((*kept, (look.agent, other)), key=lambda each: each[0])) for other in look.others)
 
 
 def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:

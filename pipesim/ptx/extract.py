@@ -148,18 +148,20 @@ class Extraction:
         return self._of(replace(launch, policies=replace(launch.policies, handed_out=tiles)))
 
     def together(
-        self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0, *, strong_data: bool = False
-    ) -> Extraction:
+        self, ctas: int, turns: tuple[int, ...] = (), resident: int = 0, *, strong_data: bool = False,
+        sees: tuple[tuple[int, int], ...] = (),
+    ) -> Extraction:  # fmt: skip
         """The kernel as several of its CTAs run it together (:class:`~pipesim.ptx.launch.values.Launch`)."""
         launch = self.kernel.launch.with_setting("together", ctas)
-        launch = replace(launch, turns=turns, resident=resident, cta=None, inside=False, strong_data=strong_data)
+        launch = replace(launch, turns=turns, resident=resident, strong_data=strong_data, sees=sees)
+        launch = replace(launch, cta=None, inside=False)
         kernel = replace(self._with_words, launch=launch)
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
-    def inside(self, turns: tuple[int, ...] = ()) -> Extraction:
+    def inside(self, turns: tuple[int, ...] = (), sees: tuple[tuple[int, int], ...] = ()) -> Extraction:
         """The kernel with the words by which the warps of a cluster talk."""
         kernel = self.kernel if self.kernel.launch.inside else self._with_words
-        kernel = replace(kernel, launch=replace(self.kernel.launch, inside=True, turns=turns))
+        kernel = replace(kernel, launch=replace(self.kernel.launch, inside=True, turns=turns, sees=sees))
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
 
     def for_all(self, cta: int, most: int = 0) -> Emulation:
@@ -184,10 +186,10 @@ class Extraction:
     def _of(self, launch: Launch) -> Extraction:
         if launch.together and not self.kernel.launch.together:
             return replace(self, kernel=replace(self.kernel, launch=replace(launch, together=0))).together(
-                launch.together, launch.turns, launch.resident, strong_data=launch.strong_data
+                launch.together, launch.turns, launch.resident, strong_data=launch.strong_data, sees=launch.sees
             )
         if launch.inside:
-            return replace(self, kernel=replace(self.kernel, launch=launch)).inside(launch.turns)
+            return replace(self, kernel=replace(self.kernel, launch=launch)).inside(launch.turns, launch.sees)
         kernel = replace(self.kernel, launch=launch)
         return emit(kernel, emulate(kernel))
 

@@ -457,6 +457,49 @@ def test_a_full_fence_of_each_thread_before_a_barrier_counts_for_what_one_thread
     assert [each.finding.kind for each in found.refutations] == ([] if known else [WEAK])
 
 
+#: A scan in which each CTA looks back: at the sums of those before it (flag 1), up to one that has all of them (2).
+LOOKS_BACK = """mad.wide.u32 %rd5, %r1, 4, %rd1; mad.wide.u32 %rd6, %r1, 4, %rd2; mov.u32 %r3, %r1;
+mov.f32 %f1, 0f00000000;
+setp.eq.u32 %p1, %r1, 0; @%p1 bra all; st.global.f32 [%rd6], %f1; SUM st.relaxed.gpu.global.u32 [%rd5], 1;
+back: sub.u32 %r3, %r3, 1; mad.wide.u32 %rd7, %r3, 4, %rd1; mad.wide.u32 %rd8, %r3, 4, %rd2;
+spin: ld.relaxed.gpu.global.u32 %r8, [%rd7]; setp.eq.u32 %p2, %r8, 0; @%p2 bra spin; SEEN
+setp.eq.u32 %p3, %r8, 2; @%p3 bra last; ld.global.f32 %f2, [%rd8]; add.f32 %f1, %f1, %f2; bra back;
+last: ld.global.f32 %f2, [%rd8+512]; add.f32 %f1, %f1, %f2;
+all: st.global.f32 [%rd6+512], %f1; ALL st.relaxed.gpu.global.u32 [%rd5], 2;"""
+
+
+@pytest.mark.parametrize("missing", ["", "SUM", "SEEN", "ALL"])
+def test_a_scan_may_see_either_flag_of_those_before_it(missing: str) -> None:
+    body = LOOKS_BACK
+    for place in ("SUM", "SEEN", "ALL"):
+        body = body.replace(place, "" if place == missing else "fence.acq_rel.gpu;")
+    found = check(kernel(body, 4), {}, quick=True)
+    assert found.scope.together == (() if missing else (4,))
+    assert {each.finding.kind for each in found.refutations} == ({WEAK} if missing else set())
+    again = kernel(body, 4).kernel
+    for name, (value,) in found.scope.policies.items():
+        again = again and again.with_setting(name, value)
+    assert not found.refutations or (again and prove(again.program).verdict is Verdict.REFUTED)
+
+
+#: CTA 1 sees either flag of CTA 0, or, after it has waited for another word, the second one alone.
+EITHER = """setp.ne.u32 %p1, %r1, 0; @%p1 bra one; st.release.gpu.global.u32 [%rd1], 1;
+st.release.gpu.global.u32 [%rd1], 2; st.global.u32 [%rd2], 5; st.release.gpu.global.u32 [%rd1+4], 1; bra end;
+one: WAIT
+either: ld.acquire.gpu.global.u32 %r9, [%rd1]; setp.eq.u32 %p2, %r9, 0; @%p2 bra either;
+setp.eq.u32 %p3, %r9, 2; @%p3 bra end; st.global.u32 [%rd2], 7;
+end:"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "wrong"), [("", True), (POLL.replace("[%rd1]", "[%rd1+4]").replace("3;", "1;"), False)]
+)
+def test_a_wait_sees_no_value_that_the_order_of_memory_excludes(wait: str, *, wrong: bool) -> None:
+    found = check(kernel(EITHER.replace("WAIT", wait), 2), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == ([RACE] if wrong else [])
+    assert wrong or found.scope.together == (2,)
+
+
 #: As BOTH, but one warp of each CTA says that it comes, and the other one asks, after a barrier.
 OF_TWO_WARPS = """mul.lo.u32 %r3, %r1, 4; cvt.u64.u32 %rd5, %r3; add.u64 %rd6, %rd1, %rd5; sub.u64 %rd7, %rd1, %rd5;
 setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p3, %r0, 32; @%p1 bra met;
@@ -485,7 +528,8 @@ def test_warps_that_meet_at_a_barrier_may_miss_what_others_wrote(before: str, af
 
 
 #: Two atomics under one lock, whose answers both decide, and how the lock is taken and given back.
-TWO_UNDER_LOCK = """spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN
+TWO_UNDER_LOCK = """spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1;
+setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN
 atom.relaxed.gpu.global.add.u32 %r9, [%rd1+4], 1; atom.relaxed.gpu.global.add.u32 %r10, [%rd1+8], 1; GIVEN
 atom.relaxed.gpu.global.exch.b32 %r7, [%rd1], 0;
 setp.eq.u32 %p3, %r9, %r10; @%p3 bra end;

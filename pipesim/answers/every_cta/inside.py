@@ -14,8 +14,8 @@ from pipesim.answers.every_cta.together import is_set_outside, open_wait
 from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
-from pipesim.model.words import TURNS, WordsOfRun
-from pipesim.prove.word_order import digits, is_decided, more_than_orders, orders
+from pipesim.model.words import WordsOfRun
+from pipesim.prove.word_order import cannot_be_seen, is_decided, more_than_orders, orders
 from pipesim.ptx.emulate.global_accesses import in_shared
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.slice import is_word
@@ -56,14 +56,15 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
             assert found is not None
             if not (found.words or found.stuck or found.why_not):
                 return
-            turns = made.kernel.launch.turns
+            if made.kernel.launch.sees and cannot_be_seen(made.program, found):
+                continue
             if first is None and _are_of_one_warp(made, found):
                 return
             first = first or made
             why = _why_not(made, found, strictness)
             if made.inputs.conditions and made is not first and not _are_of_one_kind(first, made):
                 why = why or "what CTAs do differs by the order of atomics"
-            yield {"inside": 1} | ({TURNS: digits(turns)} if turns else {}), _not_judged(made, why) if why else made
+            yield {"inside": 1} | made.kernel.launch.of_words, _not_judged(made, why) if why else made
     except PtxError:
         return
 

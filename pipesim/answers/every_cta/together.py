@@ -18,9 +18,9 @@ from pipesim.bounds import MAX_AGENTS
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.finding import Verdict
-from pipesim.model.words import STRONG_DATA, TURNS, WordsOfRun
+from pipesim.model.words import WordsOfRun
 from pipesim.prove.check import check as prove
-from pipesim.prove.word_order import MOST_ORDERS, digits, faithful, is_decided, more_than_orders, orders
+from pipesim.prove.word_order import MOST_ORDERS, cannot_be_seen, faithful, is_decided, more_than_orders, orders
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
@@ -172,14 +172,14 @@ def _of_size(
         made = made if known.open_data else _with_strong_data(kernel, made, size, strictness)
         found = made.words
         assert found is not None
+        if made.kernel.launch.sees and cannot_be_seen(made.program, found):
+            continue
         if not found.words and not found.stuck and not found.why_not:
             return False  # nothing decides that others write
         known.why_not = _why_not(kernel, made, found, size, strictness)
         if known.why_not:
             return False
-        turns = made.kernel.launch.turns
-        strong = {STRONG_DATA: 1} if made.kernel.launch.strong_data else {}
-        yield {"together": size} | ({TURNS: digits(turns)} if turns else {}) | strong, made
+        yield {"together": size} | made.kernel.launch.of_words, made
         known.shared |= bool(found.tiles) or found.open_data >= 0
         known.words |= dict.fromkeys(word.name for word in found.words)
         known.loops |= set(_loops(kernel, found))
@@ -196,7 +196,8 @@ def _with_strong_data(kernel: Extraction, made: Extraction, size: int, strictnes
     """
     if made.words is None or not made.words.strong_data:
         return made
-    ordered = kernel.together(size, made.kernel.launch.turns, strong_data=True)
+    launch = made.kernel.launch
+    ordered = kernel.together(size, launch.turns, strong_data=True, sees=launch.sees)
     shown = prove(ordered.program.with_strictness(strictness))
     updates = ordered.kernel.code.regions.observations.updates
     parts = {at for store, loads in updates.items() for at in (store, *loads)}

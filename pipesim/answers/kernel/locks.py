@@ -21,7 +21,7 @@ from pipesim.errors import PipesimError
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.ops import Fence, Op, Order, Scope, semantics
 from pipesim.model.program import Program
-from pipesim.model.words import TURNS, WordAct, WordEvent
+from pipesim.model.words import SEES, STRONG_DATA, TURNS, WordAct, WordEvent
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import AddedLine
@@ -73,7 +73,7 @@ def _correction(change: LineChange) -> Correction:
 
 def _is_proved(kernel: EditableKernel, change: LineChange, asked: Program) -> bool:
     """Whether the kernel is, in all the numbers of CTAs that are followed together, with these lines."""
-    sets = tuple(each for each in kernel.sets if each.partition("=")[0] not in ("together", TURNS))
+    sets = tuple(each for each in kernel.sets if each.partition("=")[0] not in _SETTINGS)
     known = Together()
     try:
         ready = replace(kernel, sets=sets).prepared(change.lines)
@@ -83,7 +83,10 @@ def _is_proved(kernel: EditableKernel, change: LineChange, asked: Program) -> bo
                 return False
     except PipesimError:
         return False
-    return bool(known.sizes) and not known.why_not
+    return bool(known.sizes) and not known.not_judged
+
+
+_SETTINGS = ("together", TURNS, SEES, STRONG_DATA)
 
 
 class _Lock(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.model.groups import CLUSTER, WRITES_MEMORY
@@ -63,7 +64,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     made.look_at_weak(data)
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
-    alike = bool(cluster.together) and once and _alike(cluster, words, data, made.events)
+    alike = bool(cluster.together) and once and not made.looks and _alike(cluster, words, data, made.events)
     made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
@@ -88,6 +89,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         tuple((at, at + words.sizes[at]) for at in made.events),
         followed - words.at_data,
         len(words.places),
+        made.looks,
     )
 
 
@@ -124,9 +126,12 @@ class _WordBarriers:
         self._streams = cluster.recorder.streams
         self.barriers = WordBarriers(self._enter_barrier)
         self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(words.asked)}
+        self.looks = words.looks
+        asking = {look.event for look in self.looks}
         for event in words.events:
             if event.address in self.events:
-                self.events[event.address].append(event)
+                alone = event if event.number in asking else replace(event, version=-1)
+                self.events[event.address].append(alone)
 
     @property
     def talked(self) -> list[Range]:

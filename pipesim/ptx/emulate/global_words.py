@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
-from pipesim.model.words import WordAct, WordEvent
+from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
@@ -91,11 +91,28 @@ class GlobalWords:
         self._told_by: dict[int, set[int]] = {}  #: by word, where lanes write it that pass on what others have done
         self._observed: Observations | None = None
         self._version = 0
+        self._history: dict[int, list[int]] = {}  # the values of each word
+        self._known: dict[tuple[int, int], int] = {}  # by agent and word: how many writes it knows of
+        self._to_see: dict[int, list[int]] = {}  # by agent: what its waits are to see
+        for agent, version in launch.sees:
+            self._to_see.setdefault(agent, []).append(version)
+        self._looks: list[tuple[WordEvent, int]] = []  # of waits on which more depends, with what was known before
 
     @property
     def off_turn(self) -> bool:
-        """Whether a write that was to come next never came."""
-        return len(self.sequence) < len(self._turns)
+        """Whether a write that was to come next never came, or one that was to be seen."""
+        return len(self.sequence) < len(self._turns) or any(self._to_see.values())
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """What waits saw whose agents may do something else next, and what they may see besides."""
+        found: list[Look] = []
+        for e, known in self._looks:
+            values = self._history[e.address]
+            others = (n for n in range(known, len(values)) if n != e.version)
+            more = tuple(n for n in others if e.passes is None or e.passes(values[n]) is not False)
+            found += [Look(e.number, e.agent, e.version, more)] if more else []
+        return tuple(found)
 
     @property
     def asked(self) -> set[int]:
@@ -144,18 +161,30 @@ class GlobalWords:
         snapshot = list(warp.R)
         ends = warp.end_of_wait(step, snapshot)
 
+        asks = cluster.code.regions.is_used_after(each.position) and not self._any and self._times == 1
+
         def attempt() -> bool:
-            now = widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]]))
+            places = dict.fromkeys(lanes.values())
+            wanted = dict(zip(places, self._to_see.get(warp.agent, ()), strict=False)) if asks else {}
+            if any(version >= len(self._history[at]) for at, version in wanted.items()):
+                return False
+            versions = {at: wanted.get(at, len(self._history[at]) - 1) for at in places}
+            now = widened(_lanes_with(lanes, lambda lane: self._history[lanes[lane]][versions[lanes[lane]]]))
             said = ends(now)
             if said is None:
                 self.doubts[each.position] = "when the loop ends depends on more than this word"
             if said is False:
                 return False
-            for at in dict.fromkeys(lanes.values()):
+            del self._to_see.get(warp.agent, [])[: len(wanted)]
+            for at, version in versions.items():
                 by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
-                one = self._one(ends, widened)
-                mask = _at(warp, lanes, at)
-                self._event(cluster, warp, each, at, mask, WordAct.WAIT, self.values[at], passes=one, decided_by=by)
+                one, known = self._one(ends, widened), self._known.get((warp.agent, at), 0)
+                mask, value = _at(warp, lanes, at), self._history[at][version]
+                number = version if asks else -1
+                self._event(
+                    cluster, warp, each, at, mask, WordAct.WAIT, value, passes=one, decided_by=by, version=number
+                )
+                self._looks += [(self.events[-1], known)] if asks else []
             warp.write_results(step, now)
             return True
 
@@ -348,6 +377,7 @@ class GlobalWords:
                 if known is None and not in_shared(at):
                     self.taken_for_zero[at] = None
                 self.values[at] = 0 if known is None else int(known)
+                self._history[at] = [self.values[at]]
         return True
 
     def _attempt(
@@ -385,6 +415,7 @@ class GlobalWords:
     ) -> None:  # fmt: skip
         self.sequence.append((warp.agent if self._inside else warp.cta, at))
         before, self.values[at] = self.values[at], after
+        self._history[at].append(after)
         self._version += 1
         self._event(cluster, warp, each, at, lanes, act, before, after, observed=observed)
 
@@ -392,7 +423,9 @@ class GlobalWords:
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
         before: int, after: int | None = None, *, observed: bool = False,
         passes: Callable[[int], bool | None] | None = None, decided_by: tuple[int, ...] | None = None,
+        version: int = -1,
     ) -> None:  # fmt: skip
+        self._known[warp.agent, at] = len(self._history[at]) - 1 if version < 0 else version
         here, alone, written = each.position, warp.mask != warp.live, self._written(each)
         order = order_of(written)
         if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
@@ -411,7 +444,7 @@ class GlobalWords:
         number = len(self.events)
         self.events.append(
             WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
-                      observed, passes, decided_by)
+                      observed, passes, decided_by, version)
         )  # fmt: skip
         record(cluster, warp, here, Op.WORK, number + 1)
 

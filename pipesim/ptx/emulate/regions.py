@@ -285,6 +285,29 @@ class Regions:
             self._polls[position] = bool(self.loop_around(position))
         return self._polls[position]
 
+    def is_used_after(self, position: int) -> bool:
+        """Whether what this instruction of a loop leaves, or what the loop makes of it, is read beyond the loop."""
+        loop, blocks = self.innermost_loop_around(position), self.graph.blocks
+        made, before = set(self.uses.writes[position]), -1
+        while len(made) > before:
+            before = len(made)
+            made |= {name for p in loop if not made.isdisjoint(self.uses.reads[p]) for name in self.uses.writes[p]}
+        inside = {self.graph.block_of[p] for p in loop}
+        ends = {*inside, self.graph.exit}
+        open_ = [(after, frozenset(made)) for b in inside for after in blocks[b].successors if after not in ends]
+        seen = set(open_)
+        while open_:
+            block, live = open_.pop()
+            for p in range(blocks[block].first, blocks[block].end):
+                guard = self.function.body[p].guard
+                if not live.isdisjoint((*self.uses.reads[p], *([guard.register] if guard is not None else []))):
+                    return True
+                live = live.difference(self.uses.writes[p])
+            further = [(after, live) for after in blocks[block].successors if live and after != self.graph.exit]
+            open_ += [each for each in further if each not in seen]
+            seen.update(further)
+        return False
+
     def loop_around(self, position: int) -> frozenset[int]:
         """The positions of a loop that synchronises nothing and keeps the operands of this instruction; else none."""
         return self._loop(position, self._kept_operands(position))

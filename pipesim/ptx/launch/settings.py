@@ -9,7 +9,7 @@ from math import prod
 from pipesim.bounds import MAX_POINTED_BYTES
 from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
-from pipesim.model.words import STRONG_DATA, TURNS
+from pipesim.model.words import SEES, STRONG_DATA, TURNS
 from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.slice import LaunchNeed, Need, Slice
@@ -142,7 +142,7 @@ BOX = "--box "  #: what a setting begins with that gives a box
 _WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
-_OF_WORDS = ("together", "resident", "inside", TURNS, STRONG_DATA)
+_OF_WORDS = ("together", "resident", "inside", TURNS, STRONG_DATA, SEES)
 _POLICIES = ("launch_control", "tile_counter", "cta", "shared", *_OF_WORDS, *SHAPES)
 _MOST_SIZES, _MOST_SIZE = 5, 1 << 16
 

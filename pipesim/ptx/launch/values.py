@@ -12,7 +12,7 @@ from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.tables import BLACKWELL
 from pipesim.model.warp_shape import WARP, register_bound
-from pipesim.model.words import STRONG_DATA, TURNS
+from pipesim.model.words import SEES, STRONG_DATA, TURNS
 
 LAUNCH_VERSION = 1
 FORMAT = "pipesim-launch"
@@ -265,7 +265,8 @@ class Launch:
     which each addition to a word counts as often as there are CTAs. ``any_ctas``: of these it is any, and along x they
     are any number up to this one. ``inside``: words by which its warps talk are followed. ``free_tiles``: how many
     launch control may hand out instead, or a counter of those that it leaves. ``strong_data``: strong accesses to data
-    that CTAs share have to be ordered as weak ones have.
+    that CTAs share have to be ordered as weak ones have. ``sees``: agents with how many writes to a word their waits
+    see, of each in its order, where what they do next may depend on that.
     """
 
     entry: str
@@ -290,6 +291,7 @@ class Launch:
     inside: bool = False
     free_tiles: FreeRange | None = None
     strong_data: bool = False
+    sees: tuple[tuple[int, int], ...] = ()
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.
@@ -313,6 +315,9 @@ class Launch:
             return self._with_together(value)
         if name == TURNS:
             return replace(self, turns=tuple(int(digit) - 1 for digit in str(value) if digit != "0"))
+        if name == SEES:
+            looks = (str(value)[n : n + 3] for n in range(0, len(str(value)) - 2, 3))
+            return replace(self, sees=tuple((int(each[:2]) - 11, int(each[2])) for each in looks))
         if name.startswith(f"{HANDED_OUT}:"):
             index, given = int(name.partition(":")[2]), self.policies.handed_out
             if index > len(given):
@@ -325,6 +330,14 @@ class Launch:
             )
         changed: dict[str, Any] = {name: value}
         return replace(self, policies=replace(self.policies, **changed))
+
+    @property
+    def of_words(self) -> dict[str, int]:
+        """The settings of what CTAs or warps do to words, in which order."""
+        turns = "".join(str(each + 1) for each in self.turns)
+        sees = "".join(f"{agent + 11}{version}" for agent, version in self.sees)
+        given = (TURNS, int(turns or 0)), (STRONG_DATA, int(self.strong_data)), (SEES, int(sees or 0))
+        return {name: value for name, value in given if value}
 
     def place_name(self, axis: int) -> str:
         """What the place of a cluster along an axis of the grid is called, of one CTA ``blockIdx.x``."""
