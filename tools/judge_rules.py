@@ -444,8 +444,8 @@ def _memory_rules() -> Iterator[Rule]:
     blind = MemorySearch(complete=True, states=1, refutations=())
     fence_order = MemoryOrder._fence_order  # noqa: SLF001  # as above
 
-    def wide(self: MemoryOrder, agent: int, pc: int, _: Scope) -> None:
-        fence_order(self, agent, pc, Scope.CLUSTER)
+    def wide(self: MemoryOrder, agent: int, pc: int, _: Scope, *, full: bool = False) -> None:
+        fence_order(self, agent, pc, Scope.CLUSTER, full=full)
 
     fence_tensor = MemoryOrder._fence_tensor  # noqa: SLF001  # as above
 

@@ -30,6 +30,7 @@ from pipesim.findings.counts.tx_range import TX_RANGE
 from pipesim.findings.counts.under_way_at_exit import UNDER_WAY_AT_EXIT
 from pipesim.findings.counts.warp_shape import WARP_SHAPE
 from pipesim.findings.kind import Evidence, FindingKind
+from pipesim.findings.memory.absent_cta import ABSENT_CTA
 from pipesim.findings.memory.before_grid_wait import BEFORE_GRID_WAIT
 from pipesim.findings.memory.global_race import GLOBAL_RACE
 from pipesim.findings.memory.lanes_apart import LANES_APART
@@ -92,6 +93,7 @@ KINDS: tuple[FindingKind, ...] = (
     TENSOR_FENCE,
     WEAK_ORDER,
     NARROW_SCOPE,
+    ABSENT_CTA,
     UNPUBLISHED_INIT,
     UNREAD_DATA,
     UNSCOPED_ARRIVE,

@@ -87,10 +87,13 @@ class FlatExample(EditedText):
 
 @dataclass(frozen=True)
 class PtxExample(EditedText):
-    """Instructions of a kernel of this number of warps; with several CTAs its parameter ``out`` is a pointer."""
+    """Instructions of a kernel of this number of warps; with several CTAs its parameter ``out`` is a pointer, or they
+    are a ``cluster``.
+    """
 
     warps: int = 2
     ctas: int = 1
+    cluster: int = 1
 
 
 def _no_words(_: Program, __: Fault) -> str:

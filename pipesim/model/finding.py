@@ -58,6 +58,7 @@ class FaultKind(Enum):
     WEAK_ORDER = "two accesses to the same bytes are ordered by a relaxed operation, which orders no data"
     NARROW_SCOPE = "two accesses to the same bytes are ordered across CTAs by an operation of CTA scope"
     TENSOR_FENCE = "no tcgen05.fence between accesses of two threads to the same tensor memory"
+    ABSENT_CTA = "a thread accesses the shared memory of a CTA that may not have started, or may have exited"
     UNPUBLISHED_INIT = "a barrier is used before its init is visible to the user"
 
     @property

@@ -39,7 +39,7 @@ def may_miss_each_other(words: Sequence[GlobalWord], moments: Moments) -> bool:
         return True
     legs = {k: [f for f in writes if _leads(every[k], every[f], moments)] for k in range(len(every))}
     steps = {f: [k for k in range(len(every)) if _is_open(every[f], every[k], moments)] for f in writes}
-    # a node for each access that is come to, 2k, and for each that is left, 2k + 1
+    # nodes: where a step ends at an access, 2k, and where a step begins at one, 2k + 1
     graph = {2 * k: [2 * f + 1 for f in found] for k, found in legs.items()}
     graph |= {2 * f + 1: [2 * k for k in found] for f, found in steps.items()}
     part = {node: n for n, nodes in enumerate(_connected(graph)) for node in nodes}

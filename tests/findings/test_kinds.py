@@ -65,6 +65,7 @@ CASES = {
     "read_not_fenced": "consumer executes fence.proxy.async after its reads, before it signals any other agent",
     "weak_order": "consumer: let the wait acquire instead of .relaxed",
     "narrow_scope": "peer: let the arrive release at cluster scope instead of .cta",
+    "absent_cta": "",
     "unpublished_init": (
         "consumer executes fence.mbarrier_init after its inits, before the barrier of the CTA or cluster"
     ),
@@ -93,7 +94,7 @@ def target(kind: FindingKind, folder: Path, *, right: bool) -> Target:
             return target_of(build(*(flat.right if right else flat.wrong).splitlines(), smem_bytes=64))
         case PtxExample() as ptx:
             text = SET_UP.format(first=64, count=1) + (ptx.right if right else ptx.wrong)
-            return kernel_target(text, ptx.warps, ptx.ctas)
+            return kernel_target(text, ptx.warps, ptx.ctas, ptx.cluster)
 
 
 @pytest.fixture(scope="module")

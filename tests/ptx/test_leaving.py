@@ -32,6 +32,28 @@ def test_a_cta_that_returns_before_a_cluster_barrier_counts_as_arrived(rounds: i
     assert stays.verdict is Verdict.PROVED
 
 
+#: Each of 2 CTAs stores to the other one, after its first lines; and loads from it before its last ones.
+REMOTE = """ mov.u32 %r5, %cluster_ctarank;\n xor.b32 %r5, %r5, 1;\n mapa.shared::cluster.u32 %r6, tile, %r5;
+ FIRST @!%p0 st.shared::cluster.u32 [%r6], %r5;
+ MEET @!%p0 ld.shared::cluster.u32 %r7, [%r6+128];\n LAST"""
+RELAXED = MEET.replace("arrive", "arrive.relaxed")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "right"),
+    [(MEET, MEET, True), (RELAXED, MEET, True), ("", MEET, False), (MEET, RELAXED, False)],
+)
+def test_the_memory_of_another_cta_is_there_from_a_first_barrier_of_the_cluster_to_a_last_one(
+    first: str, last: str, *, right: bool
+) -> None:
+    body = (
+        REMOTE.replace("FIRST", first).replace("LAST", last).replace("MEET", " st.shared.u32 [tile+128], %r5;\n" + MEET)
+    )
+    found = check(program_of(SET + body, 1, cluster=2))
+    assert found.verdict is (Verdict.PROVED if right else Verdict.REFUTED)
+    assert [each.kind for each in found.refutations] == ([] if right else [FaultKind.ABSENT_CTA])
+
+
 def test_a_copy_into_shared_memory_that_nobody_waits_for_is_stated() -> None:
     """An assumption with its line; a finding under --strict-exit; none where the warp waits."""
     copy = " cp.async.ca.shared.global [tile], [%rd1], 16;\n cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r3];\n"

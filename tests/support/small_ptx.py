@@ -74,10 +74,10 @@ def extraction_of(
     return extract(read_module(text_of(body, params, target), "small.ptx"), launch, limits)
 
 
-def kernel_target(body: str, warps: int = 2, ctas: int = 1) -> Target:
-    """That kernel as what is checked: of several CTAs, each a cluster, with a pointer ``out``."""
+def kernel_target(body: str, warps: int = 2, ctas: int = 1, cluster: int = 1) -> Target:
+    """That kernel as what is checked: of several CTAs, each a cluster, with a pointer ``out``; or of one cluster."""
     if ctas == 1:
-        return target_of(program_of(body, warps))
+        return target_of(program_of(body, warps, cluster=cluster))
     launch = Launch("kernel", (ctas, 1, 1), (32 * warps, 1, 1), parameters=(Parameter("out", Pointer()),))
     made = extract(read_module(text_of(body, ".param .u64 out"), "small.ptx"), launch)
     return replace(target_of(made.program), kernel=made)

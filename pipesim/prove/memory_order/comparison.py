@@ -160,6 +160,12 @@ class AccessOrder:
         following = (op for op in self._program.code[owner][began + 1 :] if op[0] in groups.LETS_OTHERS_KNOW)
         return next((op[0] in groups.MEETINGS for op in following if not _is_on(op, bar)), False)
 
+    def report_absent(self, here: Knowledge, agent: int, pc: int, access: int, *, started: bool) -> None:
+        """An access to the memory of a CTA that may have exited, or (not ``started``) may not have begun."""
+        key = FaultKind.ABSENT_CTA, self._program.agents[agent].role, self._program.line(agent, pc), "", str(started)
+        fault = Fault(FaultKind.ABSENT_CTA, agent, pc, -1, access, int(started))
+        self._faults.setdefault(key, (fault, here.occurs.seen))
+
     def _report(
         self,
         kind: FaultKind,

@@ -113,7 +113,7 @@ def order_may_fail(program: Program) -> bool:
         return True
     if any(op[0] == Op.CP_ASYNC_ARRIVE for op in used) or not all(map(_arrives_before_each_copy, program.code)):
         return True
-    if may_rely_on_a_wgmma(program):
+    if may_rely_on_a_wgmma(program) or may_reach_early(program):
         return True
     touched = _accesses_by_mode(program, used)
     shared = touched.both(_AccessMode(generic=True, writes=True), _ASYNCHRONOUS)
@@ -123,6 +123,18 @@ def order_may_fail(program: Program) -> bool:
         return True
     writes = frozenset(op for op in used if op[0] == Op.WRITE and op[ACCESS] in shared)
     return inits_may_be_unfenced(program) or not _all_fenced(program, writes, _FENCES_PROXY)
+
+
+def may_reach_early(program: Program) -> bool:
+    """True if a thread of a kernel may access the shared memory of a CTA that has not started."""
+    for agent, code in enumerate(program.code) if program.ctas > 1 and program.coverage.extracted else ():
+        for op in code:
+            if op[0] == Op.CLUSTER_WAIT:
+                break
+            access = program.accesses[op[ACCESS]] if op[0] in ACCESSES else None
+            if access is not None and access.space == Space.SHARED and access.cta != program.agents[agent].cta:
+                return True
+    return False
 
 
 def reads_may_be_unfenced(program: Program) -> bool:

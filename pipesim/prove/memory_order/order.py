@@ -25,7 +25,7 @@ from pipesim.model.groups import (
     PARITY,
 )
 from pipesim.model.machine import TMA, Flight, State, Step
-from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, operand, order_of, scope_of
+from pipesim.model.ops import Engine, Fence, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.state import cluster_channel, meeting_channel, own_channel
 from pipesim.prove.happens_before.accesses import BY_THREAD, OWN, AccessEvent, Groups
@@ -89,6 +89,9 @@ class MemoryOrder:
         self._compared = AccessOrder(program)
         nothing = PhaseKnowledge(self._start, self._start)
         self._exchanged = {bar: ExchangedArrivals(nothing) for bar in exchanged}
+        #: of each other CTA whose shared memory threads access the last such access of each agent
+        self._reached: dict[tuple[int, int], int] = {}
+        self._from_kernel = bool(program.coverage.extracted)
         self.exchange_fails = False  #: whether an arrival of a later phase would pass on less
 
     @property
@@ -125,6 +128,7 @@ class MemoryOrder:
             self._meet(meeting_channel(self._program, op), agent, pc, Order.DEFAULT, result)
         if moved:
             self._carry_out(before, agent, pc, op, result)
+            self._look_at_end(agent, result.state)
 
     def on_landing(self, flight: Flight, nbytes: int, result: Step) -> None:
         """A transfer delivered ``nbytes``, or the arrival that it represents."""
@@ -171,6 +175,7 @@ class MemoryOrder:
         elif code in groups.ACCESSES:
             cells, alike = self._program.cells[op[ACCESS]], self._program.alike(op)
             self._touch(AccessEvent(agent, pc, code == Op.WRITE, OWN, -1, *cells, (), alike))
+            self._reach(agent, pc, op[ACCESS])
         elif code == Op.WAIT_GROUP:
             self._wait_group(before, agent, pc, op)
         elif code == Op.INIT:
@@ -180,6 +185,33 @@ class MemoryOrder:
         elif code == Op.INVAL:
             self._compared.end_life(op[BARRIER])
         self._issue(before, agent, pc, op)
+
+    def _reach(self, agent: int, pc: int, access: int) -> None:
+        """A thread of a kernel accesses the shared memory of another CTA: that has to have started.
+
+        CUDA C++ Programming Guide, "Distributed Shared Memory": all thread blocks have to exist, and each access has
+        to happen before its thread block exits. A described pipeline begins when its CTAs have met.
+        """
+        program, a = self._program, self._program.accesses[access]
+        if not self._from_kernel or a.space != Space.SHARED or a.cta == program.agents[agent].cta:
+            return
+        now, there = self._now(agent, pc), _agents_of(program, a.cta)
+        if not any(now.occurs.seen[each] for each in there) and any(program.code[each] for each in there):
+            self._compared.report_absent(now, agent, pc, access, started=False)
+        self._reached[a.cta, agent] = pc
+
+    def _look_at_end(self, agent: int, state: State) -> None:
+        """Where the last agent of a CTA has ended, what others access there has to come before, in memory's order."""
+        program, cta = self._program, self._program.agents[agent].cta
+        mine = [(who, pc) for (of, who), pc in self._reached.items() if of == cta]
+        there = _agents_of(program, cta) if mine else ()
+        if all(state.pcs[each] == len(program.code[each]) for each in there):
+            last = [self._moments[each] for each in there]
+            for who, pc in mine:
+                known = any(moment.occurs.covers(who, pc) for moment in last)
+                if known and not any(moment.ordered.covers(who, pc) for moment in last):
+                    access = program.code[who][pc][ACCESS]
+                    self._compared.report_absent(self._moments[agent], who, pc, access, started=True)
 
     # edges
 
@@ -362,7 +394,7 @@ class MemoryOrder:
         elif tensor is not None:
             self._compared.tensor_seen[agent] = tensor
 
-    def _fence_order(self, agent: int, pc: int, scope: Scope, *, full: bool) -> None:
+    def _fence_order(self, agent: int, pc: int, scope: Scope, *, full: bool = False) -> None:
         """What relaxed waits have seen before is ordered from here on; what relaxed arrivals release later ends here.
 
         Every fence counts, as far as it reaches: one of the CTA takes nothing away from a wider one before or after it.
@@ -439,7 +471,7 @@ class MemoryOrder:
         twin = object.__new__(MemoryOrder)
         vars(twin).update(vars(self))
         twin._done = [done.copy() for done in self._done]
-        for name in ("_moments", "_open", "_joined", "_released", "_taken", "_tries", "_issued", "_fresh"):
+        for name in ("_moments", "_open", "_joined", "_released", "_taken", "_tries", "_issued", "_fresh", "_reached"):
             setattr(twin, name, getattr(self, name).copy())
         twin._groups = self._groups.fork(self._program)
         twin._compared = self._compared.fork()
@@ -474,6 +506,9 @@ class MemoryOrder:
             if asked.seen is not None:
                 marks.phases.append((self._program.code[agent][asked.pc][BARRIER], asked.phases))
                 marks.phase(asked.seen)
+        for place, pc in sorted(self._reached.items()):
+            marks.shape.append(place)
+            marks.operations.append((place[1], pc))
         self._groups.mark(marks, self._moments, self._compared.accesses)
         self._compared.mark(marks)
         return marks.snapshot()
@@ -490,6 +525,10 @@ class MemoryOrder:
             marks.phases.append((channel, generation))
             if generation < len(done):
                 marks.phase(done[generation])
+
+
+def _agents_of(program: Program, cta: int) -> list[int]:
+    return [n for n, each in enumerate(program.agents) if each.cta == cta]
 
 
 def _has_full_fences(program: Program) -> bool:

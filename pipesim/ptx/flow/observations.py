@@ -54,7 +54,7 @@ class Observations:
         return decides
 
     def decides_what_runs(self, first: Instruction) -> bool:
-        """Whether a result decides what a thread does next, or is told to others of its CTA; not just an address."""
+        """Whether a result decides what a thread does next, or is stored for others of its CTA; not just an address."""
         open_, seen = list(self._uses.writes[first.position]), set[str]()
         while open_:
             name = open_.pop()
