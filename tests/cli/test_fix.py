@@ -302,3 +302,21 @@ def test_a_barrier_within_an_assignment_is_after_what_is_computed(tmp_path: Path
         "    sum[t] = computed;",
         lines[1],
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("if (t < half) part[t] += part[t + half];\nnext();", 1),
+        ("if (t < half) {\n  f(part);\n}\nnext();", 3),
+        ("if (t < half)\n  f(part,\n    t);\nnext();", 3),
+        ("if (t < half) f(part);\nelse g(part);\nnext();", 0),
+        ("for (int i = 0; i < t; ++i) f(part);\nnext();", 0),
+    ],
+)
+def test_a_barrier_after_a_branch_is_after_its_whole_statement(text: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(text)
+    added = AddedLine(SYNC, 0, (), f"{tmp_path / 'k.cu'}:1")
+    fix = source_fix(Correction(Repair(RepairKind.SYNC, "", ""), "__syncthreads()", "", added=added))
+    assert (fix.number if fix is not None else 0) == line
+    assert fix is None or fix.texts[1].split("\n")[line] == "__syncthreads();  // proposed by pipesim"

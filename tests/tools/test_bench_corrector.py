@@ -14,6 +14,7 @@ pytest.importorskip("cuda.bindings.nvrtc")
 EDITS = {
     "last_block": "        __threadfence();  // proposed by pipesim\n        last = atomicAdd",
     "matmul": "        __syncthreads();  // proposed by pipesim\n        left[y][x] = a[",
+    "reduce": "part[t + half];\n        __syncthreads();  // proposed by pipesim\n",
     "scan": "        __syncthreads();\n        part[next][t] = computed;",
     "wrong_count": "set_up(ring, 1, 4);",
     "wrong_parity": "wait(ring.empty[stage], tile / 3 % 2 ^ 1);",
@@ -21,7 +22,7 @@ EDITS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", EDITS)
 def test_it_is_proved_after_one_edit(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -110,6 +110,17 @@ def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[Li
         yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)
 
 
+def barriers_after_branches(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
+    """All threads meet after an ``if`` in which bytes are accessed in a race."""
+    places = [(fault.agent, fault.pc), (fault.other_agent, fault.other_pc)] if fault is not None else []
+    lines = [kernel.where[agent][pc] for agent, pc in places if agent >= 0 and pc < len(kernel.where[agent])]
+    for branch, join in dict.fromkeys(each for line in lines for each in kernel.branches_around(line)):
+        new = {join: f"bar.sync 0; {kernel.text(join)}"}
+        source = kernel.place_of([branch])
+        said = f"all threads execute __syncthreads() after the branch at {source} ({kernel.places(new)})"
+        yield LineChange(new, Repair(RepairKind.SYNC, "", "0"), said, source)
+
+
 def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     """One lane makes the arrives and copies that all lanes of a warp make on the barriers of a group, where more arrive
     than are pending and one lane alone copies as much as each.

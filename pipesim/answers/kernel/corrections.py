@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from pipesim.answers.kernel.changes import carried, for_groups, not_past, numbers, one_lane, tensor_waits, with_masks
+from pipesim.answers.kernel.changes import (
+    barriers_after_branches,
+    carried,
+    for_groups,
+    not_past,
+    numbers,
+    one_lane,
+    tensor_waits,
+    with_masks,
+)
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
 from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
@@ -25,8 +34,8 @@ from pipesim.model.program import Program
 from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.added_line import beside
-from pipesim.prove.repair.arithmetic import lanes
+from pipesim.prove.repair.added_line import AddedLine, beside
+from pipesim.prove.repair.arithmetic import WARP, lanes
 from pipesim.prove.repair.behind import Hidden, finding_key
 from pipesim.prove.repair.correctable import correctable, in_rows, with_places
 from pipesim.prove.repair.correction import (
@@ -85,7 +94,8 @@ def corrections_of_kernel(
     slips = trial.slips(refuted, led_past)
     likely = trial.of_slips([slip for slip in slips if slip.cost <= LIKELY])
     unlikely = [slip for slip in slips if slip.cost > LIKELY]
-    return likely or trial.of_program(refuted) or trial.of_slips(unlikely, _MOST_UNLIKELY)
+    likely = likely or trial.of_program(refuted) or trial.of_slips(unlikely, _MOST_UNLIKELY)
+    return likely or trial.after_branches(refuted)
 
 
 class _Trial:
@@ -270,6 +280,15 @@ class _Trial:
             return ()
         repair = replace(meant[0], role=",".join(dict.fromkeys(each.role for each in meant)))
         return (self._in_source(Correction(repair, sentence(repair), "")),)
+
+    def after_branches(self, refuted: Refutation) -> tuple[Correction, ...]:
+        """A barrier of all threads after an ``if`` in which bytes are accessed in a race, if it is proved so."""
+        fault = refuted.fault if refuted.kind is FaultKind.RACE else None
+        for change in barriers_after_branches(self.lines, fault):
+            if self.proves(change):
+                added = AddedLine((int(Op.BAR_SYNC), 0, 0, WARP), 0, (), change.source)
+                return (Correction(change.repair, change.said, change.source, added=added),)
+        return ()
 
     def _holds(self, repair: Repair) -> bool:
         """Whether the kernel is proved that is read again with a change of which its program does not show enough."""

@@ -28,6 +28,7 @@ from pipesim.ptx.text.instruction import Frame, Immediate, Instruction, Register
 LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 
 _MOST_LINES = 4  #: that a sentence names
+_MOST_BRANCHES = 2  #: around a line
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,18 @@ class KernelLines:
     def computing(self, line: int) -> tuple[int, ...]:
         """The lines that compute the stage and parity of the wait at a line."""
         return computing_lines(self._function, line)
+
+    def branches_around(self, line: int) -> list[tuple[int, int]]:
+        """The lines of the branches that may lead past a line, the nearest first, each with the line where all meet."""
+        graph, body = self._kernel.prepared().code.regions.graph, self._function.body
+        block = graph.block_of[next(at for at, each in enumerate(body) if each.line == line)]
+        found, up = [], graph.dominators[block]
+        while up is not None and len(found) < _MOST_BRANCHES:
+            join, last = graph.post_dominators[up], body[graph.blocks[up].end - 1]
+            if last.guard is not None and join not in (graph.exit, block):
+                found.append((last.line, body[graph.blocks[join].first].line))
+            up = graph.dominators[up]
+        return found
 
     def lines_of(self, ops: Collection[int], on: Collection[int]) -> list[int]:
         """The lines of such operations on these barriers, or of operations on named barriers on these."""

@@ -113,17 +113,21 @@ def _without_condition(path: Path, lines: list[str], number: int) -> SourceFix |
     proposed, rest = any(sign in found[2] for sign in ("&&", "||", "?")), found[3]
     if _WAY_PAST.fullmatch(rest):
         return SourceFix(path, number, None, proposed=proposed)
-    code = re.sub(r"//[^\n]*", "", _TEXT.sub("0", "\n".join((rest, *lines[number:]))))
-    depth, end = 0, len(code)
-    for at, each in enumerate(code):
-        depth += (each in "({[") - (each in ")}]")
-        if depth <= 0 and each in ";}":
-            end = at + 1
-            break
-    if re.match(r"\s*(else\b|$)", code[end:]):
+    if not _end_of_if(lines, number, rest):
         return None
     bare = not rest or rest.startswith("//")
     return SourceFix(path, number, None if bare else found[1] + rest, proposed=proposed)
+
+
+def _end_of_if(lines: list[str], number: int, rest: str) -> int:
+    """The line in which the statement of an ``if`` ends, after its condition ``rest``; 0 before an ``else``."""
+    code = re.sub(r"//[^\n]*", "", _TEXT.sub("0", "\n".join((rest, *lines[number:]))))
+    depth = 0
+    for at, each in enumerate(code):
+        depth += (each in "({[") - (each in ")}]")
+        if depth <= 0 and each in ";}":
+            return 0 if re.match(r"\s*(else\b|$)", code[at + 1 :]) else number + code[:at].count("\n")
+    return 0
 
 
 def _of_argument(lines: list[str], number: int, call: str, was: int, value: int) -> SourceFix | None:
@@ -231,6 +235,11 @@ def _proposal(path: Path, lines: list[str], number: int, added: AddedLine, *, al
             return None
         value = f"{found[1]}const auto computed = {found[3]};  // proposed by pipesim\n{found[1]}__syncthreads();\n"
         return SourceFix(path, number, f"{value}{found[1]}{found[2]} = computed;", proposed=True)
+    if not (added.before or added.places or python) and all_threads:  # after an if
+        found = _CONDITION.fullmatch(lines[number - 1])
+        last = _end_of_if(lines, number, found[3]) if found is not None else 0
+        new = f"{found[1]}__syncthreads();  // proposed by pipesim" if found is not None else ""
+        return SourceFix(path, last, f"{lines[last - 1]}\n{new}", proposed=True) if last else None
     while not added.before and last < len(lines) and not _closed("".join(lines[number - 1 : last])):
         last += 1
     text = lines[last - 1]
