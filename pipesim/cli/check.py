@@ -78,6 +78,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true",
         help="the verdict alone: no smallest size, shorter schedule, corrections or other sizes",
     )  # fmt: skip
+    _add_questions(parser)
+    add_strict(parser)
+    _add_levels(parser)
+    add_untrusted(parser)
+    _add_outputs(parser)
+    add_force(parser)
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redundant", action="store_true",
         help="which waits, fences, arrives and barriers of one proved protocol could be removed",
@@ -98,9 +107,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="replay one schedule: the line at the end of a finding, or @FILE[:N] of a --json",
     )
-    add_strict(parser)
-    _add_levels(parser)
-    add_untrusted(parser)
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "json", "brief", "github", "junit", "sarif"),
         help="a report, JSON, the verdict and the first finding of each as JSON of at most 2 kB, annotations for a "
@@ -118,7 +127,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--write", action="store_true", help="with --fix: write it, where the file is below the current folder"
     )
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
-    add_force(parser)
 
 
 def _add_levels(parser: argparse.ArgumentParser) -> None:
@@ -176,6 +184,10 @@ def _carry_out(options: argparse.Namespace) -> int:
 
         checks = _Checks(options, policy, paints=False)
         return carry_out_against(options, names, lambda name: checks.check(name, settings.launch_of(name)))
+    return _check_all(options, names, settings, policy)
+
+
+def _check_all(options: argparse.Namespace, names: list[str], settings: ProjectSettings, policy: TriagePolicy) -> int:
     checks = _Checks(options, policy, paints=options.format in (None, "text") and not options.json)
     try:
         made, failed = _build_all(options, names, settings)

@@ -15,6 +15,7 @@ from pipesim.model.finding import Fault
 from pipesim.model.machine import finished
 from pipesim.model.moves import landing_flights, opens
 from pipesim.model.program import Program
+from pipesim.model.state import Flight
 from pipesim.prove.counterexample.play import Play
 
 At = tuple[int, int]  #: an agent and the position of its operation
@@ -48,51 +49,85 @@ def run_with_delays(
     ``pieces``: transfers land in pieces of any size. ``passes``: the faults after which it continues; at another one
     it ends, as at one that traps.
     """
-    random, play = Random(seed), Play(program, passes=passes)  # noqa: S311
-    slept: dict[At, int] = {}
-    lands: dict[tuple[object, ...], int] = {}
-    ready = [(random.randint(*_STEP), agent) for agent in range(len(program.agents)) if program.code[agent]]
-    heapq.heapify(ready)
-    blocked: list[int] = []
-    now = 0
-    while not play.faults and len(play.moves) < MOST_MOVES:
-        for flight in play.state.flights:
-            lands.setdefault(flight[:-2], now + random.randint(*_LANDS))
-        able = [(lands[flight[:-2]], n) for n, (_, flight) in enumerate(landing_flights(program, play.state))]
-        due, which = min(able, default=(-1, -1))
-        moved = False
-        if able and (not ready or due <= ready[0][0]):
-            now = max(now, due)
-            flight = landing_flights(program, play.state)[which][1]
-            most = random.randrange(16, flight.remaining, 16) if pieces and flight.remaining > _PIECE else None
-            moved = play.land_one(flight, most)
-        elif ready:
-            now, agent = heapq.heappop(ready)
-            at = agent, play.state.pcs[agent]
-            if (at in gates or at in sleeps) and at not in slept:
-                until = gates[at] if at in gates else now + sleeps[at]
-                slept[at] = max(until - now, 0)
-                heapq.heappush(ready, (max(until, now), agent))
-                continue
-            other, pc = (turns or {}).get(at, (agent, -1))
-            if play.state.pcs[other] <= pc:
-                blocked.append(agent)
-                continue
-            if other != agent and at not in slept:
-                slept[at] = _AFTER_TURN
-                heapq.heappush(ready, (now + _AFTER_TURN, agent))
-                continue
-            begins = opens(program, play.state, agent)
-            moved = play.begin(agent) if begins else play.advance(agent)
-            if not moved:
-                if not finished(program, play.state, agent):
-                    blocked.append(agent)
-            elif not finished(program, play.state, agent):
-                heapq.heappush(ready, (now + random.randint(*_STEP), agent))
-        else:
-            break
-        if moved:
-            for agent in blocked:
-                heapq.heappush(ready, (now + 1, agent))
-            blocked.clear()
-    return HeldRun(play, slept)
+    run = _DelayedRun(program, gates, sleeps, turns or {}, Random(seed), passes, pieces=pieces)  # noqa: S311
+    run.to_end()
+    return HeldRun(run.play, run.slept)
+
+
+class _DelayedRun:
+    """A run under way: which agents are ready when, which are blocked, and when transfers land."""
+
+    def __init__(
+        self,
+        program: Program,
+        gates: Mapping[At, int],
+        sleeps: Mapping[At, int],
+        turns: Mapping[At, At],
+        random: Random,
+        passes: Callable[[Fault], bool],
+        *,
+        pieces: bool,
+    ) -> None:
+        self._program, self._gates, self._sleeps, self._turns = program, gates, sleeps, turns
+        self._random, self._pieces = random, pieces
+        self.play = Play(program, passes=passes)
+        self.slept: dict[At, int] = {}
+        self._now = 0
+        self._lands: dict[tuple[object, ...], int] = {}
+        self._ready = [(random.randint(*_STEP), agent) for agent in range(len(program.agents)) if program.code[agent]]
+        heapq.heapify(self._ready)
+        self._blocked: list[int] = []
+
+    def to_end(self) -> None:
+        """Until there is a fault, nothing is due, or it has taken too long."""
+        play, ready = self.play, self._ready
+        while not play.faults and len(play.moves) < MOST_MOVES:
+            for flight in play.state.flights:
+                self._lands.setdefault(flight[:-2], self._now + self._random.randint(*_LANDS))
+            able = landing_flights(self._program, play.state)
+            due, which = min(((self._lands[flight[:-2]], n) for n, (_, flight) in enumerate(able)), default=(-1, -1))
+            if which >= 0 and (not ready or due <= ready[0][0]):
+                moved = self._land(due, able[which][1])
+            elif ready:
+                moved = self._step(*heapq.heappop(ready))
+            else:
+                return
+            if moved:
+                for agent in self._blocked:
+                    self._is_ready(agent, self._now + 1)
+                self._blocked.clear()
+
+    def _land(self, due: int, flight: Flight) -> bool:
+        """All of a transfer lands, or a piece."""
+        self._now = max(self._now, due)
+        in_pieces = self._pieces and flight.remaining > _PIECE
+        return self.play.land_one(flight, self._random.randrange(16, flight.remaining, 16) if in_pieces else None)
+
+    def _step(self, now: int, agent: int) -> bool:
+        """An agent executes its operation, if it neither sleeps nor has to wait for others. Whether it did."""
+        self._now = now
+        state = self.play.state
+        at = agent, state.pcs[agent]
+        if (at in self._gates or at in self._sleeps) and at not in self.slept:
+            until = self._gates[at] if at in self._gates else now + self._sleeps[at]
+            self.slept[at] = max(until - now, 0)
+            self._is_ready(agent, max(until, now))
+            return False
+        other, pc = self._turns.get(at, (agent, -1))
+        if state.pcs[other] <= pc:
+            self._blocked.append(agent)
+            return False
+        if other != agent and at not in self.slept:
+            self.slept[at] = _AFTER_TURN
+            self._is_ready(agent, now + _AFTER_TURN)
+            return False
+        moved = self.play.begin(agent) if opens(self._program, state, agent) else self.play.advance(agent)
+        if not finished(self._program, self.play.state, agent):
+            if moved:
+                self._is_ready(agent, now + self._random.randint(*_STEP))
+            else:
+                self._blocked.append(agent)
+        return moved
+
+    def _is_ready(self, agent: int, at: int) -> None:
+        heapq.heappush(self._ready, (at, agent))

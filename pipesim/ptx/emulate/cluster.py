@@ -138,9 +138,8 @@ class Cluster:
         followed = code.waits_for_kernels or launch.in_sequence or image.names_earlier_kernels
         self.launch_events = LaunchEvents(self.recorder, image) if followed else None
         self.barriers: dict[Place, BarrierState] = {}
-        self.written_maps: dict[
-            object, dict[tuple[str, int], int]
-        ] = {}  #: fields of tensor maps that the kernel writes
+        #: Fields of tensor maps that the kernel writes.
+        self.written_maps: dict[object, dict[tuple[str, int], int]] = {}
         self.stored_by: dict[object, int] = {}  #: the first agent that left an item of stores
         self.initialised: dict[Place, int] = {}  #: the position of the first init
         self.reused: frozenset[Place] = frozenset()  #: mbarriers over whose bytes something is written before or after
@@ -184,16 +183,19 @@ class Cluster:
         self._recorded = 0  #: operations
         self._interned: dict[object, int] = {}
         self.warps: list[EmulatedWarp] = []
+        self._make_warps(constants, apart or {})
+
+    def _make_warps(self, constants: Callable[[Cluster, int, int], list[Value]], apart: Apart) -> None:
         for cta in range(self.ctas):
             for number in range(self.warps_of_cta):
                 lanes = min(32, self.threads - 32 * number)
                 whole = (1 << lanes) - 1
-                for mask in (apart or {}).get((cta, number), (whole,)):
-                    warp = EmulatedWarp(self, code, cta, number, mask, constants(self, cta, number))
+                for mask in apart.get((cta, number), (whole,)):
+                    warp = EmulatedWarp(self, self.code, cta, number, mask, constants(self, cta, number))
                     warp.lanes, warp.all_lanes = mask, whole
                     warp.agent = self.recorder.agent(cta, number, mask)
                     self.warps.append(warp)
-                    if 0 < launch.resident <= cta:
+                    if 0 < self.launch.resident <= cta:
                         warp.begin_later(partial(self._has_room, cta))
 
     def _has_room(self, cta: int) -> bool:
