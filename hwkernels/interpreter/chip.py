@@ -38,9 +38,9 @@ class Outcome:
         return not all(self.finished)
 
 
-def compile_interpreter(*, records: bool = False, encoding: int = 1) -> CompiledKernel:
+def compile_interpreter(*, records: bool = False) -> CompiledKernel:
     """The kernel, with its recorder or without it."""
-    trace = {"PIPESIM_TRACE": int(records), "PIPESIM_ENCODING": encoding, "PIPESIM_CHECKED": 0, "PIPESIM_COUNTED": 1}
+    trace = {"PIPESIM_TRACE": int(records), "PIPESIM_ENCODING": 1, "PIPESIM_CHECKED": 0, "PIPESIM_COUNTED": 1}
     return compile_cubin(source_file("interpreter.cu"), defines() | (trace if records else {}))
 
 

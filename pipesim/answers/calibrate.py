@@ -252,28 +252,26 @@ def _summary(sizes: Sequence[float]) -> tuple[int, int]:
 # the GPU of this machine
 
 
-def calibrate_device(base: Profile, name: str, tell: Tell = lambda _: None) -> Calibration:
+def calibrate_device(base: Profile, name: str) -> Calibration:
     """Measure and fit a profile called ``name``. HardwareError without a GPU that runs the kernels."""
     from hwkernels.device.launch import require_gpu
     from hwkernels.microbench.run import measure_device
 
     require_scipy()
     info = require_gpu()
-    tell("running micro-kernels")
     known = {value: cycles for value, cycles in measure_device(info).items() if value in base.values}
     base = replace(base, device=info.name, sms=info.sms)
     with TemporaryDirectory(prefix="pipesim-") as folder:
-        files = tuple(_captured_rings(Path(folder), info.sms, tell))
-        found, _ = calibrate(Inputs(files, 0), base, name, tell=tell, known=known)
+        files = tuple(_captured_rings(Path(folder), info.sms))
+        found, _ = calibrate(Inputs(files, 0), base, name, known=known)
     return found
 
 
-def _captured_rings(folder: Path, sms: int, tell: Tell) -> Iterator[RecordedFile]:
+def _captured_rings(folder: Path, sms: int) -> Iterator[RecordedFile]:
     """The rings, captured into the folder."""
     from hwkernels.capture import CaptureRequest, TwinSubject
 
     for number, (stages, nbytes, warps, work, ctas) in enumerate(RINGS, start=1):
-        tell(f"capturing ring {number} of {len(RINGS)}")
         params = {
             "stages": stages, "tiles": _TILES, "tile_bytes": nbytes, "consumer_warps": warps, "work": work,
             "arrive_lanes": 1,

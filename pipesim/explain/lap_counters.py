@@ -75,10 +75,6 @@ class Laps:
         """Each disagreement once, in order: a wait that is tested again at the same phase says nothing new."""
         return tuple(self._found.values())
 
-    def completed_phases(self, barrier: int) -> int:
-        """Phases of the barrier that have completed since its last init."""
-        return self._completed[barrier]
-
     def phase_meant(self, agent: int, barrier: int) -> int:
         """The phase that the agent's latest wait or try on this barrier means, -1 for the one before the first."""
         life, phase = self._meant.get((agent, barrier), (-1, -1))

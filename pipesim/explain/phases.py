@@ -29,6 +29,8 @@ from pipesim.model.moves import can_land
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 
+_MOST_STEPS = 10_000_000  #: of the canonical run
+
 
 class Contribution(NamedTuple):
     """One operation's (or landing's) part in a phase: who issued it, where, and what it added."""
@@ -123,7 +125,7 @@ class PhaseLog:
             self._made[barrier].append([])
 
 
-def run_canonically(program: Program, max_steps: int = 10_000_000, observers: Sequence[Observer] = ()) -> Occurrence:
+def run_canonically(program: Program, observers: Sequence[Observer] = ()) -> Occurrence:
     """Run the program in the canonical order: each agent in turn as far as it goes, then everything in flight lands.
 
     The phases are those of every schedule if the program is confluent; this function does not decide whether it is.
@@ -135,12 +137,12 @@ def run_canonically(program: Program, max_steps: int = 10_000_000, observers: Se
     faults: list[Fault] = []
     steps = 0
     moved = True
-    while moved and steps < max_steps and not any(f.kind.traps for f in faults):
-        done = canonical_round(program, state, watching, max_steps - steps)
+    while moved and steps < _MOST_STEPS and not any(f.kind.traps for f in faults):
+        done = canonical_round(program, state, watching, _MOST_STEPS - steps)
         moved, state, steps = done.moved, done.state, steps + done.steps
         faults.extend(done.faults)
     ended = all(finished(program, state, a) for a in range(len(program.agents)))
-    exhausted = steps >= max_steps and moved and not (ended and not state.flights)
+    exhausted = steps >= _MOST_STEPS and moved and not (ended and not state.flights)
     return Occurrence(log.phases(), state, tuple(faults), steps, ended, exhausted)
 
 

@@ -110,13 +110,9 @@ def _whole(line: str) -> re.Match[str] | None:
 PTX = InputKind("PTX file", MAX_PTX_BYTES, PtxError, "give the PTX of one module, as its compiler wrote it")
 
 
-def read_kernel(ptx: Path, launch: Path | None = None, sets: Sequence[str] = ()) -> Extraction:
-    """Read a PTX file and the values of one launch: by default the file beside it that ends with ``.json``.
-
-    ``sets``: words and boxes of the parameters (:func:`pipesim.ptx.launch.settings.with_settings`). Raises PtxError,
-    LaunchFileError or ParameterError.
-    """
-    return extract(*launch_of(ptx_text(ptx), ptx, launch, sets))
+def read_kernel(ptx: Path, launch: Path | None = None) -> Extraction:
+    """Read a PTX file and a launch file: by default the one beside it. Raises PtxError or LaunchFileError."""
+    return extract(*launch_of(ptx_text(ptx), ptx, launch, ()))
 
 
 def ptx_text(ptx: Path) -> str:

@@ -35,6 +35,7 @@ from pipesim.trace.schema import Trace
 
 _WEIGHTS = (1, 8, 64)
 _CHANGE = 24  #: moves between two draws of the weights, on average
+_MOST_MOVES = 1_000_000  #: of one schedule
 
 
 class AgentMove(NamedTuple):
@@ -64,20 +65,20 @@ class RandomSchedule:
         return any(fault.kind.traps for fault in self.faults)
 
 
-def random_schedule(program: Program, seed: int, *, max_moves: int = 1_000_000) -> RandomSchedule:
+def random_schedule(program: Program, seed: int) -> RandomSchedule:
     """Run one random schedule until no agent can move, a rule is broken at which the hardware stops, or the budget
     ends.
     """
-    return _RandomWalk(program, Random(seed), max_moves).walk()  # noqa: S311  # a schedule, no secret
+    return _RandomWalk(program, Random(seed)).walk()  # noqa: S311  # a schedule, no secret
 
 
 class _RandomWalk:
     """The mutable side of one schedule."""
 
-    def __init__(self, program: Program, random: Random, max_moves: int) -> None:
+    def __init__(self, program: Program, random: Random) -> None:
         self._program = program
         self._random = random
-        self._moves_left = max_moves
+        self._moves_left = _MOST_MOVES
         self._state = initial_state(program)
         agents = range(len(program.agents))
         self._waits = [-1 for _ in agents]  #: the channel each agent waits on

@@ -24,6 +24,7 @@ from pipesim.report.text.words import place
 
 _GAP = "    "
 _DIGITS = 9  #: of a line's number
+_AROUND = 4  #: lines before and after the one that is quoted
 _REGISTERS = re.compile(r"(\{%\w+,) (?:%\w+, ){3,}(%\w+)")  # of a line of PTX, which may have 128 of them
 
 
@@ -80,14 +81,14 @@ def whole_text_of(line: str) -> str:
     return _lines(file, int(number), int(number) + 1)[0].strip()
 
 
-def lines_around(line: str, more: int = 4) -> tuple[tuple[int, str], ...]:
-    """The source line ``file:number`` and up to ``more`` lines before and after it, numbered; () if it is not read."""
+def lines_around(line: str) -> tuple[tuple[int, str], ...]:
+    """The source line ``file:number`` and up to four lines before and after it, numbered; () if it is not read."""
     if not text_of(line):
         return ()
     file, _, number = line.rpartition(":")
     at = int(number)
-    first = max(1, at - more)
-    lines = enumerate(_lines(file, first, at + more + 1), first)
+    first = max(1, at - _AROUND)
+    lines = enumerate(_lines(file, first, at + _AROUND + 1), first)
     return tuple((n, text.rstrip().expandtabs(4)) for n, text in lines if text.strip() or n <= at)
 
 
