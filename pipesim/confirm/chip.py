@@ -10,11 +10,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hwkernels.device.launch import Gpu, driver_values, require_gpu
 from pipesim.bounds import MAX_CUBIN_BYTES
@@ -23,14 +22,11 @@ from pipesim.confirm.table import TABLE
 from pipesim.errors import HardwareError, KernelTrapError, PipesimError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import end_with_parent
-from pipesim.process.system import lock_file
-from pipesim.process.temporary import cache_folder
 from pipesim.trace.arrays import np, npt
 
 REQUEST, RESULTS = "request.json", "results.jsonl"
 _POLL_S = 0.0005
 _BUSY_BYTES, _BUSY_COPIES = 1 << 27, 16
-_ALONE_S = 60  #: that a process waits until others have made their launches
 _LOOK_S, _SOON_S = 0.25, 0.6  #: between looks whether a wait has given up, after which the kernel should end
 REQUESTS = InputKind("request of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
 _ELEMENTS = {
@@ -108,8 +104,8 @@ class LaunchProcess:
         return np.array([int(word) for word in encoded.opaque], dtype=np.uint64).view(np.uint8)
 
     def launch(self, kernel: str, *, busy: bool) -> dict[str, object]:
-        """One launch of a kernel of the request: what it left. ``busy``: large copies are made meanwhile, and its
-        buffers are memory of the host, so that what it copies from there lands late.
+        """One launch of a kernel of the request: what it left. ``busy``: its buffers are memory of the host, to and
+        from which large copies are made meanwhile, so that what it copies from there lands late.
         """
         near = self.addresses
         self.addresses = self.far_memory() if busy else near
@@ -127,8 +123,11 @@ class LaunchProcess:
             self.gpu.upload(self.variable(module, TABLE)[0], np.frombuffer(REQUESTS.read_bytes(table), dtype=np.uint32))
         stream, beside = self.call("cuStreamCreate", 1), self.call("cuStreamCreate", 1)
         begin = start(self, function, stream)
+        other = self.call("cuStreamCreate", 1) if busy else None
         for _ in range(_BUSY_COPIES if busy else 0):
-            self.call("cuMemcpyDtoDAsync", *self.busy_memory(), _BUSY_BYTES, beside)
+            here, there = self.busy_memory()
+            self.call("cuMemcpyAsync", here, there, _BUSY_BYTES, beside)
+            self.call("cuMemcpyAsync", there + _BUSY_BYTES, here + _BUSY_BYTES, _BUSY_BYTES, other)
         begin()
         if not self.ends(stream, lambda: bool(self._words(module, STOP, beside)[0])):
             return {"outcome": "stuck", "waits": self._waits(self._words(module, WAITS, beside))}
@@ -137,8 +136,8 @@ class LaunchProcess:
         return found
 
     def busy_memory(self) -> tuple[int, int]:
-        """Two large buffers, made when they are first asked for."""
-        self.busy = self.busy or (self.gpu.allocate(_BUSY_BYTES), self.gpu.allocate(_BUSY_BYTES))
+        """Large buffers on the device and of the host, made when they are first asked for."""
+        self.busy = self.busy or (self.gpu.allocate(2 * _BUSY_BYTES), self.gpu.host_mapped(2 * _BUSY_BYTES)[0])
         return self.busy
 
     def far_memory(self) -> list[int]:
@@ -237,33 +236,11 @@ def carry_out(folder: Path, work: Callable[[LaunchProcess, Callable[..., None]],
         process = LaunchProcess(folder, request, Gpu(info), driver)
         say(name=info.name, driver=info.driver)
         process.make_buffers()
-        with _alone():
-            work(process, say)
+        work(process, say)
     except PipesimError as error:
         say(error={name: getattr(error, name) for name in ("fact", "place", "cause", "correction")})
         return 1
     return 0
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """While no other such process launches, or after a time: limits are of real time, which they share."""
-    with ExitStack() as kept:
-        with suppress(OSError):  # no folder that can be written
-            (folder := cache_folder("gpu")).mkdir(parents=True, exist_ok=True)
-            file = kept.enter_context((folder / "lock").open("a", encoding="ascii"))
-            until = time.monotonic() + _ALONE_S
-            while not _locked(file) and time.monotonic() < until:
-                time.sleep(_POLL_S)
-        yield
-
-
-def _locked(file: IO[str]) -> bool:
-    try:
-        lock_file(file)
-    except OSError:
-        return False
-    return True
 
 
 def _launch_all(process: LaunchProcess, say: Callable[..., None]) -> None:

@@ -25,7 +25,7 @@ from pipesim.trace.whole import write_whole
 _LONGER = 10  #: times as long delays, where the usual ones show nothing
 _MOST_LIMIT_NS = 4_000_000_000  #: of the 32 bits of %globaltimer_lo
 _HOST_S = 8.0  #: more than its own limit a launch may take
-_FAR = "with buffers in memory of the host, beside large copies"
+_FAR = "with buffers in memory of the host, beside large copies to and from it"
 _MOST_ZEROED = 8  #: buffers that are filled with zeros, one at a time
 
 
@@ -197,13 +197,15 @@ class Trial:
 
     def _with_late_copies(self, chip: Chip, delays: tuple[Delay, ...], tried: Tries) -> tuple[tuple[Delay, ...], Tries]:
         """Beside busy memory, with buffers of the host, with the delays and with none: these, and all launches."""
+        otherwise = list[tuple[tuple[Delay, ...], Tries]]()
         for each in dict.fromkeys((delays, ())):
             late = replace(self._rewritten(each), busy=True)
             found = self._tries(self._launches(chip, (self._plain, 1), (late, self._options.launches), processes=1))
             if found.seen:
                 return each, found
+            otherwise += [(each, found)] * bool(found.otherwise)
             tried = replace(tried, launches=tried.launches + found.launches)
-        return delays, tried
+        return otherwise[0] if otherwise else (delays, tried)
 
     def _rewritten(self, delays: Sequence[Delay]) -> DelayedPtx:
         return delayed_ptx(self._text, self._kernel, delays, self._limit_ns)

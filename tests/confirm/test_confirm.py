@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli import confirm as command
 from pipesim.cli.main import main
-from pipesim.confirm import chip
 from pipesim.confirm import launches as launching
 from pipesim.confirm.choose import Chooser, DelayPlan, Sign
 from pipesim.confirm.confirm import ConfirmOptions, confirm
@@ -181,35 +179,24 @@ def test_memory_is_kept_busy_for_a_race_that_no_delay_brings_about(
     monkeypatch.setattr(Chooser, "plan", lambda *given: replace(plan(*given), modelled=False))
 
     class Busy(Scripted):
+        far = DIFFERS
+
         def launch(self, *given: Any) -> list[list[LaunchSeen]]:
-            self.delayed = (DIFFERS,) if given[0][-1][0].busy else (SAME,)
+            self.delayed = (self.far,) if given[0][-1][0].busy else (SAME,)
             return super().launch(*given)
 
     found = shown(folder, "early_release", Busy(SAME))
     assert (found.verdict, found.tried.seen) == (ChipVerdict.CONFIRMED, 5)
     assert chip_sentence(found, "X").endswith(
-        "without the delay 0 of 5; with buffers in memory of the host, beside large copies"
+        "without the delay 0 of 5; with buffers in memory of the host, beside large copies to and from it"
     )
+    monkeypatch.setattr(Busy, "far", TRAPS)
+    assert shown(folder, "early_release", Busy(SAME)).verdict is ChipVerdict.OTHERWISE
     none = shown(folder, "early_release", Scripted(SAME))
     assert (
         chip_sentence(none, "X")
-        == "not seen in 15 launches on X: with buffers in memory of the host, beside large copies"
+        == "not seen in 15 launches on X: with buffers in memory of the host, beside large copies to and from it"
     )
-
-
-def test_processes_that_launch_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chip, "cache_folder", lambda _: tmp_path / "new")
-    monkeypatch.setattr(chip, "_ALONE_S", 0.05)
-    with chip._alone(), (tmp_path / "new" / "lock").open("a") as other:
-        assert not chip._locked(other)
-        begun = time.monotonic()
-        with chip._alone():  # after its time
-            assert time.monotonic() - begun >= 0.05
-    with (tmp_path / "new" / "lock").open("a") as other:
-        assert chip._locked(other)
-    monkeypatch.setattr(chip, "cache_folder", lambda _: Path("/dev/null/none"))
-    with chip._alone():
-        pass
 
 
 def test_other_delays_are_tried_where_the_first_show_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
