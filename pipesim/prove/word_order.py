@@ -56,6 +56,7 @@ class OccursBefore(MemoryOrder):
         self._wanted = frozenset(places)
         self.before: dict[tuple[int, int], Clock] = {}
         self.moments: dict[tuple[int, int], Knowledge] = {}  #: the same under each relation of memory
+        self.fenced: dict[tuple[int, int], Clock] = {}  #: and what its agent's last wide fence has before it
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         """As of every observer."""
@@ -63,6 +64,8 @@ class OccursBefore(MemoryOrder):
         if (agent, pc) in self._wanted and result.state.pcs[agent] != pc:
             now = self.moments[agent, pc] = self._now(agent, pc)
             self.before[agent, pc] = now.occurs
+            fences = self._released.get(agent)
+            self.fenced[agent, pc] = self._nothing if fences is None else fences.wide.ordered
         super().on_step(before, agent, result)
 
 
@@ -88,7 +91,7 @@ def more_than_orders(program: Program, found: WordsOfRun) -> str:
         return found.narrow
     clocks = _of_words(program, found)
     certified(program, clocks)
-    return MISSED if may_miss_each_other(found.words, clocks.moments) else ""
+    return MISSED if may_miss_each_other(program.code, found.words, clocks) else ""
 
 
 def cannot_be_seen(program: Program, found: WordsOfRun) -> bool:

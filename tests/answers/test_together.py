@@ -544,6 +544,18 @@ def test_a_lock_orders_what_is_asked_under_it(taken: str, given: str) -> None:
     assert found.verdict is (Verdict.PROVED if taken and given else Verdict.UNKNOWN)
 
 
+#: An atomic between two barriers of the CTAs, whose words are no part of a circle that memory leaves open.
+BETWEEN = ARRIVAL + POLL + "atom.acq_rel.gpu.global.add.u32 %r9, [%rd1+4], 1;" + ARRIVAL + POLL.replace("spin", "again")
+
+
+def test_an_atomic_between_barriers_of_the_grid_misses_nothing() -> None:
+    body = BETWEEN.replace("%r8, 3; @%p2 bra again", "%r8, 6; @%p2 bra again")
+    found = check(
+        kernel(f"{body} setp.ne.u32 %p3, %r9, 0; @%p3 bra end; st.global.u32 [%rd2], 1; end:"), {}, quick=True
+    )
+    assert (found.verdict, found.scope.together) == (Verdict.PROVED, (3,))
+
+
 def test_described_atomics_on_two_words_may_each_miss_the_other_s_write() -> None:
     both = [
         [Step("add", me, 1, "relaxed"), Step("count", 1 - me, 0, "relaxed", 1), Step("write", 0)] for me in range(2)
