@@ -27,8 +27,9 @@ MOST_STATES = 60_000
 
 
 class Step(NamedTuple):
-    """One operation. ``what``: store, add, wait, fence, write, read, take (a lock), or count (an atomic whose answer is
-    ``value``, or else ``skip`` operations are left out). ``how``: release, acquire, acq_rel, relaxed, or ``cta``.
+    """One operation. ``what``: store, add, wait, fence, write, read, take (a lock), count (an atomic whose answer is
+    ``value``, or else ``skip`` operations are left out), see (the same of a wait for any value but 0), or update (a
+    strong load and store). ``how``: release, acquire, acq_rel, relaxed, or ``cta``.
     """
 
     what: str
@@ -48,6 +49,49 @@ def random_threads(seed: int, counts: tuple[int, ...] = (2, 2, 3)) -> Threads:
     made = rng.choice((_barrier, _messages, _locks, _last, _turns, _any))(rng, count)
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _change(rng, made)
+    return made
+
+
+def random_talk(seed: int) -> Threads:
+    """The same, of protocols that ask more: which flag it is, several words under one lock, updates under a lock."""
+    rng = random.Random(seed)
+    made = rng.choice((_look_back, _counts_under_a_lock, _updates_under_a_lock))(rng, rng.choice((2, 3)))
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        _change(rng, made)
+    return made
+
+
+def _look_back(rng: random.Random, count: int) -> Threads:
+    made: Threads = []
+    for me in range(count):
+        mine: list[Step] = []
+        if me:
+            seen = _strong(rng, Step("see", me - 1, 2, "acquire"))
+            seen[0] = seen[0]._replace(skip=len(seen))
+            mine = [*seen, Step("read", 2 * me - 1)]
+            mine += [*(seen[1:]), Step("read", 2 * me - 2)]
+        if me < 2:
+            for value in (1, 2):
+                mine += [Step("write", 2 * me + value - 1), *_strong(rng, Step("store", me, value, "release"))]
+        made.append(mine)
+    return made
+
+
+def _counts_under_a_lock(rng: random.Random, count: int) -> Threads:
+    made = []
+    for _ in range(count):
+        mine = [*_strong(rng, Step("take", 0, 0, "acquire")), Step("count", 1, rng.randrange(count), "relaxed", 2)]
+        mine += [Step("write", 0), Step("count", 2, rng.randrange(2), "relaxed", 1), Step("read", 0)]
+        made.append(mine + _strong(rng, Step("store", 0, 0, "release")))
+    return made
+
+
+def _updates_under_a_lock(rng: random.Random, count: int) -> Threads:
+    made = []
+    for _ in range(count):
+        mine = [*_strong(rng, Step("take", 0, 0, "acquire")), Step("update", 0)]
+        mine += [Step("update", 1)] * (rng.random() < 0.3)
+        made.append(mine + _strong(rng, Step("store", 0, 0, "release")))
     return made
 
 
@@ -163,6 +207,9 @@ _PTX = {
     "wait": "{n}: ld.{how}.global.u32 %r2, [%rd1+{at}]; setp.lt.u32 %p2, %r2, {value}; @%p2 bra {n};",
     "take": "{n}: atom.{how}.global.cas.b32 %r2, [%rd1+{at}], 0, 1; setp.ne.u32 %p2, %r2, 0; @%p2 bra {n};",
     "count": "atom.{how}.global.add.u32 %r2, [%rd1+{at}], 1; setp.ne.u32 %p2, %r2, {value}; @%p2 bra {n}_end;",
+    "see": "{n}: ld.{how}.global.u32 %r2, [%rd1+{at}]; setp.eq.u32 %p2, %r2, 0; @%p2 bra {n};\n"
+    "setp.ne.u32 %p3, %r2, {value}; @%p3 bra {n}_end;",
+    "update": "ld.volatile.global.u32 %r4, [%rd2+{at}]; add.u32 %r4, %r4, 1; st.volatile.global.u32 [%rd2+{at}], %r4;",
     "fence": "fence.acq_rel.gpu;",
     "write": "st.global.f32 [%rd2+{at}], 0f00000000;",
     "read": "ld.global.u32 %r3, [%rd2+{at}];",
@@ -176,10 +223,13 @@ def ptx_of(threads: Threads) -> tuple[str, Launch]:
         text += f"setp.eq.u32 %p1, %r1, {me}; @%p1 bra CTA{me};\n"
     for me, mine in enumerate(threads):
         text += f"CTA{me}:\n"
-        for n, (what, at, value, how, _) in enumerate(mine):
+        ends: dict[int, str] = {}  # labels before an operation
+        for n, (what, at, value, how, skip) in enumerate(mine):
             scoped = "relaxed.cta" if how == "cta" else f"{how}.gpu"
-            text += _PTX[what].format(n=f"L{me}_{n}", at=4 * at, value=value, how=scoped) + "\n"
-        text += "".join(f"L{me}_{n}_end:\n" for n, step in enumerate(mine) if step.what == "count") + "ret;\n"
+            text += ends.get(n, "") + _PTX[what].format(n=f"L{me}_{n}", at=4 * at, value=value, how=scoped) + "\n"
+            after = min(n + 1 + skip, len(mine)) if what == "see" or skip else len(mine)
+            ends[after] = ends.get(after, "") + f"L{me}_{n}_end:\n" * (what in ("count", "see"))
+        text += ends.get(len(mine), "") + "ret;\n"
     given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
     return text + "}\n", Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
 
@@ -256,6 +306,17 @@ def judged(seed: int) -> str:
             return "not decided"
         said |= {"race" if each.kind in _RACES else each.kind.name.lower() for each in shown.refutations}
     return _compared(seed, said, true, proved=bool(known.sizes and not known.not_judged))
+
+
+def judged_talk(seed: int) -> str:
+    """As :func:`judged`, of what asks more, by all that a check does."""
+    threads = random_talk(seed)
+    text, launch = ptx_of(threads)
+    read = extract(read_module(text, "talk.ptx"), launch)
+    found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
+    kinds = [each.finding.kind for each in found.refutations]
+    said = {"race" if each in _RACES else each if isinstance(each, str) else each.name.lower() for each in kinds}
+    return _compared(seed, said, explore(threads), proved=found.verdict is Verdict.PROVED)
 
 
 def judged_whole(seed: int) -> str:
@@ -371,15 +432,16 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
     if pc >= len(threads[me]):
         return None, False
     step = threads[me][pc]
-    at = step.at if step.what not in ("write", "read", "fence") else 0
+    at = step.at if step.what not in ("write", "read", "update", "fence") else 0
     value, told = state.values[at], state.told[at]
-    if (step.what == "wait" and value < step.value) or (step.what == "take" and value):
+    waits = {"wait": value < step.value, "take": bool(value), "see": not value}
+    if waits.get(step.what, False):
         return None, False
     known = _put(state.known[me], me, pc + 1)
     fenced, seen, next_ = state.fenced[me], state.seen[me], pc + 1
     values, words, cells, races = list(state.values), list(state.told), list(state.cells), False
     released, observed = state.patterns[me * WORDS + at]
-    if step.what in ("wait", "take", "count"):
+    if step.what in ("wait", "take", "count", "see"):
         observed = _join(observed, told)
         if step.how in ("acquire", "acq_rel"):
             known = _join(known, observed)
@@ -393,14 +455,16 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
         values[step.at] = {"store": step.value, "take": 1, "count": value + 1}.get(step.what, value + step.value)
         if step.what == "count" and value != step.value:
             next_ += step.skip
+    if step.what == "see" and value != step.value:
+        next_ += step.skip
     if step.what == "fence":
         known = _join(known, seen)
         fenced = known
-    if step.what in ("write", "read"):
+    if step.what in ("write", "read", "update"):
         wrote, read = cells[step.at]
         others = [wrote] if step.what == "read" else [wrote, read]
         races = any(last > known[u] for each in others for u, last in enumerate(each) if u != me)
-        cells[step.at] = (_put(wrote, me, pc + 1), read) if step.what == "write" else (wrote, _put(read, me, pc + 1))
+        cells[step.at] = (wrote, _put(read, me, pc + 1)) if step.what == "read" else (_put(wrote, me, pc + 1), read)
     elif step.what != "fence" and step.at in narrow:
         narrowly, every = cells[CELLS + step.at]
         others = [every] if step.how == "cta" else [narrowly]
