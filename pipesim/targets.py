@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 Maker = Callable[[dict[str, int], bool], Program]  #: with all parameters, and whether every role is recorded twice
 
 #: Suffixes of what a kernel is written in, and of what has its machine code.
+SOURCES = (".cu", ".mojo")  #: what is compiled to look for kernels in it
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".mojo")
 COMPILED = (".cubin", ".fatbin", ".o", ".so", ".a", ".out")
 _PROGRAM_FILE = replace(PROGRAM, name="program", error=UnknownProtocolError)

@@ -31,7 +31,6 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGTkmgt]?)(?:i?[Bb])?"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() takes 1_0 for 10, other alphabets' digits, and spaces
 
 
-SOURCES = (".cu", ".mojo")  #: what is compiled to look for kernels in it
 FOUND = ("entries", "list", "watch", "no_cache")  #: options of a path with kernels
 
 Example = tuple[str, str]  #: a command as it is typed, and what it is for
@@ -160,7 +159,7 @@ def has_kernels(options: argparse.Namespace, name: str) -> bool:
     """Whether a name is a path whose kernels are looked for: of a PTX file with an option for that."""
     from pipesim.protocol_files import jit_functions
     from pipesim.protocols.catalog import BUILT_IN
-    from pipesim.targets import COMPILED
+    from pipesim.targets import COMPILED, SOURCES
 
     path = Path(name)
     if not hasattr(options, "entries") or name in BUILT_IN:
@@ -197,7 +196,7 @@ def target_of(options: argparse.Namespace, name: str, launch: str = "") -> Targe
     """What a command's argument names, with the launch that the options give, else ``launch``."""
     launch = options.launch or launch
     if has_kernels(options, name):
-        from pipesim.cli.check_kernels import only_target  # with what most commands do without
+        from pipesim.cli.found_kernels import only_target  # with what most commands do without
 
         return only_target(options, name, launch)
     if name.endswith(".ptx") or launch or options.sets:

@@ -5,32 +5,25 @@ from __future__ import annotations
 import argparse
 import signal
 from collections.abc import Callable
-from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import sleep
 from typing import TYPE_CHECKING
 
 from pipesim.answers.project_settings import TriagePolicy
 from pipesim.answers.spread import processors
-from pipesim.answers.views.kernels import GUESSED
-from pipesim.cli.arguments import SOURCES, has_kernels, strictness_of
-from pipesim.cli.output import counted_units, progress, remark, show_answer
-from pipesim.errors import ParameterError, UsageError
+from pipesim.cli.arguments import has_kernels, strictness_of
+from pipesim.cli.found_kernels import questions
+from pipesim.cli.output import counted_units, remark, show_answer
+from pipesim.errors import ParameterError
 from pipesim.formats.documents import document
 from pipesim.inputs import confined
-from pipesim.launches.files.embedded_ptx import FoundKernel, chosen, found_kernels
-from pipesim.launches.found import FoundQuestion, HowChecked, LaunchBeside, beside, check_all, stamps
-from pipesim.model.coverage import LENIENT
+from pipesim.launches.found import FoundQuestion, check_all, stamps
 from pipesim.process.watch import current, signal_of
-from pipesim.protocol_files import jit_functions
-from pipesim.ptx.names.paths import kernel_name
 from pipesim.report.pages.kernels import kernels_lines
+from pipesim.targets import SOURCES
 
 if TYPE_CHECKING:
     from pipesim.answers.views.kernels import KernelRow
-    from pipesim.targets import Target
 
 _LOOK_S = 1.0  #: between two looks at files
 #: Options that ask about one kernel, by their names in the line.
@@ -39,65 +32,10 @@ _OF_ONE = (
 )  # fmt: skip
 
 
-def questions(options: argparse.Namespace, name: str, policy: TriagePolicy | None = None) -> list[FoundQuestion]:
-    """Each kernel of a path in each of its launches, of those that the line names; ``policy``: if they are checked."""
-    how: HowChecked = (LENIENT, None, None, TriagePolicy(), ())
-    if policy is not None:
-        how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
-    if functions := jit_functions(name):
-        from pipesim.launches.hooks.source import compiled_question
-
-        with progress(f"compiling {name}"):
-            return [compiled_question(name, functions, options.arch, options.sets, how)]
-    kernels, sizes = _kernels(options, Path(name)), dict[str, LaunchBeside]()
-    named = [
-        each
-        for each in kernels
-        for pattern in options.entries
-        if pattern in (each.name, kernel_name(each.name, arguments=True)) or fnmatchcase(each.name, pattern)
-    ]
-    if options.entries:
-        kernels = named or [chosen(Path(name), kernels, options.entries[0])]
-    if Path(name).suffix in SOURCES:
-        from hwkernels.device.source_ptx import written_sizes
-
-        written = {each.name: written_sizes(Path(name), kernel_name(each.name)) for each in kernels}
-        sizes = {kernel: LaunchBeside(written=each) for kernel, each in written.items()}
-    return [
-        FoundQuestion(name, kernel, known, (*known.written, *options.sets), *how)
-        for kernel in kernels
-        for known in tuple(beside(kernel)) or (sizes.get(kernel.name, LaunchBeside()),)
-    ]
-
-
-def _kernels(options: argparse.Namespace, path: Path) -> list[FoundKernel]:
-    """Those of a path, which is compiled first if it is a source. CompileError with the place of what is wrong."""
-    if path.suffix not in SOURCES:
-        return found_kernels(path)
-    if confined:
-        raise UsageError(f"{path} is not compiled", cause="--untrusted starts no process", correction="give its PTX")
-    from hwkernels.device.source_ptx import ptx_source
-
-    with TemporaryDirectory() as folder, progress(f"compiling {path}"):
-        includes = [f"-I{each}" for each in options.include]
-        made = found_kernels(ptx_source(path, options.arch, includes, options.entries, Path(folder)))
-    return [replace(each, file=path, origin=path.name) for each in made]
-
-
-def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
-    """The one kernel of a path, in the launch of a file if one is named. PtxError where that is not clear."""
-    from pipesim.ptx.launch.file import LAUNCH_FILE
-
-    asked = vars(options).pop("asked", None) or questions(options, name)
-    kernel = chosen(Path(name), [each.kernel for each in asked], "")
-    one = next(each for each in asked if each.kernel is kernel)
-    if launch:
-        one = replace(one, known=LaunchBeside(launch, LAUNCH_FILE.read_text(Path(launch)), is_launch=True))
-    made, row = one.launch()
-    target = replace(one.target(made, row.needs), guessed=row.guessed)
-    if row.launch.endswith(GUESSED) or (one.known.written and row.launch):
-        remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES say otherwise")
-    return target
+def _questions(options: argparse.Namespace, names: list[str], policy: TriagePolicy) -> list[FoundQuestion]:
+    """Each kernel of the paths, as it is to be checked."""
+    how = (strictness_of(options), options.max_states, options.time_limit, policy, tuple(options.source_roots))
+    return [each for name in names for each in questions(options, name, how)]
 
 
 def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: TriagePolicy) -> int | None:
@@ -108,7 +46,7 @@ def carry_out_kernels(options: argparse.Namespace, names: list[str], policy: Tri
     for other in (name for name in names if not (has_kernels(options, name) or name.endswith(".ptx"))):
         fact = f"{other} is not a folder, program, library, object or .ptx file, whose kernels are listed"
         raise ParameterError(fact, correction="give two commands, or leave out --entry, --list, --watch and --no-cache")
-    asked = [each for name in names for each in questions(options, name, policy)]
+    asked = _questions(options, names, policy)
     for folder in (path for path in map(Path, names) if path.is_dir()):
         if left := [each.relative_to(folder) for each in folder.rglob("*") if each.suffix in (*SOURCES, ".py")]:
             said = f"{min(left)}" + f" and {len(left) - 1:,} more" * bool(left[1:])
@@ -161,7 +99,7 @@ def watched(
         while rounds:
             now = list(stamps([each for path in map(Path, paths) for each in (path, *path.rglob("*"))]))
             if now != seen:
-                asked = [each for name in paths for each in questions(options, name, policy)]
+                asked = _questions(options, paths, policy)
                 seen, (code, rows) = now, _show(options, paths, asked, rows)
             current().start(None)
             wait(_LOOK_S)

@@ -41,7 +41,6 @@ _KEPT = InputKind("kept verdict", 1 << 16, UsageError, "remove it")
 _MOST_KEPT = 8_192
 _SIGNATURE, _ARGUMENT = re.compile(r"tt\.func public @[^\n]*"), re.compile(r"[(,] ?%([\w.]+): ")
 _SCRATCH = ("global_scratch", "profile_scratch")  #: the last parameters of a Triton kernel
-_MOST_SHARED = 232_448  #: bytes that a CTA of sm_90 and sm_100 may have
 _SOURCE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -97,6 +96,7 @@ class FoundQuestion:
 
     def launch(self) -> tuple[Launch, KernelRow]:
         """The launch, and the row with what of it is guessed, and needed. PtxError, LaunchFileError, ParameterError."""
+        from pipesim.launches.guess import with_sizes
         from pipesim.ptx.coverage import missing_options
         from pipesim.ptx.flow.slice import slice_of
         from pipesim.ptx.kernel import open_launch
@@ -113,12 +113,7 @@ class FoundQuestion:
         else:
             if self.known.signature is not None:
                 launch = _of_triton(launch, _BESIDE.parse_json(self.known.text), self.known.signature)
-            elif "maxntid" in function.directives:
-                guessed["block"] = f"block {launch.block[0]}"
-            guessed["grid"] = f"grid {'x'.join(map(str, launch.grid))}".removesuffix("x1").removesuffix("x1")
-            if self.known.signature is None and any(each.external for each in function.shared):
-                launch = replace(launch, dynamic_shared=_MOST_SHARED - sum(each.size for each in function.shared))
-                guessed["shared"] = f"shared {launch.dynamic_shared:,}"
+            launch, guessed = with_sizes(launch, function, told=self.known.signature is not None)
         launch = with_settings(launch, function, self.sets)
         given = {each.partition("=")[0].partition(".")[0] for each in self.sets}
         asked = {each.partition("=")[0] for each in self.sets[len(self.known.written) :]}

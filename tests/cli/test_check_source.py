@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hwkernels.device.source_ptx import written_sizes
-from pipesim.cli import check_kernels
+from pipesim.cli import found_kernels
 from tests.cli.test_check_kernels import PLAIN_KERNELS
 from tests.support.fixture_types import Call
 
@@ -67,7 +67,7 @@ def test_a_source_is_compiled_and_its_kernels_checked(call: Call, monkeypatch: p
     assert one.err.startswith("pipesim: grid=3 grid.y=2 as the source launches it; block 64 guessed: --set ")
     assert "-arch=sm_100a" in Path("seen").read_text()
     assert Path("seen").read_text().endswith("auto *pipesim_entry_0 = &f<32>;\n")
-    monkeypatch.setattr(check_kernels, "confined", [True])
+    monkeypatch.setattr(found_kernels, "confined", [True])
     assert call("check", "k.cu").err.startswith("pipesim: k.cu is not compiled\n")
 
 

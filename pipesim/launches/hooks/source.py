@@ -18,7 +18,7 @@ from typing import Any
 from pipesim.errors import CompileError, ParameterError
 from pipesim.launches.files.embedded_ptx import FoundKernel
 from pipesim.launches.found import FoundQuestion, LaunchBeside
-from pipesim.launches.hooks.worker import SIZE, guessed_grid
+from pipesim.launches.guess import SIZE, guessed_grid
 from pipesim.launches.offline import triton
 from pipesim.protocol_files import module_of
 from pipesim.protocol_process import said_of

@@ -17,8 +17,8 @@ import pytest
 
 import pipesim
 from pipesim.errors import RefutedKernelError
+from pipesim.launches.guess import SIZE, launch_of
 from pipesim.launches.hooks import checker, install
-from pipesim.launches.hooks.worker import SIZE, launch_of
 from pipesim.ptx.launch.values import Array, Field, Number, Pointer, TensorMap
 from tests.support.paths import ROOT
 
