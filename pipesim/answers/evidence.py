@@ -55,7 +55,7 @@ def collect(
                 return CollectedTraces()
             case HardwareSource.GPU_OR_RECORDED if folder is None and has_kernel(target) and _has_gpu():
                 with progress.stage(Stage.CAPTURE, program.name):
-                    fresh = (capture or capture_plain)(program)
+                    fresh = capture(program) if capture else capture_trace(plain_request(program))
                 return CollectedTraces(((CAPTURED_NOW, fresh),))
             case _:
                 return CollectedTraces(_stored_traces(program, folder, progress))
@@ -136,11 +136,6 @@ def capture_trace(request: CaptureRequest) -> Trace:
     from hwkernels.capture import capture
 
     return capture(request)
-
-
-def capture_plain(program: Program) -> Trace:
-    """The trace of a program's kernel with everything as usual. Raises as :func:`capture_trace` does."""
-    return capture_trace(plain_request(program))
 
 
 def _has_gpu() -> bool:

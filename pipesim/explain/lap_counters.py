@@ -51,7 +51,8 @@ class Aliasing:
     def claim(self, program: Program) -> str:
         """What happened, in one sentence."""
         who, where = program.agent_name(self.agent), program.barrier_name(self.barrier)
-        done = f"{self.completed} phase{'' if self.completed == 1 else 's'} of it {_are(self.completed)} complete"
+        phases = "phase of it is" if self.completed == 1 else "phases of it are"
+        done = f"{self.completed} {phases} complete"
         if self.passed:
             return f"{who} passes {where} with parity {self.parity} before phase {self.meant} is complete: {done}"
         return f"{who} misses phase {self.meant} of {where}: it waits with parity {self.parity} while {done}"
@@ -126,10 +127,6 @@ class Laps:
         if life != self._lives[barrier]:
             return -parity
         return last if (last & 1) == parity else last + 1
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 _HOPPER = ("NVIDIA H100", "NVIDIA H200", "NVIDIA H800", "NVIDIA H20", "NVIDIA GH200")

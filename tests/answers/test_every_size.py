@@ -66,7 +66,7 @@ def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
 def test_a_word_of_the_launch_file_needs_no_value(tmp_path: Path) -> None:
     """With a tile more than is loaded the least value is said, which the file does not give."""
     for more, least in (("", {}), (" add.u32 %r31, %r30, 1;\n", {"n": 6})):
-        ring(tmp_path, more, **({"other": 31} if more else {}))
+        ring(tmp_path, more, other=31 if more else 30)
         file = tmp_path / "ring.json"
         file.write_text(file.read_text().replace('"value": 5', '"value": null'))
         report = checked(find(str(tmp_path / "ring.ptx")), "n=6..")

@@ -186,7 +186,8 @@ class KernelLines:
         """The lines of the branches that may lead past a line, the nearest first, each with the line where all meet."""
         graph, body = self._kernel.prepared().code.regions.graph, self._function.body
         block = graph.block_of[next(at for at, each in enumerate(body) if each.line == line)]
-        found, up = [], graph.dominators[block]
+        found: list[tuple[int, int]] = []
+        up = graph.dominators[block]
         while up is not None and len(found) < _MOST_BRANCHES:
             join, last = graph.post_dominators[up], body[graph.blocks[up].end - 1]
             if last.guard is not None and join not in (graph.exit, block):

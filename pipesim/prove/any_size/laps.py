@@ -256,14 +256,10 @@ def holds(program: Program, *, may_hang: bool = False) -> bool:
 
     ``may_hang``: it most likely hangs, which the run alone shows sooner.
     """
-    if warp_shape_faults(program) or (may_hang and not _finishes(program)) or stale_waits(program):
+    if warp_shape_faults(program) or (may_hang and not CanonicalRun(program).to_end().finished) or stale_waits(program):
         return False
     certificate, memory = Certificate(program), memory_order(program)
     return ends_well(CanonicalRun(program, [certificate, memory]), certificate, memory)
-
-
-def _finishes(program: Program) -> bool:
-    return CanonicalRun(program).to_end().finished
 
 
 def each_holds(outlines: Sequence[Outline]) -> list[bool]:

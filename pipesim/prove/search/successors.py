@@ -131,9 +131,5 @@ class Successors:
 def _process(part: int, place: int, agent: int, flight: Flight | None, touch: Touch) -> Process:
     mask = touch.reads | touch.writes | touch.adds | touch.looks
     looked = tuple(p for p in range(mask.bit_length()) if mask >> p & 1)
-    key: Callable[[Row], Hashable] = itemgetter(*looked) if looked else _empty_key
+    key: Callable[[Row], Hashable] = itemgetter(*looked) if looked else lambda _: None
     return Process(part, place, agent, flight, touch, key, {}, tuple(sorted({part, *looked})))
-
-
-def _empty_key(_: Row) -> Hashable:
-    return None
