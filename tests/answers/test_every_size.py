@@ -146,6 +146,20 @@ def test_a_value_of_the_lap_before_may_differ_if_no_lap_reads_it(tmp_path: Path,
     assert (found.is_every, found.why) == ((False, Stop.NOT_SHOWN) if late else (True, None))
 
 
+@pytest.mark.parametrize(("last", "shown"), [(0x7FFFFFFF, True), (59_999, False)])
+def test_a_tile_that_is_handed_on_through_shared_memory(tmp_path: Path, *, last: int, shown: bool) -> None:
+    """Warp 0 writes its number, another one in each lap, and warp 1 reads it; the twin leaves at one of many."""
+    ring(tmp_path)
+    file, at = tmp_path / "ring.ptx", "shl.b32 %r47, %r55, 2;\n add.u32 %r47, %r47, %r4;\n"
+    put = f" {at} @!%p0 st.shared.u32 [%r47+2112], %r54;\n @!%p0 mbarrier.arrive"
+    got = f" @!%p4 bra take;\n {at} ld.shared.u32 %r48, [%r47+2112];\n setp.eq.u32 %p6, %r48, {last};\n"
+    text = file.read_text().replace(" @!%p0 mbarrier.arrive", put, 1)
+    file.write_text(text.replace(" @!%p4 bra take;\n", f"{got} @%p6 bra done;\n", 1))
+    report = checked(find(str(file)), "n")
+    assert [(each.is_every, each.why) for each in report.ranges] == [(shown, None if shown else Stop.NOT_SHOWN)]
+    assert report.verdict is Verdict.PROVED
+
+
 def test_what_a_tile_in_millions_does_is_not_claimed(tmp_path: Path) -> None:
     """A product stands for the division by 4, of which no rest is 4; its twins leave the loop at one tile of many."""
     stage = " mul.wide.u32 %rd4, %r54, 2147483649;\n shr.u64 %rd4, %rd4, 33;\n cvt.u32.u64 %r48, %rd4;\n"

@@ -20,7 +20,7 @@ from pipesim.targets import Target
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 #: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
 #: them a class is where the code is to show it.
-_TIMES = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 3))
+_TIMES = (((1, 0), (1, 1)), ((2, 0), (2, 1), (2, 3)))
 _LESS = (1 << 24, 1 << 16)  #: values up to which it is shown where it is not for all
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
@@ -173,8 +173,9 @@ class WordClaim:
 
         Up to the most, which is less where a register overflows with larger values.
         """
-        for most in (self._most, *(each for each in _LESS if each < self._most)):
-            for times, after in _TIMES:
+        bounds = (self._most, *(each for each in _LESS if each < self._most))
+        for most, few in ((most, few) for few in _TIMES for most in bounds):
+            for times, after in few:
                 first, classes = found.first + after * times * found.lap, times * found.lap
                 if self._laps_repeat(found, range(first, first + classes), most, program, looked):
                     self._most = most

@@ -78,6 +78,8 @@ class AccessingWarp(Protocol):
 
 def bounds(ranges: list[Range]) -> Range:
     """The lowest byte of some ranges, and the one after the highest."""
+    if len(ranges) == 1:
+        return ranges[0]
     return min((first for first, _ in ranges), default=0), max((end for _, end in ranges), default=0)
 
 

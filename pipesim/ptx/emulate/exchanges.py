@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple
 
@@ -22,26 +23,41 @@ _WORD = 4
 _MOST = 2_048  #: accesses and meetings of a warp that are remembered while its lanes do not meet
 
 
-class LaneStarts(NamedTuple):
-    """Lanes as a mask, and the first bytes that they access, as numbers of four bytes: a long loop leaves very many.
+class Starts(NamedTuple):
+    """The first bytes that lanes access, as numbers of four bytes: a long loop leaves very many."""
 
-    ``together``: each of these lanes accesses all of them.
-    """
+    each: array[int]
+    first: int
+    last: int
+    whole: bool  #: whether each is the first byte of a word
+
+
+@lru_cache(maxsize=1 << 9)
+def _starts_of(numbers: bytes) -> Starts:
+    """The same ones are accessed in each lap of a loop."""
+    each = array("I", numbers)
+    return Starts(each, min(each), max(each), not any(at % _WORD for at in each))
+
+
+class LaneStarts(NamedTuple):
+    """Lanes as a mask, and the first bytes that they access; ``together``: each of these lanes accesses all of them."""
 
     mask: int
-    starts: array[int]
+    starts: Starts
     together: bool = False
 
     def by_lane(self) -> Iterator[tuple[int, int]]:
         """Each with its byte; all where some access other memory, and it is not known here which."""
-        lanes = lanes_in(self.mask) if len(self.starts) > 1 and not self.together else ()
-        masks = (1 << lane for lane in lanes) if len(lanes) == len(self.starts) else repeat(self.mask)
-        return zip(masks, self.starts, strict=False)
+        starts = self.starts.each
+        lanes = lanes_in(self.mask) if len(starts) > 1 and not self.together else ()
+        masks = (1 << lane for lane in lanes) if len(lanes) == len(starts) else repeat(self.mask)
+        return zip(masks, starts, strict=False)
 
     def within(self, mask: int) -> LaneStarts:
         """Those of these lanes."""
-        kept = array("I", (at for lane, at in self.by_lane() if lane & mask))
-        return LaneStarts(self.mask & mask, kept) if self.mask & ~mask else self
+        if not self.mask & ~mask:
+            return self
+        return lanes_at(self.mask & mask, (at for lane, at in self.by_lane() if lane & mask))
 
 
 class ExchangeOrder(IntEnum):
@@ -80,7 +96,7 @@ class _LaneAccess(NamedTuple):
     @property
     def grain(self) -> int:
         """The bytes that it is compared by."""
-        return 1 if self.size % _WORD or any(at % _WORD for at in self.lanes.starts) else _WORD
+        return _WORD if self.lanes.starts.whole and not self.size % _WORD else 1
 
     def words(self, at: int, grain: int) -> range:
         """Those of the lanes that access from this byte on."""
@@ -322,8 +338,7 @@ def _sides(then: Way, now: Way) -> list[int]:
 
 
 def _bounds(access: _LaneAccess) -> tuple[int, int]:
-    starts = access.lanes.starts
-    return min(starts), max(starts) + access.size
+    return access.lanes.starts.first, access.lanes.starts.last + access.size
 
 
 def _of(copies: list[_LaneCopy], lanes: int) -> list[_LaneCopy]:
@@ -333,4 +348,4 @@ def _of(copies: list[_LaneCopy], lanes: int) -> list[_LaneCopy]:
 
 def lanes_at(mask: int, starts: Iterable[int], *, together: bool = False) -> LaneStarts:
     """The lanes that execute, each with the first byte that it accesses."""
-    return LaneStarts(mask, array("I", starts), together)
+    return LaneStarts(mask, _starts_of(array("I", starts).tobytes()), together)

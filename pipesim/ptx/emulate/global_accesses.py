@@ -235,7 +235,7 @@ class GlobalAccesses:
                 return
             lanes = address.each if mask == FULL else [address.each[lane] for lane in lanes_in(mask)]
             if integers(lanes) and max(lanes) < WINDOW:
-                ranges = runs(lanes, size)
+                ranges = runs(tuple(lanes), size)
                 self._note_lanes(each, kind, len(lanes) * size - sum(end - first for first, end in ranges))
                 self._extend(agent, each, kind, (), ranges, sure=sure)
                 return
@@ -248,7 +248,7 @@ class GlobalAccesses:
                 form = form_of(one)
                 found.setdefault(form.terms, []).append(form.constant)
         for terms, starts in found.items():
-            ranges = runs(starts, size)
+            ranges = runs(tuple(starts), size)
             self._note_lanes(each, kind, len(starts) * size - sum(end - first for first, end in ranges))
             self._extend(agent, each, kind, terms, ranges, sure=sure)
 

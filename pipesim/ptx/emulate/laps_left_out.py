@@ -253,8 +253,7 @@ class LapsLeftOut:
     def _forget_bytes(self, t: Atom) -> None:
         """Bytes of shared memory that depend on ``t`` are not known."""
         for memory in self._cluster.bytes:
-            for at in [at for at, v in memory.known.items() if v.__class__ is Varying and v.form.has(t)]:
-                memory.forget(at, at + 1)
+            memory.forget_alone(lambda form: form.has(t))
 
 
 def _added(first: _RunMoment, second: _RunMoment, third: _RunMoment) -> list[Change] | None:

@@ -197,9 +197,7 @@ class LengthenedLoop:
     def _forget_bytes(self) -> None:
         """Bytes of shared memory that depend on the laps are not known."""
         for memory in self._cluster.bytes:
-            mine = (at for at, v in memory.known.items() if v.__class__ is Varying and _has(v.form, self._is_mine))
-            for at in list(mine):
-                memory.forget(at, at + 1)
+            memory.forget_alone(lambda form: _has(form, self._is_mine))
 
     def _enter(self, stands: object, values: list[Value], added: list[Change], times: int) -> None:
         """The next lap is one of many: the values are those after ``t`` laps of it, with ``u`` laps to come.

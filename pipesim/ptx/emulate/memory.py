@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import sub
 
 from pipesim.bounds import MAX_STORED_BYTES
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, join_lanes, lift
+from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import Varying
+
+_LONGEST = 15  #: bytes before another one that what is stored as one integer may have
 
 
 @dataclass
 class Bytes:
-    """Known bytes of one memory by address; a byte that is missing is not known."""
+    """Known bytes of one memory by address; a byte that is missing is not known.
+
+    What was stored as one integer is also there by its address, to be looked at and changed by whoever compares laps.
+    """
 
     known: dict[int, Value] = field(default_factory=dict)
-    _varying: dict[int, tuple[Value, list[Value]]] = field(default_factory=dict)  #: stored integers, and their bytes
+    _stored: dict[int, tuple[Value, list[Value | None]]] = field(default_factory=dict)  #: integers, and their bytes
     _low: int = 1 << 62  #: no byte below this has been known
     _high: int = 0  #: no byte from this on has been known
 
@@ -29,29 +36,61 @@ class Bytes:
         if len(self.known) > MAX_STORED_BYTES:
             self.known.clear()
         self._low, self._high = min(self._low, address), max(self._high, address + size)
-        parts = [value >> 8 * i & 255 for i in range(size)]
+        parts: list[Value | None] = [value >> 8 * i & 255 for i in range(size)]
         self.known.update(zip(range(address, address + size), parts, strict=True))
-        if value.__class__ is Varying:
-            self._varying[address] = value, parts
+        self._note(address, value & (1 << 8 * size) - 1, parts)
+
+    def _note(self, address: int, value: Value, parts: list[Value | None]) -> None:
+        """Remember what was stored as one, and forget what has bytes of it."""
+        size = len(parts)
+        for at in range(address - _LONGEST, address + size):
+            held = self._stored.get(at)
+            if held is not None and at + len(held[1]) > address and (at, len(held[1])) != (address, size):
+                del self._stored[at]
+        self._stored[address] = value, parts
+
+    def stored(self) -> dict[int, int]:
+        """The addresses of integers that are there as they were stored, or were left, with their sizes."""
+        return {at: len(parts) for at, (_, parts) in self._stored.items() if self._is_there(at, parts)}
+
+    def _is_there(self, address: int, parts: list[Value | None]) -> bool:
+        return all(self.known.get(address + i) is part for i, part in enumerate(parts))
+
+    def __getitem__(self, address: int) -> Value:
+        return self._stored[address][0]
+
+    def __setitem__(self, address: int, value: Value) -> None:
+        """Another value for what was stored there as one integer."""
+        size = len(self._stored[address][1])
+        self.store(address, size, value)
+        if not isinstance(value, int):
+            self._note(address, value, [None] * size)
 
     def load(self, address: int, size: int, leaf: Leaf) -> Value:
         """The integer in these bytes; unknown, from ``leaf``, if one of them is."""
-        known = self.known
-        stored, parts = self._varying.get(address, (0, []))
-        if len(parts) == size and all(known.get(address + i) is part for i, part in enumerate(parts)):
+        nothing: tuple[Value, list[Value | None]] = 0, []
+        stored, parts = self._stored.get(address, nothing)
+        if len(parts) == size and self._is_there(address, parts):
             return stored
         value, at = 0, 0
         while at < size:
-            word, parts = self._varying.get(address + at, (0, []))
-            if not 0 < len(parts) <= size - at or any(
-                known.get(address + at + i) is not p for i, p in enumerate(parts)
-            ):
-                word, parts = known.get(address + at), [0]
-                if word is None:
+            word, parts = self._stored.get(address + at, nothing)
+            if not 0 < len(parts) <= size - at or not self._is_there(address + at, parts):
+                one = self.known.get(address + at)
+                if one is None:
                     return Unknown(leaf)
+                word, parts = one, [one]
             value |= word << 8 * at
             at += len(parts)
         return value
+
+    def forget_alone(self, depends: Callable[[Form], bool]) -> None:
+        """The bytes in no stored integer whose expression is such a one."""
+        varying = [at for at, value in self.known.items() if value.__class__ is Varying and depends(value.form)]
+        inside = {at + i for at, size in (self.stored() if varying else {}).items() for i in range(size)}
+        for at in varying:
+            if at not in inside:
+                self.forget(at, at + 1)
 
     def knows_any(self, first: int, end: int) -> bool:
         """Whether a byte of this range is known."""
@@ -186,7 +225,8 @@ def _low(value: int, size: int) -> int:
     return value & ((1 << 8 * size) - 1)
 
 
-def runs(starts: Iterable[int], size: int) -> list[tuple[int, int]]:
+@lru_cache(maxsize=1 << 12)
+def runs(starts: tuple[int, ...], size: int) -> list[tuple[int, int]]:
     """The union of ranges of ``size`` bytes that begin at these offsets, as disjoint ones, sorted."""
     ordered = sorted(set(starts))
     steps = list(map(sub, ordered[1:], ordered))

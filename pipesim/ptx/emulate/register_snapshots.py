@@ -11,6 +11,7 @@ from pipesim.ptx.free.varying import identity
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
+    from pipesim.ptx.emulate.memory import Bytes
     from pipesim.ptx.emulate.warp import EmulatedWarp
 
 _PART = 64  #: values that are shared, or are stored again together
@@ -20,7 +21,7 @@ KnownBytes = tuple[dict[object, object], ...]
 
 
 class RegisterSnapshot(NamedTuple):
-    """All values at a moment, in the order of :func:`slots_of`, and the known bytes of shared memory."""
+    """All values at a moment, in the order of :func:`slots_of`, and the other known bytes of shared memory."""
 
     parts: tuple[Part, ...]
     known: KnownBytes
@@ -85,11 +86,18 @@ class RegisterSnapshots:
 
 
 def known_bytes(cluster: Cluster) -> KnownBytes:
-    """The known bytes of shared memory, and what was written over tensor maps."""
-    found: list[dict[object, object]] = [
-        {at: identity(value) for at, value in memory.known.items()} for memory in cluster.bytes
-    ]
+    """The known bytes of shared memory that are in no stored integer, where these are, and what was written over tensor
+    maps.
+    """
+    found = list(map(_bytes_alone, cluster.bytes))
     return (*found, {at: dict(fields) for at, fields in cluster.written_maps.items()})
+
+
+def _bytes_alone(memory: Bytes) -> dict[object, object]:
+    stored = memory.stored()
+    inside = {at + i for at, size in stored.items() for i in range(size)}
+    found: dict[object, object] = {at: identity(value) for at, value in memory.known.items() if at not in inside}
+    return found | {"stored": tuple(stored.items())}
 
 
 def slots_of(cluster: Cluster) -> Iterator[Slot]:
@@ -104,7 +112,12 @@ def slots_of(cluster: Cluster) -> Iterator[Slot]:
 
 
 def _counts(cluster: Cluster) -> Iterator[Slot]:
-    """Those of counters in global memory, and of the tiles of which any number is handed out."""
+    """Those of integers in shared memory, of counters in global memory, and of the tiles of which any number is
+    handed out.
+    """
+    for memory in cluster.bytes:
+        for address in memory.stored():
+            yield memory, address
     for address in cluster.globals.counted:
         yield cluster.globals.counted, address
     if cluster.image.laps_of_tiles and cluster.image.free_tiles is not None:

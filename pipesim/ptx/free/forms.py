@@ -308,12 +308,25 @@ class Forms:
         if not of.terms or low > 0 or high < 0:
             return constant(not of.terms and of.constant == 0)
         factor = gcd(*(f for _, f in of.terms))
-        if of.constant % factor:
+        if of.constant % factor or _never_zero(of):
             return constant(0)
         sign = -factor if of.terms[0][1] < 0 else factor
         least = Form(of.constant // sign, tuple((a, f // sign) for a, f in of.terms))
         now = least.at_now
         return self.apply("zero", _is_zero, (least,), 0, 1, now=None if now is least else self.is_zero(now))
+
+
+def _never_zero(of: Form) -> bool:
+    """Whether its parts are multiples of a number and it is not, as where a register cuts off 40 t + 51."""
+    factor, rest = 0, of.constant
+    for atom, each in of.terms:
+        multiple = 1
+        if atom.operation == "remainder":
+            inside, size = atom.arguments
+            multiple = gcd(size.constant, *(f for _, f in inside.terms))
+            rest += each * (inside.constant % multiple)
+        factor = gcd(factor, each * multiple)
+    return rest % factor != 0
 
 
 def _nearest(factor: int, size: int) -> int:

@@ -6,6 +6,8 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 
 from pipesim.model.ops import Space
 from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
@@ -63,6 +65,7 @@ _OF_ALL = ("global", "")  #: spaces of accesses that may be to global memory, an
 _SHARED = ("shared", "shared::cta", "shared::cluster", "")
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
 _ROW = 16  #: bytes of a row of a matrix
+_Starts = Mapping[int, tuple[int, ...]]
 
 
 def _size(each: Instruction) -> int:
@@ -126,7 +129,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
 def _as_word(cluster: Cluster, space: str, address: Value) -> tuple[GlobalWords | None, Value]:
     """The words that are followed, if an access may be to one, and its generic address."""
     words = cluster.words if space in _OF_ALL or space in _SHARED else None
-    return words, to_generic(address) if space.startswith("shared") else address
+    return words, to_generic(address) if words is not None and space.startswith("shared") else address
 
 
 #: Loads that are meant to see what other threads store meanwhile.
@@ -273,10 +276,9 @@ def _record(
             cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=values is not None)
         return
     for cta, starts in found.items():
-        if any(start % size for start in starts):
-            at = next(start for start in starts if start % size)
-            check_alignment(cluster, each.position, at, size, "a load" if values is None else "a store")
-        ranges = runs(starts, size)
+        odd, ranges = _odd(starts, size), runs(starts, size)
+        if odd is not None:
+            check_alignment(cluster, each.position, odd, size, "a load" if values is None else "a store")
         exchange(cluster, warp, each.position, cta, starts, size, writes=values is not None)
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
@@ -299,7 +301,7 @@ def exchange(
     warp: EmulatedWarp,
     position: int,
     cta: int,
-    starts: list[int],
+    starts: tuple[int, ...],
     size: int,
     *,
     writes: bool,
@@ -319,7 +321,7 @@ def _is_of_launch(value: Value) -> bool:
     return isinstance(value, int) or (isinstance(value, Unknown) and value.leaf is not None and value.leaf.launch)
 
 
-def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dict[int, object]:
+def _contents(warp: EmulatedWarp, starts: tuple[int, ...], values: list[Value]) -> dict[int, object]:
     """What is stored from each offset on, None where that is not known or lanes differ."""
     lanes = lanes_in(warp.mask)
     if len(starts) == 1:
@@ -335,7 +337,7 @@ def _contents(warp: EmulatedWarp, starts: list[int], values: list[Value]) -> dic
     return found
 
 
-def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> dict[int, list[int]] | None:
+def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, space: str) -> _Starts | None:
     """The offset in shared memory of each lane's address, by CTA; None if one is not known or is outside of it."""
     if isinstance(address, int):
         lanes = [address]
@@ -343,27 +345,38 @@ def _starts(cluster: Cluster, warp: EmulatedWarp, address: Value, size: int, spa
         lanes = address.each if warp.mask == FULL else [address.each[lane] for lane in lanes_in(warp.mask)]
     else:
         return None
-    plain = integers(lanes)
-    if not plain and not are_known(lanes):
-        return None
-    if space and lanes:
+    if integers(lanes):
+        return _places(tuple(lanes), cluster.ctas, generic=not space)
+    return _places.__wrapped__(tuple(lanes), cluster.ctas, generic=not space) if are_known(lanes) else None
+
+
+@lru_cache(maxsize=1 << 12)
+def _places(lanes: tuple[int, ...], ctas: int, *, generic: bool) -> _Starts | None:
+    """The same of known addresses: each lap of a loop has those of others."""
+    if not generic and lanes:
         low, cta = min(lanes), min(lanes) >> RANK_SHIFT
         base = (cta << RANK_SHIFT) + SHARED_BASE
-        if 0 <= cta < cluster.ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
-            return {int(cta): [one - base if plain else int(one - base) for one in lanes]}
-    found: dict[int, list[int]] = {}
+        if 0 <= cta < ctas and low >= base and max(lanes) >> RANK_SHIFT == cta:
+            return {int(cta): tuple(int(one - base) for one in lanes)}
+    found: dict[int, tuple[int, ...]] = {}
     for one in lanes:
-        if not space:
+        if generic:
             if not WINDOW <= one < WINDOW_END:
                 continue
             one -= WINDOW
         cta, at = place_of(one)
-        if cluster.ctas <= cta < MOST_RANKS and at >= 0:
-            raise no_such_cta(cta, cluster.ctas)
-        if not 0 <= cta < cluster.ctas or at < 0:
+        if ctas <= cta < MOST_RANKS and at >= 0:
+            raise no_such_cta(cta, ctas)
+        if not 0 <= cta < ctas or at < 0:
             return None
-        found.setdefault(cta, []).append(at)
+        found[int(cta)] = (*found.get(int(cta), ()), int(at))
     return found
+
+
+@lru_cache(maxsize=1 << 12)
+def _odd(starts: tuple[int, ...], size: int) -> int | None:
+    """The first that is no multiple of the size."""
+    return next((start for start in starts if start % size), None)
 
 
 def load_matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
@@ -402,7 +415,7 @@ def fragment(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
         starts, stride = {}, 0
     for cta, (start, *_) in starts.items():
-        firsts = [start + line * stride * bits // 8 for line in range(lines)]
+        firsts = tuple(int(start + line * stride * bits // 8) for line in range(lines))
         _access(cluster, warp, each, cta, firsts, length * bits // 8, stores=stores)
     cluster.forget_results(warp, step, "a matrix loaded from shared memory")
 
@@ -445,7 +458,14 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
 
 
 def _access(
-    cluster: Cluster, warp: EmulatedWarp, each: Instruction, cta: int, starts: list[int], size: int, *, stores: bool
+    cluster: Cluster,
+    warp: EmulatedWarp,
+    each: Instruction,
+    cta: int,
+    starts: tuple[int, ...],
+    size: int,
+    *,
+    stores: bool,
 ) -> None:
     """``size`` bytes from each of the starts on are read, or written with what is not known."""
     ranges = runs(starts, size)
