@@ -16,13 +16,14 @@ EDITS = {
     "matmul": "        __syncthreads();  // proposed by pipesim\n        left[y][x] = a[",
     "reduce": "part[t + half];\n        __syncthreads();  // proposed by pipesim\n",
     "scan": "        __syncthreads();\n        part[next][t] = computed;",
+    "stencil": "i = blockIdx.x * 128 + t;\n#if WRONG\n#endif\n",
     "wrong_count": "set_up(ring, 1, 4);",
     "wrong_parity": "wait(ring.empty[stage], tile / 3 % 2 ^ 1);",
     "copies_not_committed": '"l"(x + tile * TILE + i) : "memory");\n                asm volatile("cp.async.mbarrier',
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", EDITS)
 def test_it_is_proved_after_one_edit(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

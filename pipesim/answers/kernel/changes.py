@@ -110,6 +110,14 @@ def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[Li
         yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)
 
 
+def without_early_ends(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
+    """Threads do not end before a barrier of all threads, where bytes are read that they should have written."""
+    for line in kernel.early_ends() if fault is not None and fault.kind is FaultKind.UNINITIALISED_READ else ():
+        source = kernel.place_of([line])
+        said = f"all threads come to the barrier: leave out the branch at {source} ({kernel.places([line])})"
+        yield LineChange({line: f"// {kernel.text(line)}"}, Repair(RepairKind.NOT_PAST, "", "", 1), said, source)
+
+
 def barriers_after_branches(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     """All threads meet after an ``if`` in which bytes are accessed in a race."""
     places = [(fault.agent, fault.pc), (fault.other_agent, fault.other_pc)] if fault is not None else []

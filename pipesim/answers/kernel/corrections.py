@@ -21,6 +21,7 @@ from pipesim.answers.kernel.changes import (
     one_lane,
     tensor_waits,
     with_masks,
+    without_early_ends,
 )
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
@@ -367,6 +368,7 @@ def _lines(
     """
     at_times = [past for past in led_past if past.agent in kernel.agents_at(kernel.instruction(past.past).line)]
     yield from not_past(kernel, at_times)
+    yield from without_early_ends(kernel, refuted.fault)
     yield from numbers(kernel)
     yield from not_past(kernel, [past for past in led_past if past not in at_times])
     yield from tensor_waits(kernel)

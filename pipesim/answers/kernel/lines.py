@@ -19,7 +19,7 @@ from pipesim.prove.repair.sites import members, stages_of
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.emit.record import FirstParities
 from pipesim.ptx.emulate.synchronisation import synchronises
-from pipesim.ptx.flow.graph import ENDS
+from pipesim.ptx.flow.graph import ENDS, RETURNS
 from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.source_files import path_of
@@ -181,6 +181,15 @@ class KernelLines:
     def computing(self, line: int) -> tuple[int, ...]:
         """The lines that compute the stage and parity of the wait at a line."""
         return computing_lines(self._function, line)
+
+    def early_ends(self) -> list[int]:
+        """The lines of branches by which threads end that come to no barrier which is further on in the file."""
+        body = self._function.body
+        last = max((n for n, each in enumerate(body) if each.opcode in ("bar", "barrier")), default=0)
+        graph = self._kernel.prepared().code.regions.graph
+        ends = {n for n, each in enumerate(graph.blocks) if body[each.first].opcode in RETURNS}
+        found = [b for b in graph.blocks if b.end <= last and body[b.end - 1].guard and ends.intersection(b.successors)]
+        return [body[each.end - 1].line for each in found][:_MOST_BRANCHES]
 
     def branches_around(self, line: int) -> list[tuple[int, int]]:
         """The lines of the branches that may lead past a line, the nearest first, each with the line where all meet."""

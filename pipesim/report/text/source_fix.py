@@ -100,7 +100,8 @@ def _edit(correction: Correction) -> SourceFix | None:
             new = _of_constant(lines, code, repair.was, repair.value)
             return SourceFix(path, number, new + text[len(code) :]) if new else None
         return SourceFix(path, number, f"{text[: every[0].start()]}{repair.value}{text[every[0].end() :]}")
-    return _without_condition(path, lines, number) if repair.kind is RepairKind.NOT_PAST else None
+    fix = _without_condition(path, lines, number) if repair.kind is RepairKind.NOT_PAST else None
+    return fix and replace(fix, proposed=fix.proposed or repair.value > 0)  # then threads do more than they did
 
 
 def _without_condition(path: Path, lines: list[str], number: int) -> SourceFix | None:
