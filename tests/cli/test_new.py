@@ -102,7 +102,7 @@ def test_new_writes_the_ptx_and_a_launch_file(call: Call) -> None:
     assert Path("mine.ptx").exists()
 
 
-def test_run_says_how_to_get_the_ptx_of_a_compiled_file(call: Call) -> None:
+def test_run_reads_a_compiled_file_and_asks_for_its_threads(call: Call) -> None:
     Path("a.out").write_bytes(PLAIN)
     answer = call("run", "a.out")
-    assert (answer.code, "pipesim new --ptx a.out" in answer.err) == (2, True)
+    assert (answer.code, "fill needs --set block=THREADS" in answer.err) == (2, True)
