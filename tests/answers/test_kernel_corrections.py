@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from pipesim.prove.repair.correction import Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.targets import Target, find
 from tests.support.lanes import long_but, slow_but
+from tests.support.small_ptx import SET_UP, text_of
 
 KERNELS = Path(__file__).resolve().parents[1] / "ptx" / "kernels"
 GEMM, SCALE, PIPELINED = "gemm_wgmma_ws-sm_90a", "scale_ws_s3-sm_90a", "scale_pipelined_s3-sm_90a"
@@ -161,6 +163,33 @@ def test_what_the_hang_of_a_kernel_hides(tmp_path: Path) -> None:
     assert hidden.after is not None
     assert re.sub(r"lines? [\d, and]+", "", hidden.after.said) == re.sub(r"lines? [\d, and]+", "", hangs[4])
     assert runs_on[4] in [each.said for each in hidden.corrections]
+
+
+#: One mbarrier counts the bytes of a copy, then, with another count, arrivals: {} keeps warps that still wait apart.
+USED_TWICE = """ @%p0 bra issued;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 32;
+ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 32, [%r3];
+issued:
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;
+ @!%p9 bra again;
+{}@%p0 bra renewed;
+ mbarrier.inval.shared::cta.b64 [%r3];
+ mbarrier.init.shared::cta.b64 [%r3], 64;
+renewed:
+ bar.sync 0;
+ mbarrier.arrive.shared::cta.b64 _, [%r3];
+"""
+
+
+@pytest.mark.parametrize("meet", [" bar.sync 0;\n", ""], ids=["right", "wrong"])
+def test_a_change_that_makes_another_hang_shows_nothing_hidden(meet: str, tmp_path: Path) -> None:
+    (tmp_path / "kernel.ptx").write_text(text_of(SET_UP.format(first=1, count=1) + USED_TWICE.format(meet)))
+    launch = {"format": "pipesim-launch", "version": 1, "grid": [1], "block": [64]}
+    (tmp_path / "kernel.json").write_text(json.dumps(launch))
+    found = check_whole(find(str(tmp_path / "kernel.ptx")), {})
+    assert found.verdict is (Verdict.PROVED if meet else Verdict.REFUTED)
+    assert not any(each.after for each in found.refutations)
 
 
 def test_a_kernel_that_hangs_is_followed_past_the_hang(tmp_path: Path) -> None:

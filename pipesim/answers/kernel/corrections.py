@@ -37,7 +37,7 @@ from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.added_line import AddedLine, beside
 from pipesim.prove.repair.arithmetic import WARP, lanes
-from pipesim.prove.repair.behind import Hidden, finding_key
+from pipesim.prove.repair.behind import Hidden, lines_of
 from pipesim.prove.repair.correctable import correctable, in_rows, with_places
 from pipesim.prove.repair.correction import (
     MOST,
@@ -388,6 +388,7 @@ def hidden_in_kernel(kernel: EditableKernel, program: Program, refuted: Refutati
     What was not read because of the hang is read then.
     """
     lines = KernelLines(kernel, kernel.read(past_hangs=True))  # what did not come has no number
+    waits = set(lines_of(program, refuted))
     for tried, change in enumerate(islice(numbers(lines), _MOST_NUMBERS)):
         unit(tried, 0)
         try:
@@ -395,8 +396,8 @@ def hidden_in_kernel(kernel: EditableKernel, program: Program, refuted: Refutati
         except PipesimError:
             continue
         found = check(again, max_states=1)
-        if any(finding_key(again, each) == finding_key(program, refuted) for each in found.refutations):
-            continue
+        if any(each.deadlock and not waits.isdisjoint(lines_of(again, each)) for each in found.refutations):
+            continue  # it hangs there still, or for the change
         for left in found.refutations[:1]:
             first = Correction(change.repair, change.said, f"{kernel.ptx}:{min(change.lines)}")
             blocked = again.coverage.blocked or again.coverage.stopped

@@ -17,7 +17,7 @@ is forgotten: they may add to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.groups import ENGINE, IN_FLIGHT, READS_MEMORY, WRITES_MEMORY
 from pipesim.model.machine import Flight, exited, finished, own_channel
 from pipesim.model.moves import Kind, Move, can_land, first_to_land, held_up
-from pipesim.model.ops import Op, Operation, Space, operand
+from pipesim.model.ops import Engine, Op, Operation, Space, operand
 from pipesim.model.program import Program
 from pipesim.model.state import State
 from pipesim.prove.counterexample.play import Play
@@ -257,11 +257,24 @@ def _note(program: Program, state: State, at: tuple[int, int], unread: dict[int,
             if held is not None:
                 held.was_read = True
         return []
+    if _releases(program.code[agent], pc):  # no data: what was there is gone
+        for access in program.accesses_of(op):
+            for cell in range(*program.cells[access]):
+                unread.pop(cell, None)
+        return []
     return [
         _deliver(program, (agent, pc, access), phase, unread)
         for access, phase in _deliveries(program, state, op)
         if program.accesses[access].space in _LOOKED_AFTER
     ]
+
+
+def _releases(code: Sequence[Operation], pc: int) -> bool:
+    """Whether a write is that of an allocation or a release of tensor memory, which alone is complete at once."""
+    if code[pc][0] != Op.TRANSFER_WRITE:
+        return False
+    after = next((code[n] for n in range(pc, len(code)) if code[n][0] != Op.TRANSFER_WRITE), code[pc])
+    return after[0] == Op.COMMIT and after[ENGINE] == Engine.TCGEN05 and operand(after, "barrier") < 0
 
 
 def _deliveries(program: Program, state: State, op: Operation) -> list[tuple[int, tuple[int, int]]]:

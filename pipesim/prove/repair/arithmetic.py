@@ -117,6 +117,8 @@ def expects(program: Program) -> Iterator[Repair]:
                 whose[operand(op, "barrier")].add(program.agents[agent].role)
     found: defaultdict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
     for barrier, sizes in expected.items():
+        if 0 in sizes and sum(sizes) == landed[barrier]:  # some arrivals expect all, others none
+            continue
         each, rest = divmod(landed[barrier], len(sizes))
         for role in whose[barrier]:
             odd = [size for size in dict.fromkeys(sizes) if size != each] or sizes[:1]

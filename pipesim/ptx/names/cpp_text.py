@@ -180,6 +180,12 @@ class CppText:
             for match in pattern.finditer(self._bare, head.body, at)
         )
 
+    def is_index(self, name: str, at: int) -> bool:
+        """Whether the last declaration up to a statement makes it an ``int``, no address: the ``i`` of ``FULL(i)``."""
+        kinds = re.compile(rf"\b(?!return\b|else\b)(\w+)\s+[&*]*{re.escape(name)}\s*[=;,)({{\[]")
+        *_, kind = "", *kinds.findall(self._bare, max(at - _FUNCTION, 0), self.statement(at)[1])
+        return bool(kind == "int")
+
     def headings(self, at: int) -> list[HeadingText]:
         """The conditions and loops before a place, as far as a function reaches."""
         bare, found = self._bare, list[HeadingText]()

@@ -204,7 +204,7 @@ class Resolver:
             if not better or better == path or (outermost and root_of(better) == better):
                 break
             path = better
-        return (path,) if path else ()
+        return (path,) if path and not text.is_index(path, at) else ()
 
     def _outward(self, text: CppText, frame: Frame, inner: Frame, path: str, *, outermost: bool) -> tuple[str, ...]:
         """A path of the function that is called at a place, in the words of the place."""

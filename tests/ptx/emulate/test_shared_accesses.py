@@ -95,6 +95,12 @@ def test_an_access_after_a_copy_of_the_same_lane_is_after_its_issue(access: str)
     assert verdict(own.format("cp.async.wait_all;") + f" @!%p0 {access.format(0)}\n") == "proved"
 
 
+def test_cp_async_copies_4_8_or_16_bytes() -> None:
+    copy = START + " @!%p0 cp.async.ca.shared.global [tile], [%rd1], {};\n cp.async.wait_all;\n"
+    found = [verdict(copy.format(size)) for size in (0, 4, 8, 12, 16)]
+    assert found == ["refuted ILLEGAL_OPERAND", "proved", "proved", "refuted ILLEGAL_OPERAND", "proved"]
+
+
 def test_two_copies_of_one_lane_into_the_same_bytes_race_also_in_one_group() -> None:
     """PTX ISA, "cp.async": nothing orders two of them that the executing thread has not waited for."""
     copy = " @!%p0 cp.async.ca.shared.global [{}], [%rd1{}], 16;\n"

@@ -13,6 +13,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.prove.check import check
+from pipesim.prove.counterexample.leftovers import leftovers
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.text.read import read_module
@@ -73,7 +74,9 @@ def made(old: str, new: str, cluster: int = 1, base: str = RIGHT) -> Program:
 
 @pytest.mark.parametrize(("old", "new"), ALSO_RIGHT)
 def test_what_ptx_allows_is_proved(old: str, new: str) -> None:
-    assert check(made(old, new)).verdict is Verdict.PROVED
+    program = made(old, new)
+    assert check(program).verdict is Verdict.PROVED
+    assert not leftovers(program)  # a release leaves no data that nobody reads
 
 
 @pytest.mark.parametrize(("old", "new", "said", "line"), WRONG)

@@ -232,11 +232,17 @@ STORIES = (
             "init(s.full[i], 1);  // init(s.empty[i], 1)",
             "init(/* s.empty[i] */ s.full[i], 1);",
             'note("init(s.empty[i], 1)"), init(s.full[i], 1);',
+            "init(OF(s.full[i]), 1);",
         )
     ),
     *(
         Story(f"no array: {text}", EACH.replace("{}", text), [(8, ONE), (0, ONE)], {8: "k.cu:18[1]", 0: "k.cu:18[0]"})
-        for text in ("init(s.full[order[i]], 1);", "init(i ? s.full : s.empty, 1);", "init(s.full[i + 1], 1);")
+        for text in (
+            "init(s.full[order[i]], 1);",
+            "init(i ? s.full : s.empty, 1);",
+            "init(s.full[i + 1], 1);",
+            "init(FULL(i), 1);",
+        )
     ),
     Story(
         "every second element on another line",

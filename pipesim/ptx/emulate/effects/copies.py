@@ -73,10 +73,15 @@ def _commit(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, engine: Eng
         record(cluster, warp, step.instruction.position, Op.COMMIT, engine, -1)
 
 
+_SIZES = (4, 8, 16)  #: of cp.async
+
+
 def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     """``cp.async``: this many bytes at each lane's address, by a copy engine of its own."""
     each = step.instruction
     size = one_of(warp, step.get(2, warp), "the bytes of a copy")
+    if size not in _SIZES:
+        raise IllegalOperand(f"a copy of {size:,} bytes by one lane", "cp.async copies 4, 8 or 16 bytes")
     address = step.get(0, warp)
     if cluster.global_accesses is not None:
         cluster.on_global(warp, each, step.get(1, warp), size)
