@@ -24,7 +24,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import scope_parts
 from pipesim.targets import Target, find, target_of
 from tests.support.paths import ROOT
-from tests.support.random_words import Step, described, judged
+from tests.support.random_words import Step, described, judged, judged_talk
 
 FOLDER = ROOT / "tests" / "ptx" / "flags"
 SOURCE = (FOLDER / "flags.cu").read_text().splitlines()
@@ -750,6 +750,14 @@ FOUND_ONCE = (166, 186, 292, 296, 1069, 1482, 3064)
 @pytest.mark.parametrize("seed", FOUND_ONCE)
 def test_kernels_that_were_judged_wrongly_once(seed: int) -> None:
     assert judged(seed) == "decided"
+
+
+@pytest.mark.sampled(0, 1)
+@pytest.mark.parametrize("first", range(0, 400, 40))
+def test_random_kernels_that_ask_more_do_what_the_verdict_says(first: int) -> None:
+    found = Counter(map(judged_talk, range(first, first + 40)))
+    assert found.keys() <= {"decided", "not decided"}
+    assert found["decided"] > 20
 
 
 @pytest.mark.sampled(0, 1)
