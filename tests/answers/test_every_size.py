@@ -80,6 +80,18 @@ def test_a_word_may_be_called_what_an_operation_is(tmp_path: Path, word: str) ->
     assert sizes_words(report.ranges) == f"for every {word} from 1 to 536,870,911"
 
 
+@pytest.mark.parametrize("tiles", [0, 1])
+def test_a_window_is_the_same_from_its_end_on(tmp_path: Path, tiles: int) -> None:
+    """The last 7 of the first 12 tiles, a sum of what rises and falls; the twin takes one more where n is 60,000."""
+    window = " min.s32 %r30, %r22, 12;\n sub.s32 %r31, %r30, 7;\n max.s32 %r31, %r31, 0;\n sub.s32 %r30, %r30, %r31;\n"
+    more = f" setp.eq.u32 %p4, %r22, 60000;\n selp.u32 %r31, {tiles}, 0, %p4;\n add.u32 %r31, %r31, %r30;\n"
+    report = checked(ring(tmp_path, window + more, other=31, trips=30), "n=1..100000")
+    if tiles:
+        assert report.refutations[0].settings["n"] == 60_000
+    else:
+        assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
+
+
 def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> None:
     """The CTAs are of two kinds where n is 5, and right; one waits for a tile more than are loaded where n is above 6.
 

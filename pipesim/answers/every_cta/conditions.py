@@ -246,8 +246,10 @@ def _is_constant(
     def same(part: Form) -> bool:
         if _rises(part, name) is not None:
             return bool(np.all(now.sum(part) == end.sum(part)))
-        each = [argument for atom, _ in part.terms for argument in atom.arguments]
-        return all(atom.arguments for atom, _ in part.terms if atom.name == name) and all(map(same, each))
+        return all(_sign(atom, name, 1) == 0 or is_same(atom) for atom, _ in part.terms)
+
+    def is_same(atom: Atom) -> bool:
+        return same(Form(0, ((atom, 1),))) if _sign(atom, name, 1) is not None else all(map(same, atom.arguments))
 
     return same(form)
 
