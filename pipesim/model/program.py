@@ -89,23 +89,17 @@ class Program(ProgramData):
     def access_name(self, access: int) -> str:
         """``tile[slot]`` if the range is exactly one slot, else with its bytes: ``tile[0] bytes 3072 to 4095``."""
         a = self.accesses[access]
-        for t in self.tiles:
-            inside = a.offset - t.offset
-            if (t.space, t.cta) == (a.space, a.cta) and 0 <= inside < t.nbytes * t.slots:
-                whole = inside % t.nbytes == 0 and a.nbytes == t.nbytes
-                one = t.space is Space.GLOBAL and t.slots == 1
-                slot = t.name if one else f"{t.name}[{inside // t.nbytes}]"
-                return slot if whole else f"{slot} {_byte_range(inside % t.nbytes, a.nbytes)}"
-        return f"{a.space.name.lower()} {_byte_range(a.offset, a.nbytes)}"
+        t = self.tile_of(a)
+        if t is None:
+            return f"{a.space.name.lower()} {_byte_range(a.offset, a.nbytes)}"
+        number, inside = divmod(a.offset - t.offset, t.nbytes)
+        slot = t.name if t.space is Space.GLOBAL and t.slots == 1 else f"{t.name}[{number}]"
+        return slot if not inside and a.nbytes == t.nbytes else f"{slot} {_byte_range(inside, a.nbytes)}"
 
     def slot_of(self, access: int) -> int:
         """The slot of the tile that the access lies in, -1 if it lies in none."""
-        a = self.accesses[access]
-        for t in self.tiles:
-            inside = a.offset - t.offset
-            if (t.space, t.cta) == (a.space, a.cta) and 0 <= inside < t.nbytes * t.slots:
-                return inside // t.nbytes
-        return -1
+        tile = self.tile_of(self.accesses[access])
+        return -1 if tile is None else (self.accesses[access].offset - tile.offset) // tile.nbytes
 
     def landings(self, copy: Operation) -> list[tuple[int, int]]:
         """The barrier and the access of each landing of a bulk copy: in each CTA of a multicast, else one."""

@@ -231,6 +231,13 @@ class ProgramData:
         last = self.ctas - 1
         return last if last and all(agent.cta != last for agent in self.agents) else -1
 
+    def tile_of(self, access: Access) -> Tile | None:
+        """The tile that an access begins in; None if it has no name."""
+        for t in self.tiles:
+            if (t.space, t.cta) == (access.space, access.cta) and 0 <= access.offset - t.offset < t.nbytes * t.slots:
+                return t
+        return None
+
     def agent_name(self, agent: int) -> str:
         """``role``, or ``role/index`` where the role has several agents in a CTA, with ``@cta`` in a cluster."""
         me = self.agents[agent]
@@ -277,7 +284,7 @@ class SourceInstruction(NamedTuple):
 
 def instructions(program: ProgramData) -> tuple[tuple[SourceInstruction, ...], ...]:
     """The instruction of each operation of each agent."""
-    tiles = [_tile(program, access) for access in range(len(program.accesses))]
+    tiles = [tile.name if (tile := program.tile_of(access)) else "" for access in program.accesses]
     made: dict[tuple[Operation, int], SourceInstruction] = {}
     found = []
     for code, lines in zip(program.code, program.lines, strict=True):
@@ -303,12 +310,3 @@ def _subject(program: ProgramData, op: Operation, tiles: list[str]) -> str:
     if op[0] in ON_ENGINE:
         return str(operand(op, "engine"))
     return str(operand(op, "fence")) if op[0] == Op.FENCE else ""
-
-
-def _tile(program: ProgramData, access: int) -> str:
-    """The tile that an access is in, "" for one that has no name."""
-    a = program.accesses[access]
-    for t in program.tiles:
-        if (t.space, t.cta) == (a.space, a.cta) and 0 <= a.offset - t.offset < t.nbytes * t.slots:
-            return t.name
-    return ""

@@ -22,7 +22,6 @@ from pipesim.model.groups import ASKS, ON_BARRIER, PARITY_WAITS, READS_MEMORY
 from pipesim.model.ops import Op, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Tile
-from pipesim.prove.repair.places import tile_of
 from pipesim.prove.repair.sites import families
 
 _BY_LINE = re.compile(r".*:\d+")
@@ -87,7 +86,7 @@ def _whole(program: Program) -> Iterator[Tile]:
     stages = Counter((each.name, each.cta) for each in program.barriers)
     on: defaultdict[Tile, set[tuple[str, int, int]]] = defaultdict(set)  # barriers' array, and slot less stage
     for op in (op for op in program.operations if op[0] == Op.TMA_LOAD):
-        tile = tile_of(program, program.accesses[operand(op, "access")])
+        tile = program.tile_of(program.accesses[operand(op, "access")])
         at = program.barriers[operand(op, "barrier")]
         if tile is not None:
             on[tile].add((at.name, at.cta, program.slot_of(operand(op, "access")) - at.stage))

@@ -35,7 +35,7 @@ from pipesim.model.tables import SourceInstruction
 from pipesim.prove.repair.additions import end_of_work, times_signalled
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
 from pipesim.prove.repair.missing_instructions import waits_for_each
-from pipesim.prove.repair.places import in_slot, tile_of
+from pipesim.prove.repair.places import in_slot
 from pipesim.prove.repair.sites import begin_of, members, operations_at, roles_of, sites_of, stages_of
 
 K = RepairKind
@@ -201,7 +201,7 @@ def _of_turn(program: Program, known: Mapping[int, Operation], turn: int) -> Ope
             more = (operand(other, "item") - operand(like, "item")) // (second - first)
             op = with_operand(op, "item", operand(like, "item") + (then - first) * more)
             tile, slot = (
-                tile_of(program, program.accesses[operand(op, "access")]),
+                program.tile_of(program.accesses[operand(op, "access")]),
                 program.slot_of(operand(op, "access")),
             )
             if tile is not None:

@@ -19,7 +19,7 @@ from pipesim.prove.repair.kinds import NOWHERE, TO_THE_OTHER, Ranked, Repair, Re
 from pipesim.prove.repair.missing_instructions import given_back_after
 from pipesim.prove.repair.numbers import may_expect, of_group
 from pipesim.prove.repair.order import gives_back, reads_what_is_signalled, waited_before
-from pipesim.prove.repair.places import passes_by, slots_of_items, tile_of, turn_of, uses_in_turn, waits_in_turn
+from pipesim.prove.repair.places import passes_by, slots_of_items, turn_of, uses_in_turn, waits_in_turn
 from pipesim.prove.repair.sites import (
     begin_of,
     executes_everywhere,
@@ -207,7 +207,7 @@ def _of_parts(program: Program, role: str, site: SourceInstruction) -> Iterator[
     """An instruction by which all warps of a role, or all CTAs, use the same part of a slot, of as many as they are."""
     used = [ops[0] for ops in operations_at(program, role, site) if ops]
     places = [program.accesses[operand(op, "access")] for op in used]
-    tile = tile_of(program, places[0]) if places else None
+    tile = program.tile_of(places[0]) if places else None
     if tile is not None and len({(each.offset, each.nbytes) for each in places}) == 1:
         parts, rest = divmod(tile.nbytes, places[0].nbytes)
         for by_cta, several in enumerate((len(used) // program.ctas, program.ctas)):
@@ -221,7 +221,7 @@ def _not_used_in_turn(program: Program, role: str) -> list[str]:
     used: dict[tuple[str, int], list[tuple[SourceInstruction, int, int]]] = {}
     for agent, code in enumerate(program.code):
         for op, site in zip(code, program.instructions[agent], strict=True):
-            tile = tile_of(program, program.accesses[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else None
+            tile = program.tile_of(program.accesses[operand(op, "access")]) if op[0] in TOUCHES_MEMORY else None
             if tile is not None and tile.slots > 1:
                 use = site, program.slot_of(operand(op, "access")), tile.slots
                 used.setdefault((tile.name, agent), []).append(use)
@@ -240,7 +240,7 @@ def _tile_at(program: Program, role: str, site: SourceInstruction) -> str:
     if site.op not in TOUCHES_MEMORY:
         return ""
     every = chain.from_iterable(operations_at(program, role, site))
-    used = (tile_of(program, program.accesses[operand(op, "access")]) for op in every)
+    used = (program.tile_of(program.accesses[operand(op, "access")]) for op in every)
     return next((tile.name for tile in used if tile is not None), "")
 
 
@@ -262,7 +262,7 @@ def _reads_elsewhere(program: Program, role: str, site: SourceInstruction) -> bo
     return any(
         slot != program.slot_of(operand(op, "access"))
         for op in chain.from_iterable(operations_at(program, role, site))
-        if (tile := tile_of(program, program.accesses[operand(op, "access")])) is not None
+        if (tile := program.tile_of(program.accesses[operand(op, "access")])) is not None
         and (slot := written.get((tile, operand(op, "item")))) is not None
     )
 

@@ -14,7 +14,6 @@ from pipesim.model.groups import TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import operand
 from pipesim.model.program import Program
 from pipesim.prove.certificate.canonical import CanonicalRun
-from pipesim.prove.repair.places import tile_of
 from pipesim.prove.word_order import OccursBefore
 
 MOST_OPERATIONS = 20_000  #: of a program in which this is looked for
@@ -48,7 +47,7 @@ def _taking_turns(program: Program) -> tuple[dict[_Pair, None], dict[_Pair, None
         touches.append([pc for pc, op in enumerate(code) if op[0] in TOUCHES_MEMORY])
         for pc in touches[-1]:
             access = operand(code[pc], "access")
-            tile = tile_of(program, program.accesses[access])
+            tile = program.tile_of(program.accesses[access])
             if tile is not None and tile.slots > 1:
                 used.setdefault(tile.name, {}).setdefault(role, {}).setdefault(agent, []).append(pc)
                 slots[tile.name, role].add(program.slot_of(access))

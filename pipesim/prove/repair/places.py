@@ -106,22 +106,13 @@ def with_slots(program: Program, repair: Repair) -> Program:
 
 def _elsewhere(program: Program, access: Access, repair: Repair) -> Iterator[Access]:
     """The access in every slot of its tile, or in every part of its slot."""
-    tile = tile_of(program, access)
+    tile = program.tile_of(access)
     if tile is not None and repair.kind is RepairKind.PART:
         begin = access.offset - (access.offset - tile.offset) % tile.nbytes
         yield from (replace(access, offset=begin + n * access.nbytes) for n in range(repair.value))
     elif tile is not None:
         inside = (access.offset - tile.offset) % tile.nbytes
         yield from (replace(access, offset=tile.offset + n * tile.nbytes + inside) for n in range(tile.slots))
-
-
-def tile_of(program: Program, access: Access) -> Tile | None:
-    """The tile that an access lies in."""
-    for tile in program.tiles:
-        inside = access.offset - tile.offset
-        if (tile.space, tile.cta) == (access.space, access.cta) and 0 <= inside < tile.nbytes * tile.slots:
-            return tile
-    return None
 
 
 def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
@@ -141,7 +132,7 @@ def shifted_slot(program: Program, agent: int, repair: Repair) -> Listing:
             at = program.barriers[operand(op, "barrier")]
             stage[sizes[at.name, at.cta]] = at.stage
         if site == repair.at or (not repair.at.line and op[0] in TOUCHES_MEMORY and _is_in(program, op, repair.group)):
-            tile = tile_of(program, program.accesses[operand(op, "access")])
+            tile = program.tile_of(program.accesses[operand(op, "access")])
             if tile is not None:
                 slot = program.slot_of(operand(op, "access"))
                 first = first or site
@@ -170,7 +161,7 @@ def own_part(program: Program, agent: int, repair: Repair) -> Listing:
 
 def _is_in(program: Program, op: Operation, name: str) -> bool:
     """True if the operation is on this tile."""
-    tile = tile_of(program, program.accesses[operand(op, "access")])
+    tile = program.tile_of(program.accesses[operand(op, "access")])
     return tile is not None and tile.name == name
 
 
@@ -179,7 +170,7 @@ def slots_of_items(program: Program) -> dict[tuple[Tile, int], int]:
     found: dict[tuple[Tile, int], set[int]] = {}
     for code in program.code:
         for op in (op for op in code if op[0] in WRITES_MEMORY):
-            tile = tile_of(program, program.accesses[operand(op, "access")])
+            tile = program.tile_of(program.accesses[operand(op, "access")])
             if tile is not None:
                 found.setdefault((tile, operand(op, "item")), set()).add(program.slot_of(operand(op, "access")))
     return {key: slots.pop() for key, slots in found.items() if len(slots) == 1}
@@ -208,7 +199,7 @@ def in_turn_at(program: Program, agent: int, repair: Repair) -> Listing:
 def in_slot(program: Program, op: Operation, slot: int, to: int) -> Operation:
     """The access in another slot; as it is where the program's table has no such bytes."""
     access = program.accesses[operand(op, "access")]
-    tile = tile_of(program, access)
+    tile = program.tile_of(access)
     there = replace(access, offset=access.offset + (to - slot) * (tile.nbytes if tile is not None else 0))
     return with_operand(op, "access", program.accesses.index(there)) if there in program.accesses else op
 
@@ -380,7 +371,7 @@ def _at_stage(program: Program, op: Operation, now: dict[int, int], stages: int)
         if len(group) == stages and at.stage in now:
             op = with_operand(op, "barrier", group[now[at.stage]])
     if op[0] in TOUCHES_MEMORY:
-        tile, slot = tile_of(program, program.accesses[operand(op, "access")]), program.slot_of(operand(op, "access"))
+        tile, slot = program.tile_of(program.accesses[operand(op, "access")]), program.slot_of(operand(op, "access"))
         if tile is not None and tile.slots == stages and slot in now:
             op = in_slot(program, op, slot, now[slot])
     return op
