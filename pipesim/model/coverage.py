@@ -207,9 +207,9 @@ class Coverage:
     a fault is not certain that needs one by a word of the launch, or two. ``inferred``: sizes that were worked out.
     ``unsized``: tensor maps without a box by which there are copies, so that nothing is proved; last what gives them.
     ``assumed``: what the verdict rests on beyond the program. ``undefined``: what PTX leaves undefined, such as
-    registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places
-    where only some lanes execute what PTX has all lanes of a warp execute, which is a finding. ``forbidden``: other
-    findings in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
+    registers that are read before what writes them is complete, so that nothing can be proved. ``partial``: places,
+    each with a warp, where only some of its lanes execute what PTX has all execute, which is a finding. ``forbidden``:
+    others in the code. ``weakened``: an order that the kernel has and the program has not, so that what is refuted of
     it may be right in the kernel. ``fences``: those that may run and are left out: its schedules are the kernel's, and
     only what a fence prevents is not certain. ``reductions``: the same where what bytes hold in the end is not known.
     ``extracted``: what was read, in numbers. ``on_global``: what is said of global memory. ``not_judged``: what the

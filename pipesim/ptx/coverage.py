@@ -52,7 +52,7 @@ def coverage_of(kernel: Kernel, emulation: Emulation) -> Coverage:
         reductions=_few([f"{at(p)}: {_IN_ANY_ORDER}" for p in sorted(notes.reductions)]),
         assumed=tuple(_assumptions(words)),
         undefined=_few(_undefined_behaviour(words)),
-        partial=tuple(at(p) for p in sorted(notes.partial)),
+        partial=tuple(f"{at(p)} warp {number}" for p, number in sorted(notes.partial.items())),
         forbidden=tuple(_forbidden(words, ended=not stopped and not blocked)),
         extracted=(_instructions(emulation), *_operation_counts(emulation.cluster)),
         not_judged=tuple(_not_judged(words, of_launches=bool(dependent))),

@@ -14,7 +14,8 @@ from pipesim.model.warp_shape import WARP
 def _who_else(program: Program, fault: Fault) -> str:
     """Which warps the warp group has, and which of them does something else."""
     if fault.expected == WARP:
-        return ": only some lanes of a warp execute an .aligned instruction there"
+        warp = f"warp {fault.found}" if fault.found >= 0 else "a warp"
+        return f": only some lanes of {warp} execute the .aligned instruction there"
     agent = program.agents[fault.agent]
     first = agent.warp // WARP_GROUP * WARP_GROUP
     instruction = "setmaxnreg" if program.code[fault.agent][fault.pc][0] in TAKES_REGISTERS else "wgmma"

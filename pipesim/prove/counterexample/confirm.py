@@ -182,7 +182,8 @@ def _partial_warps(program: Program) -> Iterator[Fault]:
     """Instructions of whole warps that only some lanes execute, as the kernel's reader has seen."""
     for place in program.coverage.partial:
         agent, pc = _operation_at(program, place.partition(" ")[0])
-        yield Fault(FaultKind.WARP_SHAPE, agent, pc, expected=WARP)
+        number = place.rpartition(" warp ")[2]
+        yield Fault(FaultKind.WARP_SHAPE, agent, pc, found=int(number) if number.isdecimal() else -1, expected=WARP)
 
 
 def _forbidden(program: Program) -> Iterator[Fault]:

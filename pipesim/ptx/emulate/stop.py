@@ -152,7 +152,7 @@ class Notes:
     signal that did not execute them, with the words; ``fences_apart``: those that count for nothing for that reason;
     ``illegal``: operands that PTX does not allow, each with the agent, what is wrong and what corrects it;
     ``undefined``: what PTX leaves undefined; ``partial``: what all lanes of a warp have to
-    execute and some do; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
+    execute and some do, with the warp's number; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
     branches and accesses by a value that is not known, with what it is; ``reductions``: those of bytes that
     another one changes, in whatever order; ``unknown_meetings``: instructions in which lanes wait for others of their
     warp, where it is not known which lanes come there.
@@ -178,7 +178,7 @@ class Notes:
     illegal: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     perhaps: dict[int, str] = field(default_factory=dict)
     reductions: set[int] = field(default_factory=set)
-    partial: set[int] = field(default_factory=set)
+    partial: dict[int, int] = field(default_factory=dict)
     accesses: dict[UnreadAccess, None] = field(default_factory=dict)
     exchanged: set[int] = field(default_factory=set)
     fences_of_some: dict[UnreadAccess, None] = field(default_factory=dict)

@@ -180,7 +180,7 @@ class EmulatedWarp(DividedWarp):
         if step.guard < 0:
             self.whole = self.mask
             if step.together and self.mask != self.all_lanes and not self.is_part and not step.by_threads:
-                self.cluster.notes.partial.add(segment.position)
+                self.cluster.notes.partial.setdefault(segment.position, self.number)
             self._signal(step, segment.position, self.mask)
             jump = step.effect(self.cluster, self, step)
         else:
@@ -199,7 +199,7 @@ class EmulatedWarp(DividedWarp):
             self.whole = self.mask
             all_lanes, self.mask = self.mask, mask
             if step.together and mask != all_lanes:
-                self.cluster.notes.partial.add(segment.position)
+                self.cluster.notes.partial.setdefault(segment.position, self.number)
             self._signal(step, segment.position, mask)
             try:
                 jump = step.effect(self.cluster, self, step)
@@ -269,7 +269,7 @@ class EmulatedWarp(DividedWarp):
                 raise EmulationStop("lanes that parted wait at different barriers, and are not followed apart")
             parted = all(each.has("aligned") or each.opcode == "bar" for each in both)
             if parted and not all(each.has("warp") for each in both):
-                self.cluster.notes.partial.add(here)  # bar is barrier.aligned (PTX ISA, "bar")
+                self.cluster.notes.partial.setdefault(here, self.number)  # bar is barrier.aligned (PTX ISA, "bar")
             raise EmulationStop("lanes that parted reach different instructions which a warp executes together")
         return self._meet(here)
 

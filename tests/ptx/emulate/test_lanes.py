@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.cli.main import main
+from pipesim.findings.catalog import report_fault
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind, Verdict
@@ -365,6 +366,15 @@ def test_lanes_may_come_to_a_barrier_by_different_instructions_unless_it_is_alig
     """PTX ISA, "barrier": ``.aligned`` means that all threads of a warp execute the same one; ``bar`` has it."""
     found = check(program_of(IN_TWO_BRANCHES.format(high=high, low=low), warps=1))
     assert [found.verdict.value, *sorted(each.kind.name for each in found.refutations)] == expected
+
+
+@pytest.mark.parametrize("first", [32, 48])
+def test_the_warp_is_named_whose_lanes_part_before_a_barrier(first: int) -> None:
+    """Warp 0 comes to the same instruction as a whole."""
+    body = f" setp.ge.u32 %p1, %r0, {first};\n @%p1 bra low;\n bar.sync 1, 64;\n bra done;\nlow:\n"
+    program = program_of(SET_UP.format(first=1, count=1) + body + " bar.sync 1, 64;\ndone:\n")
+    told = [report_fault(program, each.fault).claim for each in check(program).refutations if each.fault is not None]
+    assert ["lanes of warp 1 execute" in each for each in told] == [True] * (first > 32)
 
 
 #: Lane 0 stores, or goes to the end by a word that the others do not ask for; then all meet, after {before}.
