@@ -64,13 +64,13 @@ def defaults(text: str) -> dict[str, int]:
 def asked_for(text: str, params: Mapping[str, int]) -> dict[str, str]:
     """The protocol's parameters that a kernel lets others define: ``#ifndef STAGES`` asks for ``stages``."""
     asked = set(_IFNDEF.findall(text))
-    return {name: str(value) for name, value in _macros(params).items() if name in asked}
+    return {name: str(value) for name, value in macros_of(params).items() if name in asked}
 
 
 def lacking_parameters(error: CompileError, params: Mapping[str, int]) -> dict[str, str]:
     """The protocol's parameters among the names that the compiler does not know; {} if there are also others."""
     names = undefined_names(error)
-    known = _macros(params)
+    known = macros_of(params)
     return {name: str(known[name]) for name in names} if names and all(name in known for name in names) else {}
 
 
@@ -79,6 +79,6 @@ def undefined_names(error: CompileError) -> list[str]:
     return list(dict.fromkeys(_UNDEFINED.findall(str(error))))
 
 
-def _macros(params: Mapping[str, int]) -> dict[str, int]:
-    """Parameters by the names that a kernel gives them: in capitals."""
+def macros_of(params: Mapping[str, int]) -> dict[str, int]:
+    """Parameters by the names that a kernel, and a table that it includes, gives them: in capitals."""
     return {name.upper() if name == name.lower() else name: value for name, value in params.items()}

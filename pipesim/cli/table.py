@@ -26,6 +26,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.output is not None:
         require_output(options.output, force=options.force)
 
+    from hwkernels.capture.kernel_names import macros_of
     from hwkernels.source_recorder.record_format import MAX_SITES
     from hwkernels.source_recorder.table_file import Spelling, fixed_macros, table_text, variants_of
     from pipesim.formats.documents import document
@@ -41,10 +42,10 @@ def _carry_out(options: argparse.Namespace) -> int:
         return target.build({name: values[name] for name in params}, grid=options.ctas)
 
     with progress(f"flattening {options.protocol}"):
-        variants = variants_of(build, _macros, params, tuple(params), every=not options.required)
+        variants = variants_of(build, macros_of, params, tuple(params), every=not options.required)
         most = max(len(variant.table.sites) for variant in variants)
         if most > MAX_SITES and not options.required:
-            variants = variants_of(build, _macros, params, tuple(params))
+            variants = variants_of(build, macros_of, params, tuple(params))
     note = _left_out(most, MAX_SITES) if most > MAX_SITES and not options.required else ()
     text = table_text(variants, Spelling((*_head(build(params).name, fixed_macros(variants)), *note)))
     if options.output is not None:
@@ -74,11 +75,6 @@ def _left_out(sites: int, most: int) -> tuple[str, ...]:
             f"{most}."
         ),
     )
-
-
-def _macros(params: Mapping[str, int]) -> dict[str, int]:
-    """The names that a table may use, which ``pipesim capture --kernel`` gives values to: parameters in capitals."""
-    return {name.upper() if name == name.lower() else name: value for name, value in params.items()}
 
 
 COMMAND = Command(
