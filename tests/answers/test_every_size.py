@@ -80,6 +80,14 @@ def test_a_word_may_be_called_what_an_operation_is(tmp_path: Path, word: str) ->
     assert sizes_words(report.ranges) == f"for every {word} from 1 to 536,870,911"
 
 
+@pytest.mark.parametrize("then", ["@%p4 add.u32 %r30, %r30, 1;", "@!%p4 bra usual;\n bar.sync 1;\nusual:"])
+def test_what_one_size_alone_does_ends_no_further_class(tmp_path: Path, then: str) -> None:
+    """Where n is 12 there is a tile or a barrier more; from 13 on n is never 12 again, and each CTA has its 3 tiles."""
+    more = f" mov.u32 %r30, 3;\n setp.eq.u32 %p4, %r22, 12;\n {then}\n"
+    (found,) = checked(ring(tmp_path, more), "n").ranges
+    assert (sizes_words([found]), found.lap) == ("for every n from 1 to 536,870,911", 0)
+
+
 @pytest.mark.parametrize("tiles", [0, 1])
 def test_a_window_is_the_same_from_its_end_on(tmp_path: Path, tiles: int) -> None:
     """The last 7 of the first 12 tiles, a sum of what rises and falls; the twin takes one more where n is 60,000."""

@@ -192,7 +192,7 @@ def holds_to(inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.n
     for terms, condition in inputs.conditions.items():
         form = Form(0, terms)
         rises = _rises(form, name)
-        if rises is None or (rises and condition.never):
+        if rises is None or (rises and _may_be_never(condition, form, inputs, name, most, places)):
             if not _is_constant(form, inputs, name, most, places):
                 most = min(most, _tried_to(condition, form, inputs, name, most, places))
         elif rises:
@@ -236,12 +236,29 @@ def _bisected(
     return low
 
 
+def _ends(
+    inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
+) -> tuple[Evaluation, Evaluation]:  # fmt: skip
+    """With the value of an input in the run, and with the most."""
+    length = len(next(iter(places.values())))
+    first, last = ({**places, name: np.full(length, at)} for at in (inputs.now[name], most))
+    return Evaluation(completed(inputs, first)), Evaluation(completed(inputs, last))
+
+
+def _may_be_never(
+    condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
+) -> bool:  # fmt: skip
+    """Whether an expression that rises or falls all the way may come to what it is never to be."""
+    now, end = (each.sum(form) for each in _ends(inputs, name, most, places))
+    low, high = np.minimum(now, end), np.maximum(now, end)
+    return any(bool(np.any((low <= never) & (never <= high))) for never in condition.never)
+
+
 def _is_constant(
     form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
 ) -> bool:  # fmt: skip
     """Whether an expression is the same for all values of an input from that of the run on."""
-    length = len(next(iter(places.values())))
-    now, end = (Evaluation(completed(inputs, {**places, name: np.full(length, at)})) for at in (inputs.now[name], most))
+    now, end = _ends(inputs, name, most, places)
 
     def same(part: Form) -> bool:
         if _rises(part, name) is not None:
@@ -249,7 +266,12 @@ def _is_constant(
         return all(_sign(atom, name, 1) == 0 or is_same(atom) for atom, _ in part.terms)
 
     def is_same(atom: Atom) -> bool:
-        return same(Form(0, ((atom, 1),))) if _sign(atom, name, 1) is not None else all(map(same, atom.arguments))
+        if _sign(atom, name, 1) is not None:
+            return same(Form(0, ((atom, 1),)))
+        if atom.operation == "zero" and _rises(atom.arguments[0], name) is not None:
+            a, b = (each.sum(atom.arguments[0]) for each in (now, end))
+            return bool(np.all((np.minimum(a, b) > 0) | (np.maximum(a, b) < 0) | (a == b)))
+        return all(map(same, atom.arguments))
 
     return same(form)
 
