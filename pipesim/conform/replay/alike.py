@@ -9,11 +9,13 @@ a divergence, and because these comparisons leave no room for the uncertainty of
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipesim.conform.replay.align import AgentAlignment
 from pipesim.conform.replay.releases import Releases, earliest_rows
+from pipesim.model.groups import ON_NAMED_BARRIER
 from pipesim.model.machine import Flight, State, Step
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
@@ -103,7 +105,8 @@ class _EventOrder:
     """Watches a canonical run after its certificate: which event comes before which in every schedule, as ``pairs``.
 
     Of what comes before an event the last operation of each other agent is enough, by the event that it cannot precede.
-    A request for registers is taken to need all requests of others that came before it in this run.
+    A certificate knows of a bar.sync once it is over: that the others have come to it is added here. A request for
+    registers is taken to need all requests of others that came before it in this run.
     """
 
     def __init__(self, program: Program, certificate: Certificate, aligned: Sequence[AgentAlignment]) -> None:
@@ -113,24 +116,37 @@ class _EventOrder:
         self._seen = [(0,) * len(aligned)] * len(aligned)
         self._compared = list(self._seen)
         self._requests: list[tuple[int, int]] = []  # for registers
-        self._granted: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in aligned]  # place, and what came before
+        self._came: dict[tuple[int, int], list[tuple[int, int]]] = {}  # to a meeting, by channel and generation
+        self._at = [(0, 0)] * len(aligned)  # the last meeting of each agent
+        self._places: list[list[int]] = [[] for _ in aligned]  # of operations of which more is known, and what
+        self._pasts: list[list[tuple[int, ...]]] = [[] for _ in aligned]
 
     def on_step(self, before: State, agent: int, result: Step) -> None:
         """An agent moved, or was blocked."""
         pc = before.pcs[agent]
+        op = self._program.code[agent][pc]
+        if op[0] in ON_NAMED_BARRIER and not before.holds[agent]:
+            channel = operand(op, "named_barrier")
+            self._at[agent] = channel, before.named[channel][2]
+            self._came.setdefault(self._at[agent], []).append((agent, pc))
         if result.state.pcs[agent] == pc:
             return
-        rows, op = self._aligned[agent].rows[pc], self._program.code[agent][pc]
+        rows = self._aligned[agent].rows[pc]
         if rows:
             self._compare(agent, rows[0])
         now, was = self._certificate.seen(agent), self._seen[agent]
+        if op[0] == Op.BAR_SYNC:
+            now = self._know(agent, pc, now, self._came[self._at[agent]])
         if op[0] == Op.SETMAXNREG:
-            now = self._grant(agent, pc, now)
+            pools = self._program.register_pools
+            if pools is not None and operand(op, "registers") > pools.of_thread(agent, pc):
+                now = self._know(agent, pc, now, self._requests)
+            self._requests.append((agent, pc))
         if now != was:
-            for other, granted in enumerate(self._granted):
-                for at, past in granted:
-                    if was[other] <= at < now[other]:
-                        now = tuple(map(max, now, past))
+            for other, places in enumerate(self._places):
+                more = self._pasts[other][bisect_left(places, was[other]) : bisect_left(places, now[other])]
+                for past in more if other != agent else ():
+                    now = tuple(map(max, now, past))
             self._seen[agent] = tuple(map(max, now, was))
         if len(rows) == 2:
             self._compare(agent, rows[1])
@@ -142,16 +158,14 @@ class _EventOrder:
         """No lap is left out of this run."""
         return Marks().snapshot()
 
-    def _grant(self, agent: int, pc: int, now: tuple[int, ...]) -> tuple[int, ...]:
-        pools, op = self._program.register_pools, self._program.code[agent][pc]
-        if pools is not None and operand(op, "registers") > pools.of_thread(agent, pc):
-            past = list(now)
-            for other, at in self._requests:
-                past[other] = max(past[other], at + 1)
-            now = tuple(past)
-            self._granted[agent].append((pc, now))
-        self._requests.append((agent, pc))
-        return now
+    def _know(self, agent: int, pc: int, now: tuple[int, ...], others: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """What comes before the end of this operation: these of others as well."""
+        past = list(now)
+        for other, at in others:
+            past[other] = max(past[other], at + 1)
+        self._places[agent].append(pc)
+        self._pasts[agent].append(tuple(past))
+        return self._pasts[agent][-1]
 
     def _compare(self, agent: int, row: int) -> None:
         """The event of ``row`` is not before what its agent knows of others."""

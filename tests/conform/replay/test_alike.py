@@ -12,9 +12,13 @@ import pytest
 from pipesim.conform.replay import conformance
 from pipesim.conform.replay.conformance import conform
 from pipesim.targets import find
+from pipesim.timed.engine import simulate
+from pipesim.timed.profile import load_profile
 from pipesim.trace.files import read_trace
 from pipesim.trace.schema import COLUMNS, Events, Trace
+from pipesim.trace.sites import NO_SITES, optional_sites
 from tests.support.paths import TRACES
+from tests.support.random_programs.registers import random_meetings
 
 RECORDED = (
     "attention_sm90-bn64-d128-f0-kb16-nc1-p1-qs1-s900-st4-g7",
@@ -31,6 +35,14 @@ def changed(events: Events, name: str, row: int, change: Callable[[int], int]) -
 
 def later(events: Events, by: np.ndarray) -> Events:
     return replace(events, cycle=events.cycle + by, time_ps=events.time_ps + 500 * by)
+
+
+def jittered(events: Events, random: np.random.Generator, most: int) -> np.ndarray:
+    """Later times, those of each agent in its order."""
+    rows, noisy = np.arange(len(events)), events.cycle + random.integers(0, most, len(events))
+    times = events.cycle.copy()
+    times[np.lexsort((rows, events.agent, events.cta))] = noisy[np.lexsort((noisy, events.agent, events.cta))]
+    return times
 
 
 def tampered(trace: Trace, how: str, random: Random) -> Trace:
@@ -55,9 +67,7 @@ def tampered(trace: Trace, how: str, random: Random) -> Trace:
         case "times of an agent":
             events = later(events, by * (agent & (rows >= row * random.randrange(2))))
         case "all times":
-            noisy = events.cycle + np.random.default_rng(random.randrange(1 << 30)).integers(0, abs(by), count)
-            times = events.cycle.copy()  # of each agent in its order
-            times[np.lexsort((rows, events.agent, events.cta))] = noisy[np.lexsort((noisy, events.agent, events.cta))]
+            times = jittered(events, np.random.default_rng(random.randrange(1 << 30)), abs(by))
             events = later(events, times - events.cycle)
     return Trace(trace.meta, events)
 
@@ -95,3 +105,25 @@ def test_the_answer_is_that_of_replays(name: str, how: str, seed: int, monkeypat
     assert how != "nothing" or (asked and all(asked))
     monkeypatch.setattr(conformance, "_known_from", lambda *_: None)
     assert found == conform(program, trace)
+
+
+@pytest.mark.parametrize("seed", [282, 291, 312, 648, 677, 762, 764, 791])
+def test_nobody_leaves_a_named_barrier_before_all_have_come(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the barrier's events, and without: then the next event of a warp is later than what others did before it."""
+    program, random = random_meetings(seed), np.random.default_rng(seed)
+    found, known_from = [], conformance._known_from
+    for also in (optional_sites(program), NO_SITES):
+        first = simulate(program, load_profile("h100"), traced=True, also=also).trace
+        parts = [first.events]
+        for cta in range(1, 9):
+            other = replace(first.events, cta=first.events.cta + cta)
+            parts.append(replace(other, cycle=jittered(other, random, 40 * cta)))
+        for other in parts[1:]:
+            both = Events(*(np.concatenate([getattr(parts[0], name), getattr(other, name)]) for name in COLUMNS))
+            trace = Trace(replace(first.meta, grid=9), both)
+            monkeypatch.setattr(conformance, "_SEVERAL", 2)
+            monkeypatch.setattr(conformance, "_known_from", known_from)
+            found.append(conform(program, trace))
+            monkeypatch.setattr(conformance, "_known_from", lambda *_: None)
+            assert found[-1] == conform(program, trace)
+    assert {each.divergence is None for each in found} == {False, True}
