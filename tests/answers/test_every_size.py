@@ -100,6 +100,17 @@ def test_a_window_is_the_same_from_its_end_on(tmp_path: Path, tiles: int) -> Non
         assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
 
 
+@pytest.mark.parametrize("twin", [False, True])
+def test_two_classes_may_do_the_same(tmp_path: Path, *, twin: bool) -> None:
+    """A tile for what is left: 4 and 1 to 3 are of two classes, with one tile each."""
+    more = " shr.u32 %r30, %r22, 2;\n and.b32 %r45, %r22, 3;\n setp.eq.u32 %p4, %r45, 0;\n @%p4 bra whole;\n"
+    more += " add.u32 %r30, %r30, 1;\nwhole:\n mov.u32 %r31, %r30;\n"
+    more += " setp.eq.u32 %p4, %r22, 47;\n @%p4 add.u32 %r31, %r31, 1;\n" if twin else ""
+    report = checked(ring(tmp_path, more, other=31), "n")
+    assert report.verdict is (Verdict.REFUTED if twin else Verdict.PROVED)
+    assert twin or report.ranges[0].is_every
+
+
 def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> None:
     """The CTAs are of two kinds where n is 5, and right; one waits for a tile more than are loaded where n is above 6.
 

@@ -17,6 +17,7 @@ assumed: :meth:`Family.covers` compares its program.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -116,6 +117,7 @@ class Family:
         self._known = {} if right is None else right
         self._outlines: dict[int, Outline | None] = {}
         self._right: dict[int, bool] = {}
+        self._alike: dict[int, list[int]] = defaultdict(list)  # further numbers of values that are worth the same
         self._laps: dict[int, Laps] = {}  # of the programs that others are compared with, by their values
         self._spent = 0
 
@@ -174,7 +176,8 @@ class Family:
     def _try_laps(self, top: int, outline: Outline, worth: dict[tuple[int, ...], int]) -> Iterator[EveryValue | Stop]:
         """What comes of the laps of one run, one after the other."""
         for lap, values in islice(repeated_laps(outline.program, worth), _MOST_LAPS):
-            yield self._once(top, lap, values)
+            for each in (values, *self._alike.get(values, ())):
+                yield self._once(top, lap, each)
         if not worth:
             yield self._several_times(top, outline)
 
@@ -226,13 +229,15 @@ class Family:
     def _worth(self, top: int, long: Outline) -> dict[tuple[int, ...], int]:
         """How far this many values more let the agents go, as far as that can be the same operations again."""
         worth: dict[tuple[int, ...], int] = {}
+        self._alike.clear()
         for values in range(1, top // 2 + 1):
             if self._spent > _MOST_IN_ALL:
                 break
             short = self._outline(top - values)
             if short is not None and is_longer_inside(short, long):
                 grown = tuple(a - b for a, b in zip(long.lengths, short.lengths, strict=True))
-                worth.setdefault(grown, values)
+                if worth.setdefault(grown, values) != values:
+                    self._alike[worth[grown]].append(values)
         return worth
 
     def _once(self, top: int, lap: Lap, values: int) -> EveryValue | Stop:
