@@ -27,7 +27,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     target = target_of(options, options.ptx)
     if target.kernel is None:
         raise UsageError(
-            f"{options.ptx} is no kernel", correction="name a .ptx, or what pipesim check finds kernels in"
+            f"{options.ptx} is not a kernel", correction="name a .ptx, or what pipesim check finds kernels in"
         )
     launch = names_in_force(target.kernel)
     file = Path(options.launch or Path(options.ptx).with_suffix(".json"))

@@ -8,7 +8,7 @@ for the limit branches to the kernel's end, notes its wait in ``pipesim_waits`` 
 a barrier of its CTA after that: threads that have exited do not hold it shut. They do hold one shut that counts
 threads: where there is one, a thread notes before each barrier that it waits, and after it that it has passed.
 The time that a thread has waited is added up from one failed try to the next, each of which counts little: where
-processes share the GPU, the clock goes on while a kernel does not run.
+processes share the GPU, the clock also advances while a kernel does not run.
 """
 
 from __future__ import annotations

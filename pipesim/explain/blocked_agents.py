@@ -218,7 +218,7 @@ def _blocked_on_mbarrier(
 def _senders(
     program: Program, state: State, barrier: int, waiting: dict[int, int]
 ) -> tuple[tuple[Supplier, ...], list[int]]:
-    """What all that wait for this barrier are told: hundreds of CTAs may wait for one."""
+    """What a report says of all that wait for this barrier: hundreds of CTAs may wait for one."""
     word = state.barriers[barrier]
     lacks = word._replace(tx=0) if 0 < word.tx <= in_flight(state, barrier) else word  # no agent has to send that
     parts = [part for part, missing in _PARTS.items() if missing(lacks)]

@@ -33,7 +33,7 @@ class RunOfWords(Protocol):
     fenced: dict[tuple[int, int], Clock]
 
 
-class _Access(NamedTuple):
+class _WordAccess(NamedTuple):
     word: int
     does: WordWrite | WordWait
 
@@ -61,7 +61,7 @@ def may_miss_each_other(code: Sequence[Sequence[Operation]], words: Sequence[Glo
 
     What is only waited for is not missed: a wait ends at some time.
     """
-    acts = (_Access(n, each) for n, word in enumerate(words) for each in word.acts)
+    acts = (_WordAccess(n, each) for n, word in enumerate(words) for each in word.acts)
     every = [
         e for e in acts if (isinstance(e.does, WordWrite) or e.does.passes is not None) and _place(e) in run.moments
     ]
@@ -87,16 +87,16 @@ def may_miss_each_other(code: Sequence[Sequence[Operation]], words: Sequence[Glo
     return bool(open_)
 
 
-def _place(access: _Access) -> tuple[int, int]:
+def _place(access: _WordAccess) -> tuple[int, int]:
     return access.does.agent, access.does.pc
 
 
-def _leads(one: _Access, other: _Access, run: RunOfWords) -> bool:
+def _leads(one: _WordAccess, other: _WordAccess, run: RunOfWords) -> bool:
     """Whether the order of memory leads from an access to one of another word, whatever scopes include."""
     return one.word != other.word and run.moments[_place(other)].ordered.covers(one.does.agent, one.does.last)
 
 
-def _is_open(one: _Access, other: _Access, run: RunOfWords) -> bool:
+def _is_open(one: _WordAccess, other: _WordAccess, run: RunOfWords) -> bool:
     """Whether a write and another agent's access to its word are in no order of memory, and something depends on it."""
     write, then = one.does, other.does
     if one.word != other.word or write.agent == then.agent or not (one.asks or other.asks):
@@ -105,7 +105,7 @@ def _is_open(one: _Access, other: _Access, run: RunOfWords) -> bool:
     return not before and not run.moments[_place(one)].synced.covers(then.agent, then.last)
 
 
-def _leg(code: Sequence[Sequence[Operation]], every: Sequence[_Access], k: int, f: int, run: RunOfWords) -> _Leg:
+def _leg(code: Sequence[Sequence[Operation]], every: Sequence[_WordAccess], k: int, f: int, run: RunOfWords) -> _Leg:
     first, last = every[k].does, every[f].does
     here, at = run.moments[_place(every[f])], (first.agent, first.last)
     mine = code[first.agent]
@@ -129,7 +129,7 @@ def _is_wide_fence(op: Operation) -> bool:
     return kinds and scope_of(operand(op, "semantics")) is not Scope.CTA
 
 
-def _is_ruled_out(every: Sequence[_Access], circle: Sequence[_Leg]) -> bool:
+def _is_ruled_out(every: Sequence[_WordAccess], circle: Sequence[_Leg]) -> bool:
     """By the order of memory. What release and acquire order is one part of it."""
     ends = list(_ends(every, circle))
     twice = (*circle, *circle)
@@ -137,7 +137,7 @@ def _is_ruled_out(every: Sequence[_Access], circle: Sequence[_Leg]) -> bool:
     return len(ends) < 2 or all(any(leg.full for leg in part) for part in parts)
 
 
-def _ends(every: Sequence[_Access], circle: Sequence[_Leg]) -> Iterator[int]:
+def _ends(every: Sequence[_WordAccess], circle: Sequence[_Leg]) -> Iterator[int]:
     """The legs after which release and acquire do not order what comes before them before what follows."""
     for n, leg in enumerate(circle):
         after = circle[(n + 1) % len(circle)]

@@ -248,7 +248,7 @@ def _ends(
 def _may_be_never(
     condition: Condition, form: Form, inputs: FreeInputs, name: str, most: int, places: Mapping[str, np.ndarray]
 ) -> bool:  # fmt: skip
-    """Whether an expression that rises or falls all the way may come to what it is never to be."""
+    """Whether an expression that rises or falls all the way may reach what it must never be."""
     now, end = (each.sum(form) for each in _ends(inputs, name, most, places))
     low, high = np.minimum(now, end), np.maximum(now, end)
     return any(bool(np.any((low <= never) & (never <= high))) for never in condition.never)

@@ -114,7 +114,7 @@ def without_early_ends(kernel: KernelLines, fault: Fault | None) -> Iterator[Lin
     """Threads do not end before a barrier of all threads, where bytes are read that they should have written."""
     for line in kernel.early_ends() if fault is not None and fault.kind is FaultKind.UNINITIALISED_READ else ():
         source = kernel.place_of([line])
-        said = f"all threads come to the barrier: leave out the branch at {source} ({kernel.places([line])})"
+        said = f"all threads reach the barrier: leave out the branch at {source} ({kernel.places([line])})"
         yield LineChange({line: f"// {kernel.text(line)}"}, Repair(RepairKind.NOT_PAST, "", "", 1), said, source)
 
 

@@ -183,7 +183,7 @@ class KernelLines:
         return computing_lines(self._function, line)
 
     def early_ends(self) -> list[int]:
-        """The lines of branches by which threads end that come to no barrier which is further on in the file."""
+        """The lines of branches by which threads end that reach no barrier which is further on in the file."""
         body = self._function.body
         last = max((n for n, each in enumerate(body) if each.opcode in ("bar", "barrier")), default=0)
         graph = self._kernel.prepared().code.regions.graph

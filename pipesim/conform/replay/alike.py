@@ -105,7 +105,7 @@ class _EventOrder:
     """Watches a canonical run after its certificate: which event comes before which in every schedule, as ``pairs``.
 
     Of what comes before an event the last operation of each other agent is enough, by the event that it cannot precede.
-    A certificate knows of a bar.sync once it is over: that the others have come to it is added here. A request for
+    A certificate knows of a bar.sync once it is over: that the others have reached it is added here. A request for
     registers is taken to need all requests of others that came before it in this run.
     """
 

@@ -270,7 +270,7 @@ def _note(program: Program, state: State, at: tuple[int, int], unread: dict[int,
 
 
 def _releases(code: Sequence[Operation], pc: int) -> bool:
-    """Whether a write is that of an allocation or a release of tensor memory, which alone is complete at once."""
+    """Whether a write is that of an allocation or a release of tensor memory, which alone is complete immediately."""
     if code[pc][0] != Op.TRANSFER_WRITE:
         return False
     after = next((code[n] for n in range(pc, len(code)) if code[n][0] != Op.TRANSFER_WRITE), code[pc])

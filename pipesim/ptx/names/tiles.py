@@ -37,7 +37,7 @@ class _Array:
         self._together: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # that completes on a barrier
 
     def add(self, place: Range, copied: Iterable[CopyInto]) -> None:
-        """Copies write this range, too."""
+        """Copies also write this range."""
         cta, offset, nbytes = place
         self.ranges[offset] = max(self.ranges.get(offset, 0), nbytes)
         self.ctas.add(cta)

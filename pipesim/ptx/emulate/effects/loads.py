@@ -375,7 +375,7 @@ def _places(lanes: tuple[int, ...], ctas: int, *, generic: bool) -> _Starts | No
 
 @lru_cache(maxsize=1 << 12)
 def _odd(starts: tuple[int, ...], size: int) -> int | None:
-    """The first that is no multiple of the size."""
+    """The first that is not a multiple of the size."""
     return next((start for start in starts if start % size), None)
 
 
