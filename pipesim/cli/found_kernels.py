@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipesim.answers.project_settings import TriagePolicy
-from pipesim.answers.views.kernels import GUESSED
 from pipesim.cli.output import progress, remark
 from pipesim.errors import UsageError
 from pipesim.inputs import confined
@@ -80,6 +79,6 @@ def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
         one = replace(one, known=LaunchBeside(launch, LAUNCH_FILE.read_text(Path(launch)), is_launch=True))
     made, row = one.launch()
     target = replace(one.target(made, row.needs), guessed=row.guessed)
-    if row.launch.endswith(GUESSED) or (one.known.written and row.launch):
+    if row.launch and (one.known.guessed or not one.known.is_launch):
         remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES say otherwise")
     return target

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipesim.answers.spread import spread
-from pipesim.answers.views.kernels import GUESSED, KernelRow
+from pipesim.answers.views.kernels import KernelRow
 from pipesim.bounds import MAX_LAUNCH_BYTES
 from pipesim.errors import LaunchFileError, LimitError, PipesimError, UsageError
 from pipesim.formats.documents import exit_code
@@ -51,7 +51,8 @@ class LaunchBeside(NamedTuple):
     text: str = ""
     is_launch: bool = False
     signature: str | None = None
-    said: str = ""  #: what of the launch is guessed, where it was made for a function
+    said: str = ""  #: of a launch that was made for a function
+    guessed: str = ""  #: what of that is guessed
     words: tuple[str, ...] = ()  #: the options that it was made by
     written: tuple[str, ...] = ()  #: sizes of the launches in a source, as ``--set`` has them
 
@@ -80,7 +81,9 @@ class FoundQuestion:
         kernel = self.kernel
         title = kernel_name(kernel.name, arguments=True) if kernel.name else kernel.file.name
         launch = self.known.said or (Path(self.known.file).name if self.known.is_launch else "")
-        made = KernelRow(kernel.name, title, kernel.origin, kernel.arch, kernel.has_mbarriers, launch)
+        made = KernelRow(
+            kernel.name, title, kernel.origin, kernel.arch, kernel.has_mbarriers, launch, guessed=self.known.guessed
+        )
         if kernel.problem:
             return replace(made, said=kernel.problem, exit_code=PipesimError.exit_code)
         said = "no PTX: there is machine code only, and nothing is said of it"
@@ -119,11 +122,12 @@ class FoundQuestion:
         asked = {each.partition("=")[0] for each in self.sets[len(self.known.written) :]}
         parts = [" ".join(each for each in self.known.written if each.partition("=")[0] not in asked)]
         parts = [f"{parts[0]} as the source launches it"] if parts[0] else [row.launch] if row.launch else []
-        said = ", ".join(guessed[name] for name in ("grid", "block", "shared") if name in guessed.keys() - given)
+        guesses = [name for name in ("grid", "block", "shared") if name in guessed.keys() - given]
+        decides = row.guessed or ", ".join(guessed[name] for name in guesses if name != "shared")
         needs = [] if all(launch.block) else ["--set block=THREADS"]
         needs += missing_options(Image(launch, function), slice_of(function).wanted)
-        parts += [f"{said}{GUESSED}"] if said and not row.launch else []
-        return launch, replace(row, launch="; ".join(parts), needs=tuple(needs))
+        parts += [f"{', '.join(guessed[name] for name in guesses)} guessed"] if guesses else []
+        return launch, replace(row, launch="; ".join(parts), needs=tuple(needs), guessed=decides)
 
     def target(self, launch: Launch, needs: Iterable[str]) -> Target:
         """The kernel in this launch as a target. Raises PtxError, LaunchFileError or ParameterError."""

@@ -54,7 +54,7 @@ def launch_of(given: Mapping[str, Any], ptx: Path) -> tuple[Launch, str]:
     launch = replace(
         told, grid=shape_of(grid), block=block, cluster=cluster, dynamic_shared=shared, parameters=parameters
     )
-    return launch, f"guessed {', '.join(guess.said)}" if guess.said else ""
+    return launch, ", ".join(guess.said)
 
 
 def guessed_grid(ptx: str, cluster: Sequence[int]) -> Shape:

@@ -72,6 +72,7 @@ def test_a_cache_of_triton_and_a_folder_of_launches(call: Call) -> None:
     assert said.out.endswith("  pipesim check cache --entry scale_ws --set columns=VALUE\n")
     known = rows(call, "cache", "--jobs", "1")
     assert [each["launch"] for each in known] == ["grid 1 guessed", "grid 1, block 64 guessed", "g.json", "g-2.json"]
+    assert [each["guessed"] for each in known] == ["grid 1", "grid 1, block 64", "", ""]
     assert call("check", "cache").err.startswith("pipesim: 4 of 4 verdicts are those of an earlier check")
     for path in Path("kept/pipesim/verdicts").iterdir():  # damaged: not there
         path.write_text(path.read_text().replace("proved", "refuted").replace("needs", "wants"))

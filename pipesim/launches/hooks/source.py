@@ -39,10 +39,11 @@ def compiled_question(target: str, functions: Sequence[str], arch: str, sets: Se
     file, arch = target[: target.rindex(".py") + 3], arch or "sm_90a"
     if len(functions) > 1:
         raise ParameterError(f"{file} has several kernels", correction=f"add :{' or :'.join(functions)}")
-    name, ptx, launch, said, *mine = said_of(file, __name__, compiled.__name__, functions[0], arch, *sets)
+    name, ptx, launch, guessed, *mine = said_of(file, __name__, compiled.__name__, functions[0], arch, *sets)
     words = tuple(word for each in mine for word in setting_words(each))
     kernel = FoundKernel(name, ptx, Path(file).name, Path(file), arch)
-    known = LaunchBeside(file, launch, is_launch=True, said=said, words=words)
+    said = f"{guessed} guessed" if guessed else "as given"
+    known = LaunchBeside(file, launch, is_launch=True, said=said, guessed=guessed, words=words)
     return FoundQuestion(target, kernel, known, tuple(each for each in sets if each not in mine), *how)
 
 
@@ -94,8 +95,7 @@ def compiled(path: Path, name: str, arch: str, *sets: str) -> list[str]:
     grid = guessed_grid(made.ptx, made.launch.cluster)
     guesses += [f"{each} {'x'.join(map(str, named[each].shape))}" for each in named if hasattr(named[each], "shape")]
     guesses += [] if "grid" in given else [f"grid {'x'.join(map(str, grid))}".removesuffix("x1").removesuffix("x1")]
-    said = f"{', '.join(guesses)} guessed" if guesses else "as given"
-    return [made.name, made.ptx, launch_json(replace(made.launch, grid=grid)), said, *used]
+    return [made.name, made.ptx, launch_json(replace(made.launch, grid=grid)), ", ".join(guesses), *used]
 
 
 def _value(text: str) -> Any:

@@ -40,14 +40,14 @@ def answer(job: Path) -> dict[str, Any]:
     said["guessed"] = guessed
     if isinstance(report, str):
         return {**said, "said": report.removeprefix("unknown: ")}
-    report = report.with_guess(guessed.removeprefix("guessed "))
+    report = report.with_guess(guessed)
     brief = brief_of(report)
     said |= {"verdict": report.verdict.value, "said": brief.said.removeprefix("unknown: ")}
     if report.verdict is Verdict.REFUTED:
         found = next(iter(report.failing or report.refutations)).place
         source = Path(found.rpartition(":")[0])
         known = source.suffix != ".ptx" and source.is_file()
-        text = in_one_line(report) + f" (for {guessed})" * bool(guessed)
+        text = in_one_line(report) + f" (for guessed {guessed})" * bool(guessed)
         said |= {"place": found if known else place, "correction": brief.correction, "said": text}
     return said
 

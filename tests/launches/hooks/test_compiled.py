@@ -168,7 +168,7 @@ def test_a_launch_is_what_the_call_says_and_guessed_where_there_is_none(tmp_path
         f"{words}, .param .b64 s)\n{{ .reg .b32 %r<2>; mov.u32 %r1, %ctaid.y; ret; }}\n"
     )
     made, guessed = launch_of(noted(ptx=ptx.read_text()), ptx)
-    assert guessed == "guessed sizes, grid"
+    assert guessed == "sizes, grid"
     assert (made.grid, made.block, made.cluster) == ((16, 2, 1), (128, 1, 1), (2, 1, 1))
     pointer, tensor, *rest = [each.content for each in made.parameters]
     assert isinstance(tensor, TensorMap)
@@ -214,7 +214,7 @@ def test_of_a_kernel_of_the_cute_dsl_the_boxes_and_constant_shapes_are_known(tmp
     assert told["file"] == __file__
     made, guessed = launch_of(told, ptx)
     (tensor,) = [each.content for each in made.parameters]
-    assert (guessed, tensor) == ("guessed sizes", TensorMap("bf16", (SIZE,) * 4, (64, 2, 32, 1)))
+    assert (guessed, tensor) == ("sizes", TensorMap("bf16", (SIZE,) * 4, (64, 2, 32, 1)))
     assert (made.grid, made.block) == ((8, 2, 1), (64, 1, 1))
 
 
