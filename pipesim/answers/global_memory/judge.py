@@ -7,9 +7,8 @@ something orders them: in a kernel in which no cluster looks at what others do, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from enum import Enum
 
 from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, completed, holds, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
@@ -31,6 +30,7 @@ from pipesim.answers.global_memory.grid_memory import (
 )
 from pipesim.answers.global_memory.memories import Chosen, Kinds, MappedMemory, Memory, PointedMemory
 from pipesim.answers.global_memory.reading import MOST_INSTRUCTIONS, GlobalReading, read_global
+from pipesim.answers.global_memory.roles import STRONG, WRITES, AccessRole, Roles, by_agent
 from pipesim.answers.global_memory.spans import (
     ContestedBytes,
     Spans,
@@ -41,21 +41,19 @@ from pipesim.answers.global_memory.spans import (
     met_by_each_other,
     met_by_others,
 )
-from pipesim.model.ops import Order, Scope
+from pipesim.answers.global_memory.strong import lost_update, order_decides, order_decides_inside, strong_accesses
+from pipesim.model.ops import Scope
 from pipesim.ptx.coverage import kind_on_global
 from pipesim.ptx.emulate.global_accesses import (
     MODULE_VARIABLES,
     AccessKind,
     GlobalAccess,
-    Strength,
     kind_of,
-    strength_of,
 )
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.observations import ASKING, loads_behind
 from pipesim.ptx.flow.opcodes import may_touch_global
-from pipesim.ptx.flow.uses import stores_one_value
 from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import HANDED_OUT
@@ -67,18 +65,6 @@ from pipesim.trace.arrays import np
 _MOST_CLUSTERS = 1 << 22  #: 100 bytes each while they are compared
 _MOST_KINDS = 24  #: of clusters that are followed
 _MOST_TIMES, _MOST_BESIDE = 8, 1 << 16  #: instructions of all of them: those of the first one, and as many more
-
-
-class AccessRole(Enum):
-    """What an access is to those of other clusters."""
-
-    WRITE = 0
-    STRONG_WRITE = (
-        1  #: atomics and stores with an order, of gpu or sys scope: any number of them may meet, and strong reads
-    )
-    READ = 2
-    STRONG_READ = 3
-    EQUAL = 4  #: stores of one value: as many as there are of one instruction may meet
 
 
 def uses_global_memory(kernel: Kernel) -> bool:
@@ -121,7 +107,7 @@ class _Judge:
         self._uses, self._regions = kernel.code.regions.uses, kernel.code.regions
         observed = self._regions.observations
         self._looks, self._updates = observed.decide or any(each.unread for each in readings), observed.updates
-        self._observed = observed.read
+        self._roles = Roles(self._body, self._uses, observed)
 
     def judge(self, cut: str) -> GridMemory:
         """Find what meets."""
@@ -129,7 +115,7 @@ class _Judge:
             if len(self._kinds.clusters[n]):
                 for access in reading.accesses:
                     self._enter(n, access)
-                self._equal |= {at for at in reading.alike if not stores_one_value(at, self._body, self._uses)}
+                self._equal |= {at for at in reading.alike if not self._roles.stores_one_value(at)}
                 for position, leaf in reading.left_open.items():
                     why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
                     waits = self._body[position].has_any(*ASKING) and self._regions.polls(position)
@@ -266,13 +252,13 @@ class _Judge:
             while (met := self._meeting(memory, memory.accesses, equal)) is not None:
                 one, other, met = self._who(memory, met, equal)
                 at = one[1].position
-                if at != other[1].position or at in equal or not stores_one_value(at, self._body, self._uses):
+                if at != other[1].position or at in equal or not self._roles.stores_one_value(at):
                     break
                 equal.add(at)
             self._equal |= equal
             if met is None:
                 for at, loads in self._updates.items():
-                    self._find_lost(memory, at, loads)
+                    self._look_for_lost(memory, at, loads)
                 return
             if not (one[1].sure and other[1].sure):  # there may be another one that is
                 met = self._meeting(memory, [each for each in memory.accesses if each[1].sure], equal)
@@ -291,73 +277,30 @@ class _Judge:
         first, second, words = one[1], other[1], memory.in_words(met.low, met.high)
         return GlobalRace(first.position, second.position, *ctas, words, second.kind.writes, first.agent)
 
-    def _find_lost(self, memory: Memory, at: int, loads: Collection[int]) -> None:
-        """Words that a cluster loads and stores at a position, as strong accesses, while another one writes them.
-
-        That is not a data race. What the other one writes in between is lost.
-        """
-        mine = [each for each in memory.accesses if each[1].position == at]
-        strong = [each for each in memory.accesses if self._role(each[1], ()) is AccessRole.STRONG_WRITE]
-        met = met_by_any(*(memory.spans(self._kinds, part) for part in (mine, strong)))
-        if met is None:
-            return
-        found: tuple[Chosen, Chosen, ContestedBytes] | None = next(
-            (
-                (one, other, met._replace(low=begin, high=end))
-                for one, low, high in self._accessing(memory, met.one, met.low, met.high)
-                for other, begin, end in self._accessing(memory, met.other, low, high)
-                for load, *_ in self._accessing(memory, met.one, begin, end)
-                if one in mine and other in strong
-                if load[1].position in loads and load[1].agent == one[1].agent
-            ),
-            None,
-        )
+    def _look_for_lost(self, memory: Memory, at: int, loads: Collection[int]) -> None:
+        """Updates at a position that are not atomic."""
+        meets, found = lost_update(memory, self._kinds, self._roles, at, loads)
         sure = found is not None and found[0][1].sure and found[1][1].sure
-        if found is None or self._looks or not memory.exact or not sure:
-            self._leave_open({at, *loads}, LOST)
-        else:
+        if found is not None and sure and memory.exact and not self._looks:
             self._races.append(replace(self._race(memory, *found), lost=True))
+        elif meets:
+            self._leave_open({at, *loads}, LOST)
 
     def _look_at_strong(self, memory: Memory) -> None:
-        """Strong accesses that meet are no race, but what is read, and what is left, depends on their order."""
-        strong = [each for each in memory.accesses if self._is_strong(each[1])]
-        wide = [each for each in strong if not self._strength(each[1]).is_narrow]
-        groups: dict[tuple[object, ...], list[Chosen]] = defaultdict(list)
-        for each in wide:
-            if each[1].kind.writes:
-                groups[self._commuting(each[1])].append(each)
+        """Strong accesses that meet are no race, but what is read, and what is left, may depend on their order."""
         try:
-            for key, mine in groups.items():
-                apart = [each for each in wide if not key or each not in mine]
-                if met_by_any(memory.spans(self._kinds, mine), memory.spans(self._kinds, apart)):
-                    self._leave_open((access.position for _, access in (*mine, *apart)), ORDER)
-            for kind in {kind for kind, _ in strong}:
-                mine = [each for each in strong if each[0] == kind]
-                parts = [self._of_strong(memory, chosen) for chosen in _by_agent(mine).values()]
-                if len(parts) > 1 and contested(parts):
-                    self._talking.add(kind)
-                    self._leave_open((access.position for _, access in mine), INSIDE)
+            self._leave_open(order_decides(memory, self._kinds, self._roles), ORDER)
+            for kind, positions in order_decides_inside(memory, self._kinds, self._roles).items():
+                self._talking.add(kind)
+                self._leave_open(positions, INSIDE)
         except TooManyError:
-            self._leave_open((access.position for _, access in strong), MANY)
-
-    def _of_strong(self, memory: Memory, chosen: list[Chosen]) -> tuple[Spans, Spans, Spans]:
-        writes = [each for each in chosen if each[1].kind.writes]
-        asks = [each for each in chosen if not each[1].kind.writes or not self._commuting(each[1])]
-        every, wrote, asked = (memory.spans(self._kinds, part) for part in (chosen, writes, asks))
-        return every, wrote, asked
-
-    def _commuting(self, access: GlobalAccess) -> tuple[object, ...]:
-        """What strong writes have in common that leave the same in every order; () if nothing is."""
-        each = self._body[access.position]
-        if access.kind.is_atomic and each.has_any(*_COMMUTING) and each.position not in self._observed:
-            return tuple(name for name in each.modifiers if name in _COMMUTING or name == each.modifiers[-1])
-        return (each.position,) if stores_one_value(each.position, self._body, self._uses) else ()
+            self._leave_open((access.position for _, access in strong_accesses(memory, self._roles)), MANY)
 
     def _look_inside(self, memory: Memory) -> None:
         """What warps of one cluster access alike in one memory."""
         for kind in range(len(self._kinds.clusters)):
             mine = [each for each in memory.accesses if each[0] == kind]
-            agents = _by_agent(mine)
+            agents = by_agent(mine)
             if len(agents) < 2:
                 continue
             alike = isinstance(memory, PointedMemory) and self._move_together(
@@ -382,7 +325,7 @@ class _Judge:
             there = met.take(met.owner == cluster)
             ranges = tuple(zip(there.start.tolist(), there.end.tolist(), strict=True))
             positions = frozenset(access.position for _, access in mine)
-            not_followed = any(self._is_followed_not(access) for _, access in mine)
+            not_followed = any(self._roles.has_no_operation(access) for _, access in mine)
             if not isinstance(memory, PointedMemory) or not_followed or self._store_what_differs(memory, mine, only):
                 self._leave_open(positions, INSIDE)
                 continue
@@ -392,7 +335,7 @@ class _Judge:
     def _store_what_differs(self, memory: Memory, mine: Sequence[Chosen], only: int | None) -> bool:
         """Whether warps store to the same bytes what they have made of loads at different addresses."""
         for at in {access.position for _, access in mine if access.kind is AccessKind.STORE}:
-            loads, agents = loads_behind(at, self._body, self._uses), _by_agent(e for e in mine if e[1].position == at)
+            loads, agents = loads_behind(at, self._body, self._uses), by_agent(e for e in mine if e[1].position == at)
             loaded: dict[int, set[object]] = {agent: set() for agent, *_ in agents}
             for each in self._readings[mine[0][0]].accesses:
                 if each.position in loads and each.agent in loaded:
@@ -409,7 +352,7 @@ class _Judge:
 
         PTX ISA, "ld.global.nc": the data is read-only while the kernel runs.
         """
-        loads = [each for each in memory.accesses if not each[1].kind.writes and self._strength(each[1]).nc]
+        loads = [each for each in memory.accesses if not each[1].kind.writes and self._roles.strength(each[1]).nc]
         writes = [each for each in memory.accesses if each[1].kind.writes]
         try:
             written = _by_one(memory.spans(self._kinds, writes if loads else ()), 1)
@@ -426,7 +369,7 @@ class _Judge:
 
     def _of_agent(self, memory: Memory, chosen: list[Chosen], only: int | None) -> tuple[Spans, Spans, Spans]:
         writes = [each for each in chosen if each[1].kind.writes]
-        weak = [each for each in chosen if not self._is_strong(each[1]) or each[1].position in self._updates]
+        weak = [each for each in chosen if not self._roles.is_strong(each[1]) or each[1].position in self._updates]
         every, wrote, plain = (memory.spans(self._kinds, part, only) for part in (chosen, writes, weak))
         return every, wrote, plain
 
@@ -438,21 +381,17 @@ class _Judge:
         parts = []
         for chosen in ranks.values() if len(ranks) > 1 else ():
             writes = [each for each in chosen if each[1].kind.writes]
-            narrow = [e for e in chosen if self._is_strong(e[1]) and self._strength(e[1]).scope is Scope.CTA]
+            strong = (each for each in chosen if self._roles.is_strong(each[1]))
+            narrow = [each for each in strong if self._roles.strength(each[1]).scope is Scope.CTA]
             every, wrote, alone = (memory.spans(self._kinds, part, only) for part in (chosen, writes, narrow))
             parts.append((every, wrote, alone))
         return any(narrow for _, _, narrow in parts) and bool(contested(parts))
-
-    def _is_followed_not(self, access: GlobalAccess) -> bool:
-        """Whether the order of an access is not that of an operation of a program."""
-        strong = self._is_strong(access) and not access.kind.is_atomic
-        return strong or access.kind in _WITHOUT_OPERATION
 
     def _meeting(self, memory: Memory, accesses: Sequence[Chosen], equal: Collection[int]) -> ContestedBytes | None:
         """Two clusters whose accesses are a race unless something orders them; the first one writes."""
 
         def of(*roles: AccessRole) -> Spans:
-            return memory.spans(self._kinds, [each for each in accesses if self._role(each[1], equal) in roles])
+            return memory.spans(self._kinds, [each for each in accesses if self._roles.of(each[1], equal) in roles])
 
         writes, strong = of(AccessRole.WRITE), of(AccessRole.STRONG_WRITE)
         found = met_by_each_other(writes) if writes else None
@@ -467,40 +406,13 @@ class _Judge:
         self, memory: Memory, met: ContestedBytes, equal: Collection[int]
     ) -> tuple[Chosen, Chosen, ContestedBytes]:  # fmt: skip
         """The accesses of both clusters that meet, and where they do."""
-        for one, low, high in self._accessing(memory, met.one, met.low, met.high):
-            for other, begin, end in self._accessing(memory, met.other, low, high):
-                roles = {self._role(one[1], equal), self._role(other[1], equal)}
-                alike = roles <= _STRONG or (roles == {AccessRole.EQUAL} and one[1].position == other[1].position)
-                if self._role(one[1], equal) in _WRITES and not alike:
+        for one, low, high in memory.accessing(self._kinds, met.one, met.low, met.high):
+            for other, begin, end in memory.accessing(self._kinds, met.other, low, high):
+                roles = {self._roles.of(one[1], equal), self._roles.of(other[1], equal)}
+                alike = roles <= STRONG or (roles == {AccessRole.EQUAL} and one[1].position == other[1].position)
+                if self._roles.of(one[1], equal) in WRITES and not alike:
                     return one, other, ContestedBytes(met.one, met.other, begin, end)
         raise TooManyError
-
-    def _accessing(
-        self, memory: Memory, cluster: int, low: int, high: int
-    ) -> Iterator[tuple[Chosen, int, int]]:  # fmt: skip
-        """The accesses of a cluster to some bytes, each with those of them that it accesses first."""
-        kinds = {n for n, mine in enumerate(self._kinds.clusters) if cluster in mine}
-        for each in memory.accesses:
-            if each[0] in kinds:
-                for start, end, _ in zip(*memory.spans(self._kinds, [each], cluster), strict=True):
-                    if start < high and end > low:
-                        yield each, max(int(start), low), min(int(end), high)
-
-    def _strength(self, access: GlobalAccess) -> Strength:
-        return strength_of(self._body[access.position])
-
-    def _is_strong(self, access: GlobalAccess) -> bool:
-        """Whether an access is strong for threads that its scope includes."""
-        strength = self._strength(access)
-        return strength.volatile or strength.order is not Order.DEFAULT or access.kind.is_atomic
-
-    def _role(self, access: GlobalAccess, equal: Collection[int]) -> AccessRole:
-        """To threads of other clusters, which a scope of a CTA or a cluster does not include."""
-        strong = self._is_strong(access) and not self._strength(access).is_narrow
-        if access.kind.writes:
-            plain = AccessRole.EQUAL if access.position in equal else AccessRole.WRITE
-            return AccessRole.STRONG_WRITE if strong else plain
-        return AccessRole.STRONG_READ if strong else AccessRole.READ
 
     def _cta(self, cluster: int, kind: int, access: GlobalAccess) -> int:
         """The number in the grid of the CTA of a cluster that makes an access."""
@@ -509,38 +421,6 @@ class _Judge:
         return self._every.first_cta_of(cluster) + rank % x + gx * (rank // x % y + gy * (rank // (x * y)))
 
 
-def _by_agent(accesses: Iterable[Chosen]) -> dict[tuple[int, ...], list[Chosen]]:
-    """The accesses of each agent; what an engine performs for it is apart, each instruction by itself.
-
-    An agent's own accesses are in its order. What it issues is not, until it has waited for it.
-    """
-    issued: dict[tuple[int, ...], list[Chosen]] = defaultdict(list)
-    agents: dict[tuple[int, ...], list[Chosen]] = defaultdict(list)
-    for each in accesses:
-        _, access = each
-        if access.kind in _ISSUED:
-            issued[access.agent, access.position, access.index].append(each)
-        else:
-            agents[access.agent,].append(each)
-    for (agent, position, index), found in issued.items():
-        agents[(agent, position, index) if len(issued) <= _MOST_APART else (agent, position)] += found
-    return agents
-
-
 def _by_one(spans: Spans, owner: int) -> Spans:
     """The ranges as those of one cluster."""
     return joined([Spans(spans.start, spans.end, np.full(len(spans.owner), owner))])
-
-
-_WRITES = (AccessRole.WRITE, AccessRole.STRONG_WRITE, AccessRole.EQUAL)
-_STRONG = {AccessRole.STRONG_WRITE, AccessRole.STRONG_READ}
-
-
-_ISSUED = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_STORE, AccessKind.BULK_REDUCTION)
-_MOST_APART = 256  #: of these that are compared with each other, not just those of different instructions
-
-#: Accesses whose end, or whose parts, no operation of a program on global memory says.
-_WITHOUT_OPERATION = (AccessKind.ASYNC_LOAD, AccessKind.BULK_LOAD, AccessKind.BULK_REDUCTION)
-
-
-_COMMUTING = ("add", "min", "max", "and", "or", "xor")

@@ -7,7 +7,7 @@ numbers; in one dimension they may begin anywhere.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -64,6 +64,15 @@ class Memory:
                 raise TooManyError
             parts.append(_spread(clusters, base, merged))
         return joined(parts)
+
+    def accessing(self, kinds: Kinds, cluster: int, low: int, high: int) -> Iterator[tuple[Chosen, int, int]]:
+        """The accesses of a cluster to some bytes, each with those of them that it accesses first."""
+        of_cluster = {n for n, mine in enumerate(kinds.clusters) if cluster in mine}
+        for each in self.accesses:
+            if each[0] in of_cluster:
+                for start, end, _ in zip(*self.spans(kinds, [each], cluster), strict=True):
+                    if start < high and end > low:
+                        yield each, max(int(start), low), min(int(end), high)
 
     def in_words(self, low: int, high: int) -> str:
         """``bytes 0 to 127 at parameter 0 (out)``."""
