@@ -11,8 +11,8 @@ from pipesim.answers.checking.counterexample import corrections_of
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.ops import Op
 from pipesim.prove.check import check
+from pipesim.prove.repair.changes.left_over import of_reads_again
 from pipesim.prove.repair.kinds import RepairKind
-from pipesim.prove.repair.left_over import of_reads_again
 from pipesim.targets import Target, find
 from tests.support.small_ptx import text_of
 

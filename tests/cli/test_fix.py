@@ -14,9 +14,9 @@ from pipesim.answers.kernel.lines import KernelLines
 from pipesim.answers.kernel.slip_sentences import changed_token
 from pipesim.answers.kernel.slips import Slip
 from pipesim.model.ops import Fence, Op, Operation
-from pipesim.prove.repair.added_line import AddedLine, beside
 from pipesim.prove.repair.correction import OTHER_PARITY, ChangedToken, Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.wording.added_line import AddedLine, beside
 from pipesim.ptx.text.instruction import Frame
 from pipesim.report.text.source_fix import source_fix
 from tests.support.fixture_types import Call

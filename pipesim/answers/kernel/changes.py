@@ -11,10 +11,10 @@ from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, SIG
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.arithmetic import WARP, counts, expects, threads
+from pipesim.prove.repair.changes.arithmetic import WARP, counts, expects, threads
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import barriers_of
+from pipesim.prove.repair.wording.sentences import sentence
 from pipesim.ptx.branch_decisions import BranchPast
 
 _GUARD = re.compile(r"@!?%\w+\s+")

@@ -35,9 +35,8 @@ from pipesim.model.program import Program
 from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.added_line import AddedLine, beside
-from pipesim.prove.repair.arithmetic import WARP, lanes
 from pipesim.prove.repair.behind import Hidden, lines_of
+from pipesim.prove.repair.changes.arithmetic import WARP, lanes
 from pipesim.prove.repair.correctable import correctable, in_rows, with_places
 from pipesim.prove.repair.correction import (
     MOST,
@@ -50,9 +49,10 @@ from pipesim.prove.repair.correction import (
 )
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.sites import is_at, members
 from pipesim.prove.repair.unread import leaves_more
+from pipesim.prove.repair.wording.added_line import AddedLine, beside
+from pipesim.prove.repair.wording.sentences import sentence
 from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import FirstParities

@@ -24,9 +24,9 @@ from pipesim.model.program import Program
 from pipesim.model.words import SEES, STRONG_DATA, TURNS, WordAct, WordEvent
 from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.added_line import AddedLine
 from pipesim.prove.repair.correction import MOST, Correction
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.wording.added_line import AddedLine
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.word_barriers import word_name
 from pipesim.ptx.emulate.cluster import EmulationLimits

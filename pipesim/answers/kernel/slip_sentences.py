@@ -15,7 +15,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.correction import ChangedToken
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.sentences import sentence
+from pipesim.prove.repair.wording.sentences import sentence
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.kernel import EditableKernel
 from pipesim.ptx.text.instruction import Instruction

@@ -29,11 +29,21 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Fence, Op, Order, Scope, operand, order_of, scope_of
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair import iterations, meeting_points, missing_instructions, other_operands, partners
-from pipesim.prove.repair.arithmetic import counts, ends, expects, inits, lanes, masks, pairs, registers, threads
+from pipesim.prove.repair.changes import iterations, meeting_points, missing_instructions, other_operands, partners
+from pipesim.prove.repair.changes.arithmetic import (
+    counts,
+    ends,
+    expects,
+    inits,
+    lanes,
+    masks,
+    pairs,
+    registers,
+    threads,
+)
+from pipesim.prove.repair.changes.left_over import of_what_is_left_over
+from pipesim.prove.repair.changes.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, FencePlace, Ranked, Repair, RepairKind
-from pipesim.prove.repair.left_over import of_what_is_left_over
-from pipesim.prove.repair.order import gives_back, uses_what_others_fill, works
 from pipesim.prove.repair.siblings import Siblings
 from pipesim.prove.repair.sites import (
     arrived_at,

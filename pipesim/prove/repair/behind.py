@@ -18,7 +18,7 @@ from pipesim.prove.refutation import Doubt, Refutation, is_unsure
 from pipesim.prove.repair.correction import MOST_ASKED, Correction, candidates, corrections
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Repair
-from pipesim.prove.repair.sentences import sentence
+from pipesim.prove.repair.wording.sentences import sentence
 
 MOST_CHANGES = 24  #: that are looked at for one finding
 MOST_PAIRS = 2  #: of these, changes for which a second one is looked for

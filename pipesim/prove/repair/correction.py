@@ -17,7 +17,6 @@ from pipesim.prove.any_size.laps import holds
 from pipesim.prove.check import check
 from pipesim.prove.counterexample.past import core
 from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.added_line import AddedLine, added_line, beside, line_of
 from pipesim.prove.repair.applicable import (
     fences,
     fences_of_writes,
@@ -28,16 +27,17 @@ from pipesim.prove.repair.applicable import (
     repairs,
     stronger,
 )
-from pipesim.prove.repair.arithmetic import registers
+from pipesim.prove.repair.changes.arithmetic import registers
+from pipesim.prove.repair.changes.iterations import of_iterations
+from pipesim.prove.repair.changes.left_over import of_reads_again
+from pipesim.prove.repair.changes.meeting_points import of_met_signals, of_signals_for_all, of_uses
+from pipesim.prove.repair.changes.order import readers_of
 from pipesim.prove.repair.edits import apply_repair, place_of
-from pipesim.prove.repair.iterations import of_iterations
 from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
-from pipesim.prove.repair.left_over import of_reads_again
-from pipesim.prove.repair.meeting_points import of_met_signals, of_signals_for_all, of_uses
-from pipesim.prove.repair.order import readers_of
 from pipesim.prove.repair.overlap import serialised
-from pipesim.prove.repair.sentences import sentence
 from pipesim.prove.repair.unread import leaves_more
+from pipesim.prove.repair.wording.added_line import AddedLine, added_line, beside, line_of
+from pipesim.prove.repair.wording.sentences import sentence
 from pipesim.prove.repair.words import fits_words, words_of
 
 MOST = 2  #: corrections of one finding

@@ -13,7 +13,16 @@ from pipesim.errors import PipesimError
 from pipesim.model.edits import Listing, with_listings
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair import additions, iterations, joint_actions, left_over, numbers, order, partners, places
+from pipesim.prove.repair.changes import (
+    additions,
+    iterations,
+    joint_actions,
+    left_over,
+    numbers,
+    order,
+    partners,
+    places,
+)
 from pipesim.prove.repair.kinds import OF_WORDS, Repair, RepairKind
 from pipesim.prove.repair.sites import members
 

@@ -16,9 +16,9 @@ from pipesim.bounds import MAX_PTX_BYTES
 from pipesim.errors import UsageError
 from pipesim.inputs import InputKind, is_quotable, python_folders
 from pipesim.model.ops import Engine, Fence, Op, Scope, operand, scope_of
-from pipesim.prove.repair.added_line import AddedLine
 from pipesim.prove.repair.correction import OTHER_PARITY, ChangedToken, Correction
 from pipesim.prove.repair.kinds import RepairKind
+from pipesim.prove.repair.wording.added_line import AddedLine
 from pipesim.ptx.source_files import path_of
 from pipesim.report.text.words import place
 

@@ -12,7 +12,7 @@ from pipesim.model.program import Program
 from pipesim.prove.check import check
 from pipesim.prove.repair.correction import candidates
 from pipesim.prove.repair.edits import apply_repair, place_of
-from pipesim.prove.repair.sentences import sentence
+from pipesim.prove.repair.wording.sentences import sentence
 from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES
 from tests.support.mistakes.memory_mistakes import MEMORY_MISTAKES
 from tests.support.mistakes.ring_mistakes import RING_MISTAKES

@@ -8,10 +8,10 @@ from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.prove.check import check
+from pipesim.prove.repair.changes.other_operands import of_ctas
 from pipesim.prove.repair.correction import corrections
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.other_operands import of_ctas
 from pipesim.prove.repair.sites import sites_of
 from pipesim.prove.repair.unread import leaves_more
 

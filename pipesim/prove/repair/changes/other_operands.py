@@ -14,12 +14,12 @@ from pipesim.model.groups import ASYNC_ACCESSES, ON_BARRIER, PARITY_WAITS, READS
 from pipesim.model.ops import Op, OperandName, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.arithmetic import arrivals_of, count_of
+from pipesim.prove.repair.changes.arithmetic import arrivals_of, count_of
+from pipesim.prove.repair.changes.missing_instructions import given_back_after
+from pipesim.prove.repair.changes.numbers import may_expect, of_group
+from pipesim.prove.repair.changes.order import gives_back, reads_what_is_signalled, waited_before
+from pipesim.prove.repair.changes.places import passes_by, slots_of_items, turn_of, uses_in_turn, waits_in_turn
 from pipesim.prove.repair.kinds import NOWHERE, TO_THE_OTHER, Ranked, Repair, RepairKind
-from pipesim.prove.repair.missing_instructions import given_back_after
-from pipesim.prove.repair.numbers import may_expect, of_group
-from pipesim.prove.repair.order import gives_back, reads_what_is_signalled, waited_before
-from pipesim.prove.repair.places import passes_by, slots_of_items, turn_of, uses_in_turn, waits_in_turn
 from pipesim.prove.repair.sites import (
     begin_of,
     executes_everywhere,

@@ -22,8 +22,8 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, OperandName, Operation, operand, ranks, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, Tile
+from pipesim.prove.repair.changes.order import gives_back, phases_of_writes
 from pipesim.prove.repair.kinds import Repair, RepairKind
-from pipesim.prove.repair.order import gives_back, phases_of_writes
 from pipesim.prove.repair.sites import begin_of, is_at, members, site_of, stages_of
 
 

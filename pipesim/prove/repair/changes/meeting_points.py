@@ -21,12 +21,12 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.arithmetic import WARP, count_of, pairs, warpgroups
-from pipesim.prove.repair.joint_actions import copying_into
+from pipesim.prove.repair.changes.arithmetic import WARP, count_of, pairs, warpgroups
+from pipesim.prove.repair.changes.joint_actions import copying_into
+from pipesim.prove.repair.changes.missing_instructions import waits_for_each
+from pipesim.prove.repair.changes.order import gives_back
+from pipesim.prove.repair.changes.other_operands import begins_at, shifts
 from pipesim.prove.repair.kinds import NOWHERE, OF_COPIES, SIGNALLING, TO_THE_OTHER, Ranked, Repair, RepairKind
-from pipesim.prove.repair.missing_instructions import waits_for_each
-from pipesim.prove.repair.order import gives_back
-from pipesim.prove.repair.other_operands import begins_at, shifts
 from pipesim.prove.repair.sites import (
     arrived_at,
     engines_of,

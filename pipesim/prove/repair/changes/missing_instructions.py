@@ -10,9 +10,9 @@ from pipesim.model.groups import ACCESSES, ENGINE_ACCESSES, LIFE, ON_BARRIER, PA
 from pipesim.model.ops import Engine, Op, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.arithmetic import arrivals_of, count_of, pairs
+from pipesim.prove.repair.changes.arithmetic import arrivals_of, count_of, pairs
+from pipesim.prove.repair.changes.order import arriving_on, first_parities, gives_back, returned_after, shares_memory
 from pipesim.prove.repair.kinds import NOWHERE, Placement, Ranked, Repair, RepairKind
-from pipesim.prove.repair.order import arriving_on, first_parities, gives_back, returned_after, shares_memory
 from pipesim.prove.repair.sites import barriers_of, engines_of, families, members, roles_of, sites_of, stages_of
 
 K = RepairKind

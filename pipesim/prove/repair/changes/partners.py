@@ -10,9 +10,9 @@ from pipesim.model.edits import Insertion, Listing, insert_operations, listing
 from pipesim.model.groups import LIFE, ON_BARRIER, PARITY_WAITS, TOUCHES_MEMORY
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
-from pipesim.prove.repair.additions import share_of, times_signalled
+from pipesim.prove.repair.changes.additions import share_of, times_signalled
+from pipesim.prove.repair.changes.order import gives_back, readers_of
 from pipesim.prove.repair.kinds import NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
-from pipesim.prove.repair.order import gives_back, readers_of
 from pipesim.prove.repair.sites import arrived_at, begin_of, members, published_at, roles_of, sites_of, stages_of
 
 K = RepairKind

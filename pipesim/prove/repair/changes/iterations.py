@@ -32,10 +32,10 @@ from pipesim.model.groups import (
 from pipesim.model.ops import Op, OperandName, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
-from pipesim.prove.repair.additions import end_of_work, times_signalled
+from pipesim.prove.repair.changes.additions import end_of_work, times_signalled
+from pipesim.prove.repair.changes.missing_instructions import waits_for_each
+from pipesim.prove.repair.changes.places import in_slot
 from pipesim.prove.repair.kinds import MOVING, NOWHERE, SIGNALLING, Ranked, Repair, RepairKind
-from pipesim.prove.repair.missing_instructions import waits_for_each
-from pipesim.prove.repair.places import in_slot
 from pipesim.prove.repair.sites import begin_of, members, operations_at, roles_of, sites_of, stages_of
 
 K = RepairKind

@@ -10,9 +10,9 @@ from pipesim.model.groups import BRANCHES, LOOP_MARKS, ON_BARRIER, ON_NAMED_BARR
 from pipesim.model.ops import Fence, Op, Operation, Scope, operand, ranks, semantics, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
-from pipesim.prove.repair.arithmetic import WARP, warpgroups
+from pipesim.prove.repair.changes.arithmetic import WARP, warpgroups
+from pipesim.prove.repair.changes.order import gives_back, is_use
 from pipesim.prove.repair.kinds import OF_COPIES, Repair, RepairKind
-from pipesim.prove.repair.order import gives_back, is_use
 from pipesim.prove.repair.sites import barriers_of, begin_of, is_at, members, numbers_of, site_of, threads_of, warp_of
 
 _CLUSTER, _INIT = semantics(scope=Scope.CLUSTER), Fence.MBARRIER_INIT

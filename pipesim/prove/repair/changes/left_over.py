@@ -14,8 +14,8 @@ from pipesim.model.groups import PARITY_TRIES, PARITY_WAITS, READS_MEMORY, READS
 from pipesim.model.ops import Op, Operation, Space, operand, ranks, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, SourceInstruction
+from pipesim.prove.repair.changes.order import gives_back
 from pipesim.prove.repair.kinds import Ranked, Repair, RepairKind
-from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import members, roles_of, sites_of
 
 K = RepairKind

@@ -29,8 +29,8 @@ from pipesim.model.ops import Engine, Fence, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
 from pipesim.model.tables import SourceInstruction
+from pipesim.prove.repair.changes.order import gives_back, is_use, phases_of_writes, works
 from pipesim.prove.repair.kinds import FencePlace, Placement, Repair
-from pipesim.prove.repair.order import gives_back, is_use, phases_of_writes, works
 from pipesim.prove.repair.sites import begin_of, members, published_at, site_of, stages_of
 
 _PROXY_FENCE: Operation = (int(Op.FENCE), int(Fence.PROXY_ASYNC), 0)

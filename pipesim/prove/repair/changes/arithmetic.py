@@ -11,9 +11,9 @@ from pipesim.model.ops import Engine, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.model.tables import NAMED_BARRIERS, SourceInstruction
 from pipesim.model.warp_shape import GRANULE, SM_REGISTERS
+from pipesim.prove.repair.changes.numbers import bytes_of_expects, may_expect
+from pipesim.prove.repair.changes.order import gives_back
 from pipesim.prove.repair.kinds import NOWHERE, ROWS, Repair, RepairKind
-from pipesim.prove.repair.numbers import bytes_of_expects, may_expect
-from pipesim.prove.repair.order import gives_back
 from pipesim.prove.repair.sites import barriers_of, members, roles_of, site_of, sites_of
 
 WARP = 32

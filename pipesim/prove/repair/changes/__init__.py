@@ -1,0 +1,1 @@
+"""What corrections change in a program: where each of them is possible, and the program with it."""
