@@ -19,7 +19,7 @@ _Write = tuple[int, int]  # agent, pc
 
 def advisories(program: Program) -> tuple[Advisory, ...]:
     """What agents that never wait do with the tiles of others, once for each role and line."""
-    starts = [_start(code) for code in program.code]
+    starts = [next((pc + 1 for pc, op in enumerate(code) if op[0] in MEETING_WAITS), 0) for code in program.code]
     free = [agent for agent, code in enumerate(program.code) if not _waits(code, starts[agent])]
     if not free:
         return ()
@@ -29,11 +29,6 @@ def advisories(program: Program) -> tuple[Advisory, ...]:
         for advisory in _advisories_for(program, agent, starts, writes):
             found.setdefault((advisory.role, advisory.line), advisory)
     return tuple(found.values())
-
-
-def _start(code: tuple[Operation, ...]) -> int:
-    """Where the operations after the first synchronisation begin: that of the prologue, which comes before all else."""
-    return next((pc + 1 for pc, op in enumerate(code) if op[0] in MEETING_WAITS), 0)
 
 
 def _waits(code: tuple[Operation, ...], start: int) -> bool:

@@ -221,7 +221,7 @@ class _Trial:
         source = only_line(self._program, after, self.lines.line_at) if after is not None else ""
         at = next(iter(self._lines_at(found.repair.role, found.repair.at)), "")
         at = at or source or (added.line if added is not None else "")
-        line = at or self._first_changed(found.repair, after) or _author(found.line)
+        line = at or self._first_changed(found.repair, after) or found.line.partition(", ")[0]
         other = after is not None and found.repair.kind is RepairKind.PHASES and self._all_waits_differ(after, source)
         token = ChangedToken("", OTHER_PARITY, (source,)) if other else None
         said = sentence(self._inside(found.repair))
@@ -348,11 +348,6 @@ def _unused(program: Program) -> int:
     """How many barriers are initialised, and neither waited for nor signalled."""
     every = [(op[0] == Op.INIT, operand(op, "barrier")) for op in program.operations if op[0] in ON_BARRIER]
     return len({bar for init, bar in every if init} - {bar for init, bar in every if not init})
-
-
-def _author(line: str) -> str:
-    """The author's line of one that names the line of the PTX as well."""
-    return line.partition(", ")[0]
 
 
 def _lines(

@@ -85,7 +85,7 @@ def repairs(
     every, raced = [], {site.about for site in sites}
     for n, (least, repair) in enumerate(dict.fromkeys(_alike(program, Siblings(asked or program)))):
         least = min(least, _AFTER_RACED) if repair.is_after_uses and repair.past.about in raced else least
-        rank = least + _OF_ANOTHER * _is_of_another(repair, roles)
+        rank = least + _OF_ANOTHER * (bool(roles and repair.role) and roles.isdisjoint(repair.roles))
         every.append(
             (
                 *(rank, repair.meets, repair.at not in sites, repair.group not in groups),
@@ -94,11 +94,6 @@ def repairs(
         )
     for rank, *_, repair in sorted(every, key=lambda each: each[:6]):
         yield rank, repair
-
-
-def _is_of_another(repair: Repair, roles: frozenset[str]) -> bool:
-    """True of what a role does that uses none of a fault's bytes."""
-    return bool(roles and repair.role) and roles.isdisjoint(repair.roles)
 
 
 def fences(reader: str, writer: str) -> Iterator[Ranked]:

@@ -180,11 +180,7 @@ def _rank(blocked: BlockedAgent) -> int:
 
 def _blocked_key(blocked: BlockedAgent) -> Hashable:
     """Equal for agents that share an entry; one that would supply itself has its own."""
-    return blocked.agent if _helps_itself(blocked) else replace(blocked, agent="")
-
-
-def _helps_itself(blocked: BlockedAgent) -> bool:
-    return any(s.agent == blocked.agent for s in blocked.suppliers)
+    return blocked.agent if any(s.agent == blocked.agent for s in blocked.suppliers) else replace(blocked, agent="")
 
 
 def _causes(blocked: BlockedAgent, width: int) -> list[str]:

@@ -32,7 +32,7 @@ def sweep_svg(report: SweepReport) -> str:
     at = {value: _LEFT + (n + 0.5) * _WIDTH / len(values) for n, value in enumerate(values)}
     body = [
         label(MARGIN, MARGIN + LINE, report.protocol, "title"),
-        label(MARGIN, MARGIN + 2 * LINE, _title(report), "quiet"),
+        label(MARGIN, MARGIN + 2 * LINE, f"{sweep_sentence(report)} · profile {report.profile} · simulated", "quiet"),
     ]
     body += _frame(report, axis, values, at, top)
     bottom = _TOP + _HEIGHT + 3 * LINE
@@ -49,10 +49,6 @@ def sweep_svg(report: SweepReport) -> str:
     height = bottom + LINE * len(series) + MARGIN
     longest = max([_LEFT + _WIDTH, *(_LEFT + 16 + CELL * len(name) for name in series)])
     return svg_file(f"sweep of {report.protocol}", _STYLE, "", body, longest + MARGIN, height)
-
-
-def _title(report: SweepReport) -> str:
-    return f"{sweep_sentence(report)} · profile {report.profile} · simulated"
 
 
 def _series(report: SweepReport, axis: str) -> dict[str, list[RankedConfiguration]]:

@@ -52,7 +52,7 @@ _NEAR = 4  #: operations before and after one that may be the access it is for
 
 def of_meetings(program: Program) -> Iterator[Ranked]:
     """Named barriers: who waits there, who only arrives, and meetings that are missing."""
-    in_use = _in_use(program)
+    in_use = {0}.union(*(numbers_of(program, agent) for agent in range(len(program.agents))))
     yield from ((4, Repair(K.SYNCS, "", str(number))) for number in sorted(in_use))
     yield from _for_each_slot(program, in_use)
     for role in (*roles_of(program), *dict.fromkeys(families(program).values())):
@@ -197,11 +197,6 @@ def _is_crossed(program: Program, role: str, site: SourceInstruction) -> bool:
                 stage = program.barriers[operand(code[pc], "barrier")].stage
             found.append(slot not in (-1, stage))
     return bool(found) and all(found)
-
-
-def _in_use(program: Program) -> set[int]:
-    """The named barriers that agents use after the prologue, and that of all threads."""
-    return {0}.union(*(numbers_of(program, agent) for agent in range(len(program.agents))))
 
 
 def _waits_at(program: Program, agent: int, numbers: list[int]) -> bool:
