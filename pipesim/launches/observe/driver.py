@@ -223,8 +223,11 @@ class CudaDriver:
         return "", archs.pop() if len(archs) == 1 else ""
 
     def _architecture(self, number: int) -> str:
-        major, minor = self._device_attribute(_MAJOR, number), self._device_attribute(_MINOR, number)
+        major, minor = self._capability(number)
         return f"sm_{major}{minor}" if major else ""
+
+    def _capability(self, number: int) -> tuple[int, int]:
+        return self._device_attribute(_MAJOR, number), self._device_attribute(_MINOR, number)
 
     def _device_attribute(self, which: int, number: int) -> int:
         """A number of a device, 0 where the driver does not say it."""
