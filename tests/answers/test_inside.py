@@ -43,10 +43,10 @@ other: ld.volatile.shared.u32 %r7, [%r5]; setp.eq.u32 %p4, %r7, 0; @%p4 bra end;
 RACE, WEAK, DEADLOCK, WRONG = FaultKind.RACE, FaultKind.WEAK_ORDER, Ending.DEADLOCK, FaultKind.WRONG_ITEM
 
 
-def kernel(body: str, grid: int = 2, head: str = HEAD) -> Target:
+def kernel(body: str, grid: int = 2, head: str = HEAD, threads: int = 64) -> Target:
     module = read_module(head.format(body=body), "small.ptx")
     given = tuple(Parameter(name, Pointer()) for name in ("flags", "x"))
-    made = extract(module, Launch("small", (grid, 1, 1), (64, 1, 1), parameters=given))
+    made = extract(module, Launch("small", (grid, 1, 1), (threads, 1, 1), parameters=given))
     return Target("small", None, made.program, {}, "", kernel=made)
 
 
@@ -109,6 +109,13 @@ def test_wrong_kernels_are_refuted(body: str, kinds: set[FaultKind | Ending]) ->
     found = check(kernel(body), {}, quick=True)
     assert found.verdict is Verdict.REFUTED
     assert {each.finding.kind for each in found.refutations} <= {*kinds, *(str(each.value) for each in kinds)}
+
+
+@pytest.mark.parametrize(("edit", "verdict"), [("release", Verdict.PROVED), ("relaxed", Verdict.REFUTED)])
+def test_four_warps_take_a_lock_in_each_order(edit: str, verdict: Verdict) -> None:
+    """As the pipelines of libcu++ have 24 orders in which their warps leave them."""
+    body = LOCK.replace("st.release", f"st.{edit}").replace("[%r4+128]", "[%r5+4]")
+    assert check(kernel(body, threads=128), {}, quick=True).verdict is verdict
 
 
 #: One lane takes a number from a counter of all CTAs, and hands it to the other warp.

@@ -17,11 +17,12 @@ from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import WordsOfRun
 from pipesim.prove.word_order import cannot_be_seen, is_decided, more_than_orders, orders
 from pipesim.ptx.emulate.global_accesses import in_shared
-from pipesim.ptx.extract import MOST_TOGETHER, Extraction
+from pipesim.ptx.extract import Extraction
 from pipesim.ptx.flow.slice import is_word
 from pipesim.trace.arrays import np
 
-_MOST_ORDERS, _MOST_WARPS = 96, 9  #: whose numbers are digits of a setting
+_MOST_ORDERS, _MOST_WARPS = 512, 9  #: whose numbers are digits of a setting
+_MOST_FOLLOWED = 1 << 21  #: instructions, in all orders
 
 
 def may_talk_inside(kernel: Extraction) -> bool:
@@ -46,8 +47,8 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
     """
     first: Extraction | None = None
     try:
-        every = list(orders(kernel.inside, _MOST_ORDERS, MOST_TOGETHER))
-        every = every if every[-1] is not None else list(orders(kernel.inside, _MOST_ORDERS, MOST_TOGETHER))
+        every = list(orders(kernel.inside, _MOST_ORDERS, _MOST_FOLLOWED))
+        every = every if every[-1] is not None else list(orders(kernel.inside, _MOST_ORDERS, _MOST_FOLLOWED))
         for made in every:
             if made is None:
                 yield {"inside": 1}, _not_judged(kernel.inside(), "too many orders of atomics")
