@@ -91,14 +91,18 @@ class WordWait:
 
 
 class Look(NamedTuple):
-    """What a wait of an agent saw, where that may decide more than its end: after how many writes, and which ``others``
-    it may see. ``event``: the number of the wait.
+    """What a wait or a load of an agent saw, where that may decide more than its end: after how many writes, and which
+    ``others`` it may see. ``event``: its number. ``tries``: it is an atomic that changes the word with some values:
+    0 where it has done so, else one more. ``word``: the number of its word, ``pc``: of its operation.
     """
 
     event: int
     agent: int
     version: int
     others: tuple[int, ...]
+    tries: bool = False
+    word: int = -1
+    pc: int = -1
 
 
 @dataclass

@@ -10,7 +10,7 @@ there the schedule is one of the program.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
-from pipesim.model.words import GlobalWord, WordAct, WordsOfRun, WordWait
+from pipesim.model.words import GlobalWord, Look, WordAct, WordsOfRun, WordWait
 from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
@@ -32,9 +32,11 @@ from pipesim.prove.word_circles import MISSED, may_miss_each_other
 MOST_ORDERS = {2: 24, 3: 16, 4: 32}
 MOST_OPERATIONS = 1 << 20  #: of all programs of orders that are made
 MOST_MADE = 256  #: of these programs
+NO_ORDER = "what is seen of words goes together in no order of all accesses, of which memory has some"
 _MOST_TURNS = 18  #: digits of a setting
 _MOST_SEEN = 9  #: writes: a digit
 Seen = tuple[tuple[int, int], ...]  #: agents with how many writes their waits see, of each in its order
+_REPLACES = (WordAct.STORE, WordAct.CHANGE)  #: what leaves a value that the one before does not decide
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
 
@@ -81,8 +83,11 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
 
 
 def _of_words(program: Program, found: WordsOfRun) -> OccursBefore:
-    places = {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
-    return OccursBefore(program, places)
+    return OccursBefore(program, _places(found))
+
+
+def _places(found: WordsOfRun) -> set[tuple[int, int]]:
+    return {(each.agent, pc) for word in found.words for each in word.acts for pc in (each.pc, each.last)}
 
 
 def more_than_orders(program: Program, found: WordsOfRun) -> str:
@@ -104,6 +109,28 @@ def cannot_be_seen(program: Program, found: WordsOfRun) -> bool:
         and any(clocks.moments[wait.agent, wait.pc].ordered.covers(w.agent, w.last) for w in word.writes[wait.writes :])
         for word, wait in asking
     )
+
+
+def may_be_excluded(program: Program, found: WordsOfRun) -> bool:
+    """Whether a refuted program may have no execution, as what is seen in it goes together in no order of all accesses.
+
+    PTX allows each such order. Of others ``fence.sc`` may exclude some, or that an agent has seen a later write before.
+    """
+    asking = [(word, wait) for word in found.words for wait in word.waits if wait.asks]
+    if not asking or prove(program).verdict is not Verdict.REFUTED:
+        return False
+    clocks = _of_words(program, found)
+    certified(program, clocks)
+    reached: list[set[int]] = []  # the looks that come after the first write that a look has not seen
+    for word, wait in asking:
+        later = word.writes[wait.writes : wait.writes + 1]
+        places = [clocks.before.get((other.agent, other.pc)) for _, other in asking]
+        is_after = (clock is not None and clock.covers(w.agent, w.last) for w in later for clock in places)
+        reached.append({n for n, after in enumerate(is_after) if after})
+    for _ in asking:
+        for them in reached:
+            them |= {k for each in tuple(them) for k in reached[each]}
+    return any(n in them for n, them in enumerate(reached))
 
 
 @dataclass(frozen=True)
@@ -148,10 +175,10 @@ class _Order:
         return all(self._wrote_before(k - 1, self._at_write(k)) for k in range(1, len(self.word.writes)))
 
     def _stores_in_order(self) -> bool:
-        """Whether each store comes after all writes before it, and before all after it."""
+        """Whether what replaces the value comes after all writes before it, and before all after it."""
         writes = self.word.writes
         for k, write in enumerate(writes):
-            if write.act is WordAct.STORE:
+            if write.act in _REPLACES:
                 if not all(self._wrote_before(j, self._at_write(k)) for j in range(k)):
                     return False
                 if not all(self._wrote_before(k, self._at_write(j)) for j in range(k + 1, len(writes))):
@@ -169,15 +196,14 @@ class _Order:
         open_ = [k for k in range(wait.writes, len(word.writes)) if k not in after]
         known, last = self.ordered.get((wait.agent, wait.pc)), wait.writes - 1
         missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
-        if wait.asks:  # other values are other programs
-            return Faithful(self._in_order(), self._in_order())
-        if wait.passes is None:
+        if wait.passes is None or wait.asks:
             same = not open_ and not missing
             mine = [each.writes for each in word.waits if each.agent == wait.agent and each.pc < wait.pc]
             mine += [k + 1 for k, w in enumerate(word.writes) if w.agent == wait.agent and w.pc < wait.pc]
             ordered = last < 0 or self._wrote_before(last, known) or max(mine, default=0) > last  # coherence
-            return Faithful(same, same and ordered)
-        if word.chained or any(word.writes[k].act is WordAct.STORE for k in open_):
+            each = wait.asks and self._in_order()  # other values are other programs
+            return Faithful(same or each, (same and ordered) or each)
+        if word.chained or any(word.writes[k].act in _REPLACES for k in open_):
             return self._in_turn(wait, open_, missing)
         return self._in_any_order(wait, open_, missing)
 
@@ -193,13 +219,11 @@ class _Order:
 
     def _in_any_order(self, wait: WordWait, open_: list[int], missing: list[int]) -> Faithful:
         """Of atomics that add in any order every sum is a value that the word may have."""
-        word, passes, first = self.word, wait.passes, self.word.since(wait.writes)
+        word, passes = self.word, wait.passes
+        first = next((k for k in range(wait.writes - 1, -1, -1) if word.writes[k].act in _REPLACES), 0)
         assert passes is not None
         full = (1 << 8 * word.size) - 1
         values = [word.first, *(write.after for write in word.writes)]
-        adds = [k for k in (*range(first, wait.writes), *open_) if word.writes[k].act is not WordAct.STORE]
-        if any(word.writes[k].act is not WordAct.ADD for k in adds):
-            return Faithful(sound=False, exact=False)
         later = _sums([word.writes[k].added for k in open_])
         if later is None:
             return Faithful(sound=False, exact=False)
@@ -208,7 +232,7 @@ class _Order:
         if not stays:
             return Faithful(sound=False, exact=False)
         before_store = [k for k in missing if k < first]
-        store_open = first in missing and word.writes[first].act is WordAct.STORE
+        store_open = first in missing and word.writes[first].act in _REPLACES
         if any(passes(values[k]) is not False for k in before_store) or (
             store_open and passes(values[first]) is not False
         ):
@@ -309,17 +333,43 @@ def orders(make: Callable[..., _Made], most: int, most_instructions: int) -> Ite
             continue
         seen.add((found.order, found.seen))
         yield made
-        if found.alike:
+        looks = _possible(made.program, found)
+        if found.alike and not any(look.others for look in looks):
             return
-        others = [(each, ()) for each in _earlier(found)] + [(turns, each) for each in _otherwise(found, sees)]
+        others = [(each, ()) for each in _earlier(found)] + [(turns, each) for each in _otherwise(looks, sees)]
         open_ += [each for each in dict.fromkeys(others) if each not in asked]
         asked.update(others)
 
 
-def _otherwise(found: WordsOfRun, sees: Seen) -> Iterator[Seen]:
+def _possible(program: Program, found: WordsOfRun) -> tuple[Look, ...]:
+    """What was seen, without what the order of memory excludes: what comes after a look, and what later writes, which
+    come before it, have replaced.
+    """
+    if not any(look.others and look.word >= 0 for look in found.looks):
+        return found.looks
+    clocks = OccursBefore(program, {(look.agent, look.pc) for look in found.looks} | _places(found))
+    certified(program, clocks)
+    return tuple(look._replace(others=tuple(_others(look, found, clocks))) for look in found.looks)
+
+
+def _others(look: Look, found: WordsOfRun, clocks: OccursBefore) -> Iterator[int]:
+    here = clocks.moments.get((look.agent, look.pc))
+    writes = found.words[look.word].writes if 0 <= look.word < len(found.words) else None
+    for other in look.others:
+        version = other - look.tries
+        if here is not None and writes is not None and version >= 0:
+            last = clocks.before.get((writes[version - 1].agent, writes[version - 1].pc)) if version else None
+            if last is not None and last.covers(look.agent, look.pc):
+                continue
+            if any(here.ordered.covers(write.agent, write.last) for write in writes[version:]):
+                continue
+        yield other
+
+
+def _otherwise(looks: Sequence[Look], sees: Seen) -> Iterator[Seen]:
     """What waits see where one sees another value: those before it the same, its agent's later ones anything."""
-    for n, look in enumerate(found.looks):
-        before = [(each.agent, each.version) for each in found.looks[:n]]
+    for n, look in enumerate(looks):
+        before = [(each.agent, each.version) for each in looks[:n]]
         kept: list[tuple[int, int]] = []
         for agent in sorted({agent for agent, _ in (*before, *sees)} - {look.agent}):
             mine, given = ([version for of, version in each if of == agent] for each in (before, sees))

@@ -28,7 +28,8 @@ MOST_STATES = 60_000
 
 class Step(NamedTuple):
     """One operation. ``what``: store, add, wait, fence, write, read, take (a lock), count (an atomic whose answer is
-    ``value``, or else ``skip`` operations are left out), see (the same of a wait for any value but 0), or update (a
+    ``value``, or else ``skip`` operations are left out), see (the same of a wait for any value but 0), look (the same
+    of a load), try (the same of a lock that is free), swap (an atomic store), poll (a wait by an atomic), or update (a
     strong load and store). ``how``: release, acquire, acq_rel, relaxed, or ``cta``.
     """
 
@@ -55,7 +56,9 @@ def random_threads(seed: int, counts: tuple[int, ...] = (2, 2, 3)) -> Threads:
 def random_talk(seed: int) -> Threads:
     """The same, of protocols that ask more: which flag it is, several words under one lock, updates under a lock."""
     rng = random.Random(seed)
-    made = rng.choice((_look_back, _counts_under_a_lock, _updates_under_a_lock))(rng, rng.choice((2, 3)))
+    made = rng.choice((_look_back, _counts_under_a_lock, _updates_under_a_lock, _looks, _tries))(
+        rng, rng.choice((2, 3))
+    )
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _change(rng, made)
     return made
@@ -92,6 +95,35 @@ def _updates_under_a_lock(rng: random.Random, count: int) -> Threads:
         mine = [*_strong(rng, Step("take", 0, 0, "acquire")), Step("update", 0)]
         mine += [Step("update", 1)] * (rng.random() < 0.3)
         made.append(mine + _strong(rng, Step("store", 0, 0, "release")))
+    return made
+
+
+def _looks(rng: random.Random, count: int) -> Threads:
+    made: Threads = []
+    for me in range(count):
+        mine: list[Step] = []
+        for value in (1, 2)[: 1 + (me == 0 and rng.random() < 0.3)] if me != 1 or count > 2 else ():
+            mine += [Step("write", me), *_strong(rng, Step(rng.choice(("store", "swap")), me, value, "release"))]
+        others = [n for n in range(count - (count == 2)) if n != me]
+        for other in others if me and rng.random() < 0.8 else ():
+            rest = [Step("read", other)] + [Step("write", 3)] * (rng.random() < 0.2)
+            if rng.random() < 0.5:
+                mine += [Step("look", other, 1, "acquire", len(rest)), *rest]
+            else:
+                mine += [Step("look", other, 1, "relaxed", len(rest) + 1), Step("fence"), *rest]
+        if me and rng.random() < 0.3:
+            mine += [*_strong(rng, Step("poll", 0, 1, "acquire")), Step("read", 0)]
+        made.append(mine)
+    return made
+
+
+def _tries(rng: random.Random, count: int) -> Threads:
+    made = []
+    for _ in range(count):
+        body = [Step("read", 0), Step("write", 0), *_strong(rng, Step(rng.choice(("store", "swap")), 0, 0, "release"))]
+        fence = [Step("fence")] * (rng.random() < 0.5)
+        mine = [Step("try", 0, 0, "relaxed" if fence else "acquire", len(body) + len(fence)), *fence, *body]
+        made.append(mine + [Step("write", 0)] * (rng.random() < 0.2))
     return made
 
 
@@ -209,11 +241,18 @@ _PTX = {
     "count": "atom.{how}.global.add.u32 %r2, [%rd1+{at}], 1; setp.ne.u32 %p2, %r2, {value}; @%p2 bra {n}_end;",
     "see": "{n}: ld.{how}.global.u32 %r2, [%rd1+{at}]; setp.eq.u32 %p2, %r2, 0; @%p2 bra {n};\n"
     "setp.ne.u32 %p3, %r2, {value}; @%p3 bra {n}_end;",
+    "look": "ld.{how}.global.u32 %r2, [%rd1+{at}]; setp.ne.u32 %p3, %r2, {value}; @%p3 bra {n}_end;",
+    "try": "atom.{how}.global.cas.b32 %r2, [%rd1+{at}], 0, 1; setp.ne.u32 %p3, %r2, 0; @%p3 bra {n}_end;",
+    "swap": "atom.{how}.global.exch.b32 %r7, [%rd1+{at}], {value};",
+    "poll": "{n}: atom.{how}.global.add.u32 %r2, [%rd1+{at}], 0; setp.lt.u32 %p2, %r2, {value}; @%p2 bra {n};",
     "update": "ld.volatile.global.u32 %r4, [%rd2+{at}]; add.u32 %r4, %r4, 1; st.volatile.global.u32 [%rd2+{at}], %r4;",
     "fence": "fence.acq_rel.gpu;",
     "write": "st.global.f32 [%rd2+{at}], 0f00000000;",
     "read": "ld.global.u32 %r3, [%rd2+{at}];",
 }
+
+
+_SKIPS = ("see", "look", "try")
 
 
 def ptx_of(threads: Threads) -> tuple[str, Launch]:
@@ -227,8 +266,8 @@ def ptx_of(threads: Threads) -> tuple[str, Launch]:
         for n, (what, at, value, how, skip) in enumerate(mine):
             scoped = "relaxed.cta" if how == "cta" else f"{how}.gpu"
             text += ends.get(n, "") + _PTX[what].format(n=f"L{me}_{n}", at=4 * at, value=value, how=scoped) + "\n"
-            after = min(n + 1 + skip, len(mine)) if what == "see" or skip else len(mine)
-            ends[after] = ends.get(after, "") + f"L{me}_{n}_end:\n" * (what in ("count", "see"))
+            after = min(n + 1 + skip, len(mine)) if what in _SKIPS or skip else len(mine)
+            ends[after] = ends.get(after, "") + f"L{me}_{n}_end:\n" * (what == "count" or what in _SKIPS)
         text += ends.get(len(mine), "") + "ret;\n"
     given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
     return text + "}\n", Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
@@ -434,28 +473,31 @@ def _move(threads: Threads, state: _State, me: int, narrow: frozenset[int]) -> t
     step = threads[me][pc]
     at = step.at if step.what not in ("write", "read", "update", "fence") else 0
     value, told = state.values[at], state.told[at]
-    waits = {"wait": value < step.value, "take": bool(value), "see": not value}
+    waits = {"wait": value < step.value, "poll": value < step.value, "take": bool(value), "see": not value}
     if waits.get(step.what, False):
         return None, False
     known = _put(state.known[me], me, pc + 1)
     fenced, seen, next_ = state.fenced[me], state.seen[me], pc + 1
     values, words, cells, races = list(state.values), list(state.told), list(state.cells), False
     released, observed = state.patterns[me * WORDS + at]
-    if step.what in ("wait", "take", "count", "see"):
+    fails = step.what == "try" and value > 0
+    if step.what in ("wait", "poll", "take", "count", "see", "look", "try"):
         observed = _join(observed, told)
         if step.how in ("acquire", "acq_rel"):
             known = _join(known, observed)
         else:
             seen = _join(seen, told)
-    if step.what in ("store", "add", "take", "count"):
+    if step.what in ("store", "swap", "add", "take", "count", "try") and not fails:
         released = known if step.how in ("release", "acq_rel") else released
         given = _join(fenced, released)
         given = (0,) * len(threads) if step.how == "cta" else given
         words[step.at] = given if step.what == "store" else _join(told, given)
-        values[step.at] = {"store": step.value, "take": 1, "count": value + 1}.get(step.what, value + step.value)
+        values[step.at] = {"store": step.value, "swap": step.value, "take": 1, "try": 1, "count": value + 1}.get(
+            step.what, value + step.value
+        )
         if step.what == "count" and value != step.value:
             next_ += step.skip
-    if step.what == "see" and value != step.value:
+    if fails or (step.what in ("see", "look") and value != step.value):
         next_ += step.skip
     if step.what == "fence":
         known = _join(known, seen)

@@ -15,7 +15,7 @@ from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import WordsOfRun
-from pipesim.prove.word_order import cannot_be_seen, is_decided, more_than_orders, orders
+from pipesim.prove.word_order import NO_ORDER, cannot_be_seen, is_decided, may_be_excluded, more_than_orders, orders
 from pipesim.ptx.emulate.global_accesses import in_shared
 from pipesim.ptx.extract import Extraction
 from pipesim.ptx.flow.slice import is_word
@@ -107,6 +107,7 @@ def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str
         return "other CTAs may write the word"
     if found.set_within and is_set_outside(replace(made, kernel=plain), found):
         return "nothing in the grid writes the word that a CTA waits for"
-    if is_decided(made.program.with_strictness(strictness), found, hangs=True):
-        return ""
+    program = made.program.with_strictness(strictness)
+    if is_decided(program, found, hangs=True):
+        return NO_ORDER if may_be_excluded(program, found) else ""
     return open_wait(made, found)

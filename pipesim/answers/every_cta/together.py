@@ -20,7 +20,16 @@ from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind
 from pipesim.model.finding import Verdict
 from pipesim.model.words import WordsOfRun
 from pipesim.prove.check import check as prove
-from pipesim.prove.word_order import MOST_ORDERS, cannot_be_seen, faithful, is_decided, more_than_orders, orders
+from pipesim.prove.word_order import (
+    MOST_ORDERS,
+    NO_ORDER,
+    cannot_be_seen,
+    faithful,
+    is_decided,
+    may_be_excluded,
+    more_than_orders,
+    orders,
+)
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
 from pipesim.ptx.flow.open_results import waiting_loops
@@ -100,14 +109,17 @@ def programs_together(
     unread = [each.position for each in kernel.kernel.function.body if each.position not in read]
     waits = waiting_loops(kernel.kernel.function, code.regions.graph, (), unread)
     known.waits = place_in(kernel.kernel, waits[0]) if waits else ""
-    answers = [each for each in kernel.kernel.function.body if each.opcode == "atom" and is_word(each)]
-    if any(each.policy == "tile_counter" for each in kernel.fewer_tiles):
+    words = [each for each in kernel.kernel.function.body if is_word(each) and each.opcode != "red"]
+    observations = code.regions.observations
+    looks = [each for each in words if each.opcode == "ld" and observations.decides_what_runs(each)]
+    if any(each.policy == "tile_counter" for each in kernel.fewer_tiles) and not looks:
         if not waits:
             return  # which tiles a counter hands out is looked at for one CTA
         if not waiting_loops(kernel.kernel.function, code.regions.graph, (), kernel.answers):
             known = Together()  # so it is here: more tiles in a row may be refuted, and nothing is claimed
+    answers = [each for each in words if each.opcode == "atom"]
     valued, several = [each for each in answers if each.position in code.valued], prod(launch.cluster) > 1
-    known.asks = bool(waits) or any(map(code.regions.observations.decides_what_runs, answers))
+    known.asks = bool(waits or looks) or any(map(observations.decides_what_runs, answers))
     if several or 2 * kernel.instructions > MOST_TOGETHER or not (waits or valued or launch.sizes_together):
         if waits or valued:
             known.why_not = "clusters of several CTAs" if several else "they are too long"
@@ -163,7 +175,7 @@ def _of_size(
 
     Of many with atomics whose answers decide no order is looked at that does not hang.
     """
-    large = size * len(kernel.streams) > _MOST_IN_ORDER
+    code, large = kernel.kernel.code, size * len(kernel.streams) > _MOST_IN_ORDER
     most = MOST_ORDERS.get(size, 1 if large else _FEW_ORDERS)
     for made in orders(partial(kernel.together, size), most, MOST_TOGETHER):
         if made is None or (large and made.words and made.words.observed and not made.words.stuck):
@@ -175,8 +187,10 @@ def _of_size(
         if made.kernel.launch.sees and cannot_be_seen(made.program, found):
             continue
         if not found.words and not found.stuck and not found.why_not:
-            return False  # nothing decides that others write
+            return code.regions.observations.decide  # nothing decides that others write; more of them may do more
         known.why_not = _why_not(kernel, made, found, size, strictness)
+        if not known.why_not and may_be_excluded(made.program.with_strictness(strictness), found):
+            known.why_not = NO_ORDER
         if known.why_not:
             return False
         yield {"together": size} | made.kernel.launch.of_words, made

@@ -20,7 +20,7 @@ from pipesim.model.word_barriers import (
     of_several_clusters,
     too_narrow,
 )
-from pipesim.model.words import GlobalWord, Range, WordAct, WordEvent, WordsOfRun
+from pipesim.model.words import GlobalWord, Look, Range, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.emulate.cluster import Cluster
@@ -64,8 +64,8 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     made.look_at_weak(data)
     observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
     once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
-    alike = bool(cluster.together) and once and not made.looks and _alike(cluster, words, data, made.events)
-    made.finish(data)
+    alike = bool(cluster.together) and once and _alike(cluster, words, data, made.events)
+    looks = made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
     loops = {*waits, *(wait[0] for wait in words.waiting.values())}
@@ -89,7 +89,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         tuple((at, at + words.sizes[at]) for at in made.events),
         followed - words.at_data,
         len(words.places),
-        made.looks,
+        looks,
     )
 
 
@@ -127,7 +127,7 @@ class _WordBarriers:
         self.barriers = WordBarriers(self._enter_barrier)
         self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(words.asked)}
         self.looks = words.looks
-        asking = {look.event for look in self.looks}
+        asking = {look.event for look in self.looks if look.others}
         for event in words.events:
             if event.address in self.events:
                 alone = event if event.number in asking else replace(event, version=-1)
@@ -241,8 +241,10 @@ class _WordBarriers:
         self._names[place] = name, sum(each == name for each, _ in self._names.values())
         return recorder.barriers.setdefault(place, len(recorder.barriers))
 
-    def finish(self, data: GlobalData) -> None:
-        """Put the operations where the events were, the accesses to data, and first of all the start of the launch."""
+    def finish(self, data: GlobalData) -> tuple[Look, ...]:
+        """Put the operations where the events were, the accesses to data, and first of all the start of the launch;
+        what was seen, with its places.
+        """
         places: dict[int, tuple[int, int]] = {}
         made = self.barriers
         made.make_room([stream.cta for stream in self._streams], self._cluster.launch.resident)
@@ -251,6 +253,10 @@ class _WordBarriers:
             end = made.end(agent, stream.cta, ended=self._cluster.warps[agent].status is Status.ENDED)
             _rebuild(self._cluster, stream, start, made.instead, end, places, data.before.get(agent, {}))
         made.place(places)
+        word = {e.number: n for n, events in enumerate(self.events.values()) for e in events}
+        return tuple(
+            each._replace(word=word.get(each.event, -1), pc=places.get(each.event, (-1, -1))[0]) for each in self.looks
+        )
 
 
 def _is_strong(each: Instruction) -> bool:

@@ -8,6 +8,8 @@ an event: loops that wait for a value, stores, atomics. What these order in ever
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
@@ -19,6 +21,7 @@ from pipesim.ptx.emulate.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
 from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.emulate.word_looks import WordLooks
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.free.varying import Varying
 from pipesim.ptx.launch.image import Image
@@ -93,26 +96,17 @@ class GlobalWords:
         self._version = 0
         self._history: dict[int, list[int]] = {}  # the values of each word
         self._known: dict[tuple[int, int], int] = {}  # by agent and word: how many writes it knows of
-        self._to_see: dict[int, list[int]] = {}  # by agent: what its waits are to see
-        for agent, version in launch.sees:
-            self._to_see.setdefault(agent, []).append(version)
-        self._looks: list[tuple[WordEvent, int]] = []  # of waits on which more depends, with what was known before
+        self._looks = WordLooks(launch.sees, all_alike=self._any or times != 1)
 
     @property
     def off_turn(self) -> bool:
         """Whether a write that was to come next never came, or one that was to be seen."""
-        return len(self.sequence) < len(self._turns) or any(self._to_see.values())
+        return len(self.sequence) < len(self._turns) or self._looks.left
 
     @property
     def looks(self) -> tuple[Look, ...]:
-        """What waits saw whose agents may do something else next, and what they may see besides."""
-        found: list[Look] = []
-        for e, known in self._looks:
-            values = self._history[e.address]
-            others = (n for n in range(known, len(values)) if n != e.version)
-            more = tuple(n for n in others if e.passes is None or e.passes(values[n]) is not False)
-            found += [Look(e.number, e.agent, e.version, more)] if more else []
-        return tuple(found)
+        """What was seen where that decides what is done next, and what may be seen besides."""
+        return self._looks.all_seen(self._history)
 
     @property
     def asked(self) -> set[int]:
@@ -151,7 +145,9 @@ class GlobalWords:
             return extended(value, 8 * size, cluster.code.width(each.operands[0].name)) if signed else value  # type: ignore[union-attr]
 
         found = _lanes_with(lanes, lambda lane: self.values[lanes[lane]])
-        if not (strong and cluster.code.regions.polls(each.position)):
+        polls = strong and cluster.code.regions.polls(each.position)
+        looks = strong and not polls and self._decides_next(cluster, each, lanes)
+        if not polls and not looks:
             for at in dict.fromkeys(lanes.values()):
                 self._event(cluster, warp, each, at, warp.mask, WordAct.READ, self.values[at])
                 self._observed = cluster.code.regions.observations
@@ -159,13 +155,13 @@ class GlobalWords:
             warp.write_results(step, widened(found))
             return True
         snapshot = list(warp.R)
-        ends = warp.end_of_wait(step, snapshot)
-
-        asks = cluster.code.regions.is_used_after(each.position) and not self._any and self._times == 1
+        ends = warp.end_of_wait(step, snapshot) if polls else _ends_at_once
+        asks = looks or (self._looks.asks and cluster.code.regions.is_used_after(each.position))
 
         def attempt() -> bool:
             places = dict.fromkeys(lanes.values())
-            wanted = dict(zip(places, self._to_see.get(warp.agent, ()), strict=False)) if asks else {}
+            codes = self._looks.wanted(warp.agent, len(places)) if asks else ()
+            wanted = dict(zip(places, codes, strict=False))
             if any(version >= len(self._history[at]) for at, version in wanted.items()):
                 return False
             versions = {at: wanted.get(at, len(self._history[at]) - 1) for at in places}
@@ -175,7 +171,6 @@ class GlobalWords:
                 self.doubts[each.position] = "when the loop ends depends on more than this word"
             if said is False:
                 return False
-            del self._to_see.get(warp.agent, [])[: len(wanted)]
             for at, version in versions.items():
                 by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
                 one, known = self._one(ends, widened), self._known.get((warp.agent, at), 0)
@@ -184,7 +179,8 @@ class GlobalWords:
                 self._event(
                     cluster, warp, each, at, mask, WordAct.WAIT, value, passes=one, decided_by=by, version=number
                 )
-                self._looks += [(self.events[-1], known)] if asks else []
+                if asks:
+                    self._looks.see(self.events[-1], known)
             warp.write_results(step, now)
             return True
 
@@ -233,9 +229,8 @@ class GlobalWords:
         """Whether this is an atomic on such words; then it is done, or the warp waits."""
         each = step.instruction
         size = _size(each)
-        lanes = {}
-        if not self._is_elsewhere(warp, each, address):
-            lanes = self._lanes(warp, each, address, asks=bool(step.results), each_lane=True)
+        elsewhere = self._is_elsewhere(warp, each, address)
+        lanes = {} if elsewhere else self._lanes(warp, each, address, asks=bool(step.results), each_lane=True)
         given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
         if not lanes or size not in _SIZES:
             self._look_for_lock(cluster, warp, step, address, operands)
@@ -248,6 +243,8 @@ class GlobalWords:
         act = WordAct.ADD if each.has("add") else WordAct.CHANGE
         observed = step.valued and each.position in cluster.code.regions.observations.read
         loop = observed and len(lanes) == 1 and cluster.code.regions.polls(each.position)
+        if observed and not loop and self._tries(cluster, warp, step, lanes, given):
+            return True
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
 
         def attempt() -> bool:
@@ -281,6 +278,50 @@ class GlobalWords:
 
         wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
+        return True
+
+    def _decides_next(self, cluster: TalkingCluster, each: Instruction, lanes: dict[int, int]) -> bool:
+        """Whether what is seen of a word decides what is done next, so that each value is another run."""
+        return self._looks.asks and len({*lanes.values()}) == 1 and cluster.code.regions.observations.decides(each)
+
+    def _tries(
+        self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, lanes: dict[int, int],
+        given: dict[int, list[Value]],
+    ) -> bool:  # fmt: skip
+        """Whether an atomic that is carried out once may fail, and what is done next depends on that."""
+        each, at, operands = step.instruction, next(iter(lanes.values())), next(iter(given.values()))
+        decides = each.has("cas") and cluster.code.regions.observations.decides(each)
+        if len(lanes) > 1 and decides:
+            self.doubts[each.position] = "several lanes try to change words"
+        if len(lanes) > 1 or not (decides and self._looks.asks):
+            return False
+
+        def fails(value: int) -> bool:
+            return changed_by_atomic(each, value, operands, _size(each)) == value
+
+        attempt = partial(self._try, cluster, warp, step, at, operands, fails)
+        self._attempt(cluster, warp, attempt, (each.position, at, lambda _: True, self._written(each)))
+        return True
+
+    def _try(
+        self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, at: int, operands: list[Value],
+        fails: Callable[[int], bool],
+    ) -> bool:  # fmt: skip
+        """Carry out an atomic that may fail, if it may do now what it is to do."""
+        each, history, known = step.instruction, self._history[at], self._known.get((warp.agent, at), 0)
+        version = self._looks.tried(warp.agent, history, fails)
+        if version is None or (version < 0 and not self._is_in_turn(warp, 1)):
+            return False
+        before = history[version]
+        if version >= 0:
+            self._event(cluster, warp, each, at, warp.mask, WordAct.WAIT, before, passes=fails, version=version)
+            self._looks.see(self.events[-1], known, fails)
+        else:
+            after = changed_by_atomic(each, before, operands, self.sizes[at])
+            assert after is not None
+            self._change(cluster, warp, each, at, warp.mask, WordAct.CHANGE, after, observed=True)
+            self._looks.see(replace(self.events[-1], version=len(history) - 2), known, fails)
+        warp.write_results(step, before)
         return True
 
     def _look_for_lock(
@@ -464,6 +505,10 @@ def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Valu
     names = sorted({name for p in loop for name in uses.reads[p]} - set(uses.writes[each.position]))
     values = [registers[code.register(name)] for name in names]
     return tuple(int(each) for each in values if isinstance(each, int)) if integers(values) else None
+
+
+def _ends_at_once(_: Value) -> bool | None:
+    return True
 
 
 def _at(warp: TalkingWarp, lanes: dict[int, int], at: int) -> int:

@@ -1,0 +1,106 @@
+"""Words of global memory that are polled by atomics, looked at once, or tried: what is proved, and what is refuted."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.model.ending import Ending
+from pipesim.model.finding import FaultKind, Verdict
+from pipesim.prove.check import check as prove
+from pipesim.report.sentences.check import scope_parts
+from tests.answers.test_together import kernel
+
+RACE, WEAK = FaultKind.RACE, FaultKind.WEAK_ORDER
+
+#: Each CTA leaves a part, sets its flag by an atomic that replaces it, and waits for the flag of the next one.
+FIX_UP = """mad.wide.u32 %rd5, %r1, 4, %rd1; mad.wide.u32 %rd6, %r1, 4, %rd2;
+st.global.u32 [%rd6], %r1; BEFORE atom.global.exch.b32 %r7, [%rd5], 1; setp.eq.u32 %p1, %r1, 2; @%p1 bra end;
+spin: POLL @%p2 bra spin; AFTER
+ld.global.u32 %r9, [%rd6+4]; st.global.u32 [%rd3], %r9;
+end:"""
+POLLS = {
+    "add": "atom.global.add.u32 %r8, [%rd5+4], 0; setp.ne.u32 %p2, %r8, 1;",
+    "cas": "atom.global.cas.b32 %r8, [%rd5+4], 0, 0; setp.ne.u32 %p2, %r8, 1;",
+    "or": "atom.global.or.b32 %r8, [%rd5+4], 0; setp.ne.u32 %p2, %r8, 1;",
+    "taken back": "atom.global.cas.b32 %r8, [%rd5+4], 1, 0; setp.ne.u32 %p2, %r8, 1;",
+    "volatile": "ld.volatile.global.u32 %r8, [%rd5+4]; setp.ne.u32 %p2, %r8, 1;",
+}
+FENCE = "membar.gl;"
+
+
+@pytest.mark.parametrize(("before", "after"), [(FENCE, FENCE), ("", FENCE), (FENCE, "")])
+@pytest.mark.parametrize("poll", POLLS)
+def test_a_flag_that_is_polled_by_atomics_is_waited_for(poll: str, before: str, after: str) -> None:
+    """A flag that an atomic sets was not understood: whatever polled it, the verdict was unknown."""
+    body = FIX_UP.replace("POLL", POLLS[poll]).replace("BEFORE", before).replace("AFTER", after)
+    found = check(kernel(body), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == ([] if before and after else [WEAK])
+    assert found.verdict is (Verdict.PROVED if before and after else Verdict.REFUTED)
+
+
+#: CTA 1 looks once whether CTA 0 has done it, and else does it itself.
+LOOK = """setp.ne.u32 %p1, %r1, 0; @%p1 bra other;
+st.global.u32 [%rd2], 1; SET bra end;
+other: ld.SEEN.global.u32 %r8, [%rd1]; setp.eq.u32 %p2, %r8, 0; @%p2 bra mine; ld.global.u32 %r9, [%rd2]; MORE
+mine: st.global.u32 [%rd3], 1;
+end:"""
+#: A lock that is tried once: what is done under it, and what is done without.
+TRY = """atom.acquire.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra taken;
+st.global.u32 [%rd2], %r1; GIVEN bra end;
+taken: ELSE
+end:"""
+#: The first CTA does it, and the others wait for that.
+ONCE = """atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin;
+st.global.u32 [%rd2], 1; SET bra end;
+spin: ld.relaxed.gpu.global.u32 %r9, [%rd1]; setp.ne.u32 %p2, %r9, 2; @%p2 bra spin; AFTER
+ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9;
+end:"""
+RELEASE, RELAXED = "st.release.gpu.global.u32 [%rd1], 1;", "st.relaxed.gpu.global.u32 [%rd1], 1;"
+GIVE, SET = "st.release.gpu.global.u32 [%rd1], 0;", "st.release.gpu.global.u32 [%rd1], 2;"
+WAIT = "hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+4]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;"
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (LOOK.replace("SET", RELEASE).replace("SEEN", "acquire.gpu"), None),
+        (LOOK.replace("SET", RELAXED).replace("SEEN", "acquire.gpu"), WEAK),
+        (LOOK.replace("SET", RELEASE).replace("SEEN", "relaxed.gpu"), WEAK),
+        (LOOK.replace("SET", RELEASE).replace("SEEN", "volatile").replace("MORE", "st.global.u32 [%rd2], 2;"), WEAK),
+        (LOOK.replace("SET", RELEASE).replace("SEEN", "acquire.gpu").replace("[%rd3]", "[%rd2]"), RACE),
+        (TRY.replace("GIVEN", GIVE), None),
+        (TRY.replace("GIVEN", GIVE).replace("ELSE", "st.global.u32 [%rd2], 7;"), RACE),
+        (TRY.replace("GIVEN", GIVE.replace("release", "relaxed")), WEAK),
+        (ONCE.replace("SET", SET).replace("AFTER", "fence.acq_rel.gpu;"), None),
+        (ONCE.replace("SET", SET), WEAK),
+        (ONCE.replace("SET", SET.replace("release", "relaxed")).replace("AFTER", "fence.acq_rel.gpu;"), WEAK),
+        (ONCE.replace("SET", ""), Ending.DEADLOCK),
+    ],
+)  # fmt: skip
+def test_what_is_seen_once_is_followed_with_each_value(body: str, wrong: FaultKind | Ending | None) -> None:
+    """A lock that is tried once was proved whatever is done where it is taken."""
+    for word in ("MORE", "ELSE", "AFTER"):
+        body = body.replace(word, "")
+    found = check(kernel(body, 2), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == ([wrong] if wrong else [])
+    assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
+    again = kernel(body, 2).kernel
+    for name, (value,) in found.scope.policies.items():
+        again = again and again.with_setting(name, value)
+    assert not wrong or (again and prove(again.program).verdict is Verdict.REFUTED)
+
+
+#: Each of 2 CTAs says that it comes, and enters where it does not see the other one.
+ENTERS = """mul.lo.u32 %r3, %r1, 4; cvt.u64.u32 %rd5, %r3; add.u64 %rd6, %rd1, %rd5; sub.u64 %rd7, %rd1, %rd5;
+st.relaxed.gpu.global.u32 [%rd6], 1; FENCE ld.relaxed.gpu.global.u32 %r8, [%rd7+4];
+setp.ne.u32 %p2, %r8, 0; @%p2 bra end; st.global.u32 [%rd2], %r1;
+end:"""
+
+
+@pytest.mark.parametrize("fence", ["", "membar.gl;"])
+def test_what_no_order_of_all_accesses_has_refutes_nothing(fence: str) -> None:
+    """Both enter without a ``fence.sc``, which no order shows; with one neither does."""
+    found = check(kernel(ENTERS.replace("FENCE", fence), 2), {}, quick=True)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "no order of all accesses" in scope_parts(found)["not judged"]
