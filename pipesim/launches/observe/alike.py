@@ -32,7 +32,15 @@ class AlikeLaunches:
             raise OSError("the library cannot ask the driver")
         self.called: Any = loaded.pipesim_called  #: what CUPTI calls
         loaded.pipesim_map.restype, loaded.pipesim_map.argtypes = c_char_p, [c_char_p]
-        self._map = loaded.pipesim_map
+        self._map, self._graphs = loaded.pipesim_map, loaded.pipesim_graphs
+        self._graphs.restype = POINTER(c_uint32)
+
+    def graphs(self, *, recorded: bool) -> tuple[int, ...]:
+        """Have each kernel of a graph that is launched asked about, or not any more; the calls to report for that."""
+        found, numbers = self._graphs(c_int(recorded)), list[int]()
+        while found[len(numbers)]:
+            numbers.append(found[len(numbers)])
+        return tuple(numbers)
 
     def count(self, counter: int) -> int:
         """Launches that were counted, and not asked about."""

@@ -6,7 +6,7 @@ The numbers are those of ``cupti_driver_cbid.h``, which only ever grows; the str
 
 from __future__ import annotations
 
-from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from ctypes import Structure, c_bool, c_char, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any, ClassVar
 
 _Members = list[tuple[str, Any]]
@@ -113,6 +113,29 @@ class LinkComplete(Structure):
     _fields_: ClassVar[Any] = [*_pointers("state", "image", "size")]
 
 
+class GraphChoice(Structure):
+    """``Choice`` of inject/graphs.h: a kernel of a graph that is launched; ``chosen`` is launched in its place."""
+
+    _fields_: ClassVar[Any] = [
+        *_pointers("function", "stream"),
+        *_SHAPE,
+        ("cluster", c_uint32 * 3),
+        *_pointers("parameters", "extra"),
+        ("is_graph", c_bool),
+        ("symbol", c_char_p),
+        ("place", c_char_p),
+        ("text", c_char * 80),
+        *_pointers("chosen"),
+        ("is_done", c_bool),
+    ]
+
+
+class GraphEnd(Structure):
+    """``GraphEnd`` of inject/graphs.h: a launch of a graph was made, or refused; its kernels may run again."""
+
+    _fields_: ClassVar[Any] = [("launched", c_bool), ("keeps_buffers", c_bool)]
+
+
 class FirstTwo(Structure):
     """The first two arguments of many functions, each a pointer or a handle."""
 
@@ -136,6 +159,7 @@ REPLACE = 699  #: cuTensorMapReplaceAddress
 LINK_ADD = frozenset({363, 382})  #: cuLinkAddData, cuLinkAddData_v2
 LINK_COMPLETE = 365
 INSTANTIATE = frozenset({513, 578, 643, 656, 657})  #: cuGraphInstantiate*: the second argument is the graph
+GRAPH_CHOICE, GRAPH_END, GRAPH_NOTE = range(1 << 20, (1 << 20) + 3)  #: no calls of the driver, but of our library
 RECORD = frozenset({119, 441, 587, 588})  #: cuEventRecord, cuEventRecordWithFlags: an event, a stream
 WAIT = frozenset({295, 436})  #: cuStreamWaitEvent: a stream, an event
 HOST = {126: "stream", 440: "stream", 121: "event", 17: "", 800: ""}  #: cuStream-, cuEvent-, cuCtxSynchronize

@@ -98,7 +98,11 @@ class Subscription:
 
         self._called = called or _CALLBACK(on_call)  # kept: CUPTI holds its address
         self._require(self._cupti.cuptiSubscribe(byref(self._handle), self._called, None), "subscribe")
-        for number in numbers:  # an older CUPTI does not know the newest functions, which then are not called either
+        self.report(numbers)
+
+    def report(self, numbers: Iterable[int]) -> None:
+        """Have these calls reported, too. An older CUPTI does not know the newest, which then are not made either."""
+        for number in numbers:
             self._cupti.cuptiEnableCallback(c_uint32(1), self._handle, c_int(_DRIVER_DOMAIN), c_uint32(number))
 
     def close(self) -> None:

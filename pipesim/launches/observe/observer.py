@@ -51,6 +51,7 @@ class Attempt(NamedTuple):
     extra: int
     via: str
     programmatic: bool = False
+    in_graph: str = ""  #: which launch of which graph it is
 
 
 @dataclass
@@ -90,11 +91,13 @@ class Exchange(Protocol):
     is. ``end`` comes on the same thread.
     """
 
-    def begin(self, function: int, stream: int, describe: Callable[[], DescribedCall]) -> int:
-        """Before a launch."""
+    def begin(
+        self, function: int, stream: int, describe: Callable[[], DescribedCall], *, in_graph: bool = False
+    ) -> int:
+        """Before a launch, or before that of a graph which has it."""
 
-    def end(self, *, launched: bool) -> None:
-        """After a launch, which the driver has taken or refused."""
+    def end(self, *, launched: bool, keeps_buffers: bool = False) -> None:
+        """After a launch, which the driver has taken or refused. ``keeps_buffers``: what was begun may run again."""
 
     def is_done(self, function: int) -> bool:
         """Whether it need not be asked about a function any more."""
@@ -139,7 +142,9 @@ class LaunchObserver:
         answer = 0
         try:
             data = calls.CallbackData.from_address(address)
-            if data.site == 0:
+            if number >= calls.GRAPH_CHOICE:
+                self._of_graph_launch(number, address)
+            elif data.site == 0:
                 answer = self._before_call(number, data)
             elif number not in calls.LAUNCH and number not in calls.LAUNCH_EX:
                 self._after_call(number, data)
@@ -193,6 +198,23 @@ class LaunchObserver:
         if chosen:
             exchange_function(number, data.arguments, chosen)
         return AT_ITS_END if chosen else 0
+
+    def _of_graph_launch(self, number: int, address: int) -> None:
+        """What our library asks and says about a launch of a graph (inject/graphs.h)."""
+        if number == calls.GRAPH_NOTE:
+            self._note(string_at(address).decode())
+        elif self.exchange is not None and number == calls.GRAPH_END:
+            end = calls.GraphEnd.from_address(address)
+            self.exchange.end(launched=end.launched, keeps_buffers=end.keeps_buffers)
+        elif self.exchange is not None:
+            given = calls.GraphChoice.from_address(address)
+            function, stream, cluster = given.function or 0, given.stream or 0, tuple(given.cluster)
+            attempt = Attempt(
+                function, *_shape(given), cluster if cluster[0] else None, given.shared, stream, given.parameters or 0,
+                given.extra or 0, "graph", in_graph=given.place.decode(),
+            )  # fmt: skip
+            given.chosen = self.exchange.begin(function, stream, partial(self._described, attempt, None), in_graph=True)
+            given.is_done = self.exchange.is_done(function)
 
     def _counter_for(self, function: int) -> int:
         """The counter of launches like one of a function that was just counted; 0 where each is to be reported."""
@@ -345,6 +367,8 @@ class LaunchObserver:
         record = _record_of(attempt, known, cluster)
         if capturing:
             record["via"] = "graph"
+        if attempt.in_graph:
+            record["in_graph"] = attempt.in_graph
         record["registers"] = self._driver.registers(attempt.function)
         if self._limits.copies and record["via"] == "launch":
             record["memory"] = self._memory(attempt, given or ())

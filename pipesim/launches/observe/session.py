@@ -41,11 +41,20 @@ class LaunchObservation:
                 self.observer.be_asked_by(AlikeLaunches(library, self.observer.on_call))
         self._subscription = _subscribe(self.observer)
 
+    def follow_graphs(self) -> bool:
+        """Ask the exchange about each kernel of a graph that is launched; whether that can be done."""
+        alike = self.observer.alike
+        if alike is not None and self._subscription is not None:
+            self._subscription.report(alike.graphs(recorded=True))
+        return alike is not None
+
     def stop(self) -> None:
         """End the calls, write how often each kernel was launched, and close the records."""
         atexit.unregister(self.stop)
         if os.getpid() != self._process or self._subscription is None:  # a child that was forked has no CUPTI
             return
+        if self.observer.alike is not None:
+            self.observer.alike.graphs(recorded=False)
         self._subscription.close()
         self._subscription = None
         self.compiled.unwatch()

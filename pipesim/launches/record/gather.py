@@ -106,7 +106,7 @@ def compare_with_program(ptx: str, launch: Launch, trace: Trace, source: str) ->
     return PtxComparison(report.comparison.agreement, tuple(compare_lines(report, WIDTH)))
 
 
-_NOT_SEEN = "no launch of it was seen where its framework makes it (docs/recording.md), or fewer than are skipped"
+_NOT_SEEN = "no launch of it was seen, by a stream or in a CUDA graph that was launched, or fewer than are skipped"
 
 
 @dataclass
@@ -228,9 +228,9 @@ def _launch(
     each: RecordedRecord, stem: str, row: _KernelRow, spool: Path, files: RecordedFiles, *, compare: bool
 ) -> LaunchRecording:
     """One launch: its trace and launch file, named ``stem``, are added to ``files``."""
-    shape = each.launch.grid, each.launch.block, each.launch.cluster
+    shape, in_graph = (each.launch.grid, each.launch.block, each.launch.cluster), each.launch.in_graph
     if not each.file:
-        return LaunchRecording("", "", "", *shape, 0, None, 0, each.reason)
+        return LaunchRecording("", "", "", *shape, 0, None, 0, each.reason, in_graph=in_graph)
     buffer: RecordedBuffer | None = None
     try:
         buffer = read_record_file(spool / each.file)
@@ -244,10 +244,13 @@ def _launch(
             undecoded = f"{stem}.records"
             fact += "; pipesim hang says more of it" if buffer.end is LaunchEnd.RUNNING else ""
             files.others[undecoded] = buffer.encode()
-        return LaunchRecording("", "", undecoded, *shape, 0, None, 0, f"no trace could be made: {fact}")
+        said = f"no trace could be made: {fact}"
+        return LaunchRecording("", "", undecoded, *shape, 0, None, 0, said, in_graph=in_graph)
     files.traces[f"{stem}.parquet"] = trace
     ending = trace.meta.status
-    found = LaunchRecording(f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns)
+    found = LaunchRecording(
+        f"{stem}.parquet", f"{stem}.json", "", *shape, len(trace.events), ending, buffer.took_ns, in_graph=in_graph
+    )
     if not compare and ending is Ending.FINISHED:
         return found
     comparison = compare_with_program(row.text, launch, trace, f"{stem}.parquet")

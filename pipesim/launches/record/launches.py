@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipesim.bounds import MAX_RECORD_BYTES
@@ -73,17 +73,23 @@ class RecordedLaunches:
     def __init__(self, driver: CudaMemory, spool: Spool, options: RecordOptions, prepare: Prepare) -> None:
         self._driver, self._spool, self._options, self._prepare = driver, spool, options, prepare
         self._launches: Counter[int] = Counter()
-        self._loaded: dict[tuple[int, int, str], _InstrumentedKernel | str] = {}  #: or the reason why not
+        self._loaded: dict[tuple[int, int, str], list[_InstrumentedKernel | str]] = {}  #: or the reason why not
         self._unwanted: set[int] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  #: held once for each launch that is running
         self._written_reasons: set[tuple[str, str]] = set()
-        self._thread = threading.local()  #: ``running``: the launch that this thread makes
+        self._kept: list[_InstrumentedKernel] = []  #: which may run again
+        self._thread = threading.local()  #: ``running``: what this thread launches, several kernels of a graph
         self.active = True
+        self.follows_graphs = False  #: it is asked about each kernel of a graph that is launched
 
-    def begin(self, function: int, stream: int, describe: Callable[[], DescribedCall]) -> int:
+    def begin(
+        self, function: int, stream: int, describe: Callable[[], DescribedCall], *, in_graph: bool = False
+    ) -> int:
         """The instrumented kernel's function if the launch is to be recorded, else 0. With it, the lock is held."""
         if not self.active or function in self._unwanted:
             return 0
+        if self.follows_graphs and not in_graph and self._driver.is_capturing(stream):
+            return 0  # its launch comes with that of the graph
         self._launches[function] += 1
         number = self._launches[function] - self._options.skip
         if not 1 <= number <= self._options.launches:
@@ -97,26 +103,38 @@ class RecordedLaunches:
         finally:
             if running is None:
                 self._lock.release()
-        self._thread.running = running
+        if running is not None:  # those of one graph begin together
+            self._thread.running = [*(replace(each, began=running.began) for each in self._running), running]
         return running.loaded.function if running is not None else 0
+
+    @property
+    def _running(self) -> list[_LiveLaunch]:
+        return getattr(self._thread, "running", [])
 
     def is_done(self, function: int) -> bool:
         """Whether no more launch of a function will be recorded."""
         last = self._options.skip + self._options.launches
         return not self.active or function in self._unwanted or self._launches[function] >= last
 
-    def end(self, *, launched: bool) -> None:
-        """After a launch: one that is recorded is waited for, and its buffer is kept."""
-        running: _LiveLaunch | None = getattr(self._thread, "running", None)
-        if running is None:
-            return
-        self._thread.running = None
-        try:
-            self._end(running, launched=launched)
-        except Exception as error:  # noqa: BLE001  # of ours: the launch itself was made
-            self._note_failure(error)
-        finally:
-            self._lock.release()
+    def end(self, *, launched: bool, keeps_buffers: bool = False) -> None:
+        """After a launch: one that is recorded is waited for, and what is in its buffer is kept.
+
+        ``keeps_buffers``: the instrumented kernels may run again.
+        """
+        ends = set[LaunchEnd]()
+        for running in self._running:
+            try:
+                ends.add(self._end(running, launched=launched, keeps_buffer=keeps_buffers))
+            except Exception as error:  # noqa: BLE001  # of ours: the launch itself was made
+                self._note_failure(error)
+            finally:
+                self._lock.release()
+        self._kept += [each.loaded for each in self._running if keeps_buffers]
+        self._thread.running = []
+        if LaunchEnd.RUNNING in ends and self._options.ends_process:
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+            os.kill(os.getpid(), signal.SIGKILL)  # nothing else ends a process whose kernel does not
 
     def _ready(self, function: int, stream: int, described: DescribedCall) -> _LiveLaunch | None:
         code = described.code
@@ -124,8 +142,8 @@ class RecordedLaunches:
             self._unwanted.add(function)
             return None
         record = json_value(json.dumps(described.record), MAX_RECORD_BYTES)  # as it is read from the spool
-        if self._driver.is_capturing(stream):
-            self._write_reason(record, "it was launched in a CUDA graph; record it where it is launched by a stream")
+        if record["via"] == "graph" and not self.follows_graphs:
+            self._write_reason(record, "it was launched in a CUDA graph, which is recorded with a C compiler alone")
             return None
         try:
             loaded = self._instrumented_kernel(function, record, code)
@@ -137,8 +155,9 @@ class RecordedLaunches:
 
     def _instrumented_kernel(self, function: int, record: dict[str, Any], code: KernelCode) -> _InstrumentedKernel:
         """The instrumented kernel for this launch, made once for launches that are alike."""
-        key = self._driver.context(), function, _without_addresses(record)  # each context has its own variable
-        found = self._loaded.get(key)
+        key = self._driver.context(), function, without_addresses(record)  # each context has its own variable
+        busy = [*self._kept, *(each.loaded for each in self._running)]  # and so has each kernel of one launch
+        found = next((each for each in self._loaded.get(key, ()) if each not in busy), None)
         if found is None:
             try:
                 made = self._prepare(record, code.assembler)
@@ -154,7 +173,7 @@ class RecordedLaunches:
                     if symbol
                     else "the driver does not load the instrumented kernel"
                 )
-            self._loaded[key] = found
+            self._loaded.setdefault(key, []).append(found)
         if isinstance(found, str):
             if not found:
                 self._unwanted.add(function)
@@ -173,21 +192,22 @@ class RecordedLaunches:
             raise _RefusedError(f"its buffer cannot be filled: the driver's error {status}")
         return buffer
 
-    def _end(self, running: _LiveLaunch, *, launched: bool) -> None:
+    def _end(self, running: _LiveLaunch, *, launched: bool, keeps_buffer: bool) -> LaunchEnd:
+        """How it ended; its buffer is kept."""
         if not launched:
             self._driver.free(running.buffer)
-            return
+            return LaunchEnd.FINISHED
         end, status = self._wait(running)
         took = time.monotonic() - running.began
         data = self._driver.contents(running.buffer)
-        if end in (LaunchEnd.FINISHED, LaunchEnd.STOPPED):
+        if end in (LaunchEnd.FINISHED, LaunchEnd.STOPPED) and not keeps_buffer:
             self._driver.free(running.buffer)
         if data is None:
             self._write_reason(running.record, f"its records were lost: the driver's error {status}; give a deadline")
-            return
+            return end
         if end is LaunchEnd.FINISHED and data == running.loaded.made.initial:
             self._write_reason(running.record, "the driver launched the program's own kernel: it left no record")
-            return
+            return end
         facts = self._driver.facts()
         device, nanoseconds = (facts.name, facts.sms, facts.capability, facts.driver), round(took * 1e9)
         made = self._options.stop_flag, self._options.waits_only, self._options.cta
@@ -198,13 +218,9 @@ class RecordedLaunches:
         else:
             self._write_reason(running.record, "the limit on bytes was reached")
         if end is LaunchEnd.RUNNING:
-            ends = self._options.ends_process
-            kernel, then = running.loaded.kernel, "this process is ended" if ends else "it is still running"
-            _print_line(f"{kernel} does not end: its records so far are kept, and {then}")
-            if ends:
-                with suppress(OSError, ValueError):
-                    sys.stdout.flush()
-                os.kill(os.getpid(), signal.SIGKILL)  # nothing else ends a process whose kernel does not
+            then = "this process is ended" if self._options.ends_process else "it is still running"
+            _print_line(f"{running.loaded.kernel} does not end: its records so far are kept, and {then}")
+        return end
 
     def _wait(self, running: _LiveLaunch) -> tuple[LaunchEnd, int]:
         """How the launch ended, and the driver's status; it is stopped at its deadline."""
@@ -214,7 +230,8 @@ class RecordedLaunches:
                 took = time.monotonic() - running.began
                 if deadline is not None and not stopped and took >= deadline:
                     stopped = True
-                    self._driver.stop(running.buffer)
+                    for each in self._running:
+                        self._driver.stop(each.buffer)
                 elif deadline is not None and stopped and took >= deadline + GRACE_S:
                     return LaunchEnd.RUNNING, status
                 time.sleep(_LOOK_S)
@@ -235,7 +252,7 @@ class RecordedLaunches:
         self._spool.note(f"a launch was not recorded: {type(error).__name__}: {error}")
 
 
-def _without_addresses(record: dict[str, Any]) -> str:
+def without_addresses(record: dict[str, Any]) -> str:
     """What the kernel for a launch depends on: of an address its alignment, of a tensor map what it was made with."""
     plain: list[Any] = []
     for each in record.get("parameters", ()):
@@ -244,7 +261,7 @@ def _without_addresses(record: dict[str, Any]) -> str:
             for place in places:
                 data[place["at"] : place["at"] + nbytes] = bytes(nbytes)
         plain.append([data.hex(), each["pointers"], each["maps"]])
-    return json.dumps(record | {"parameters": plain}, sort_keys=True)
+    return json.dumps(record | {"parameters": plain, "in_graph": ""}, sort_keys=True)
 
 
 def _print_line(text: str) -> None:

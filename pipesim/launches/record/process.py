@@ -34,6 +34,7 @@ def start_recording(
     observation = observe.start(spool, limits, library)
     launches = RecordedLaunches(CudaMemory(), observation.spool, options, prepare)
     observation.observer.exchange = launches
+    launches.follows_graphs = observation.follow_graphs()
     made = ProcessRecording(observation, launches)
     atexit.register(made.stop)  # it is called before the observation's own end, which closes the records
     return made

@@ -15,6 +15,7 @@ from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.observe.compilers import Assembler
 from pipesim.launches.observe.parameters import pointers_wanted
 from pipesim.launches.observe.spool import Spool
+from pipesim.launches.record.launches import without_addresses
 from pipesim.launches.record.options import NoBarrierError, NotRecordableError, RecordOptions
 from pipesim.launches.record.preparation import PreparedKernel, prepare_kernel
 from pipesim.launches.record.requests import (
@@ -46,9 +47,13 @@ class Preparation:
     def __init__(self, folder: Path, options: RecordOptions) -> None:
         self._folder, self._options = folder, options
         self._codes, self._spool = Codes(folder), Spool(folder, MAX_SPOOL_BYTES)
+        self._made: dict[tuple[str, Assembler], ReadyKernel] = {}  #: kernels of one graph may be alike
 
     def ready(self, record: dict[str, Any], assembler: Assembler = Assembler()) -> ReadyKernel:  # noqa: B008
         """The kernel for a launch. Raises NoBarrierError or NotRecordableError."""
+        key = without_addresses(record), assembler
+        if key in self._made:
+            return self._made[key]
         try:
             found = self._codes.code_of(launch_record(Members(record, "launch", LAUNCH_MEMBERS)))
             if not found.text:
@@ -60,7 +65,8 @@ class Preparation:
             raise NotRecordableError(f"{error.fact}: {error.cause}" if error.cause else error.fact) from error
         self._note(record, made)
         by_memory = bool(pointers_wanted(found.text.encode(), record["kernel"]))
-        return ReadyKernel(made.cubin, made.symbol, made.initial, by_memory)
+        self._made[key] = ReadyKernel(made.cubin, made.symbol, made.initial, by_memory)
+        return self._made[key]
 
     def answer(self, request: Path) -> None:
         """Answer one request. No error of it ends the service."""

@@ -219,6 +219,7 @@ def launch_record(given: Members, process: str = "") -> LaunchRecord:
         process,
         given.place,
         tuple(_copied(given, each) for each in given.items("memory", [])),
+        line_of(given, "in_graph", given.text("in_graph", "")),
     )
 
 
@@ -280,7 +281,7 @@ def _note(given: Members, _process: str, found: _SpoolContents) -> None:
 
 LAUNCH_MEMBERS = (
     "kernel", "image", "code", "origin", "why_not", "grid", "block", "cluster", "dynamic_shared", "registers", "via",
-    "parameters", "parameters_known", "memory",
+    "parameters", "parameters_known", "memory", "in_graph",
 )  # fmt: skip
 
 _KINDS: dict[str, Callable[[Members, str, _SpoolContents], None]] = {

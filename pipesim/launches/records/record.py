@@ -63,7 +63,8 @@ class LaunchRecord:
     """One launch. ``code`` is the file of its PTX or of its fat binary's entry, "" where there is none (``why_not``).
 
     ``image``: the key of the module, "" if not known. ``parameters`` is None where the driver gave none. ``place`` is
-    the file and the line of the record, ``process`` the file.
+    the file and the line of the record, ``process`` the file. ``in_graph``: which kernel of which
+    launch of a CUDA graph it was, "" where that is not known or it was none.
     """
 
     kernel: str
@@ -81,6 +82,7 @@ class LaunchRecord:
     process: str = ""
     place: str = ""
     memory: tuple[CopiedMemory, ...] = ()
+    in_graph: str = ""
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _went_well(each: LaunchRecording) -> bool | None:
 
 
 def _recording_words(each: LaunchRecording) -> str:
-    shape = shape_of(each.grid, each.block, each.cluster)
+    shape = shape_of(each.grid, each.block, each.cluster) + (f" · {each.in_graph}" if each.in_graph else "")
     if not each.trace:
         kept = f"; its buffer is {each.buffer}" if each.buffer else ""
         return f"{shape}: {each.reason}{kept}"

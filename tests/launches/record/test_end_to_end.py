@@ -165,3 +165,69 @@ def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCud
     assert done.stderr == "1\n"
     (one,) = json.loads(done.stdout)["report"]["kernels"][0]["recorded"]
     assert (done.returncode, one["ending"], one["agreement"]) == (1, "deadline", "hangs_too")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "options", "grids", "places"),
+    [
+        ("nodes", ("--launches", 2, "--skip", 1), [1, 1], ["kernel 1 of launch 2", "kernel 1 of launch 3"]),
+        ("updated", ("--launches", 9), [1, 1, 2, 1, 3, 3], [f"kernel {k} of launch {n}" for n in (1, 2, 3) for k in (1, 2)]),
+        ("disabled", ("--launches", 9), [1, 1], ["kernel 1 of launch 1", "kernel 2 of launch 1"]),
+    ],
+)  # fmt: skip
+def test_kernels_of_a_graph_that_is_launched(
+    fake: FakeCuda, tmp_path: Path, how: str, options: tuple[object, ...], grids: list[int], places: list[str]
+) -> None:
+    """A graph in a graph; one that is changed after it was made executable; a change that no copy can follow."""
+    words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, how, RIGHT)
+    done = run(fake, tmp_path, "record", "--diff", "--json", *options, "--", *words)
+    assert (done.returncode, done.stderr) == (0, "3\n" if how == "nodes" else "6\n")
+    report = json.loads(done.stdout)["report"]
+    recorded = report["kernels"][0]["recorded"]
+    assert [each["in_graph"] for each in recorded] == [f"{place} of CUDA graph 1" for place in places]
+    assert [each["grid"][0] for each in recorded] == grids
+    assert {each["agreement"] for each in recorded} == {"conforms"}
+    assert any("one of its nodes was changed alone" in note for note in report["notes"]) == (how == "disabled")
+
+
+@pytest.mark.slow
+def test_a_graph_that_the_driver_does_not_copy_is_launched_as_it_is(
+    fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA_NO_COPIES", "1")
+    words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, "updated", RIGHT)
+    done = run(fake, tmp_path, "record", "--", *words)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (3, "6")
+    assert "note: a CUDA graph was not recorded: the driver copies none with conditional nodes" in done.stdout
+
+
+GRAPH = """
+from launching import *
+kernel = compiled(sys.argv[2])
+kernel.run
+stream, graph, executable = (ctypes.c_void_p() for _ in range(3))
+def call(name, *given): assert getattr(cuda, name)(*given) == 0
+def by(stream): kernel.run(1, 1, 1, stream, kernel.function, None, None, None, None, memory.value, 5)
+call("cuStreamCreate", ctypes.byref(stream), 0)
+call("cuStreamBeginCapture_v2", stream, 0)
+by(stream.value), by(stream.value)
+call("cuStreamEndCapture", stream, ctypes.byref(graph))
+call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0))
+for _ in range(4): call("cuGraphLaunch", executable, stream)
+by(None)
+call("cuGraphExecDestroy", executable)
+print(ctypes.c_int.from_address(memory.value).value)
+"""
+
+
+@pytest.mark.slow
+def test_a_captured_graph_of_a_process_in_python(fake: FakeCuda, tmp_path: Path) -> None:
+    (fake.folder / "graph.py").write_text(GRAPH)
+    words = (sys.executable, fake.folder / "graph.py", fake.folder / "code.ptx", RIGHT)
+    done = run(fake, tmp_path, "record", "--diff", "--json", "--skip", 4, "--launches", 3, "--", *words)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "12")
+    recorded = json.loads(done.stdout)["report"]["kernels"][0]["recorded"]
+    assert [(each["in_graph"], each["agreement"]) for each in recorded] == [
+        (f"kernel {kernel} of launch {launch} of CUDA graph 1", "conforms") for launch, kernel in ((1, 2), (2, 1), (2, 2))
+    ]

@@ -106,7 +106,6 @@ def test_kernels_that_are_not_wanted_or_have_no_ptx_are_left_alone(tmp_path: Pat
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"capturing": True}, "it was launched in a CUDA graph; record it where it is launched by a stream"),
         ({"variable": 0}, "the driver does not load the instrumented kernel"),
         ({"memory": 8}, "there is no memory for its buffer of 16 bytes"),
     ],

@@ -101,6 +101,7 @@ static CUresult loaded(CUfunction *function, CUkernel kernel) {
     kernel->function = calloc(1, sizeof *kernel);
     *kernel->function = *kernel;
     kernel->function->magic = FUNCTION;
+    kernel->function->kernel = kernel;
     kernel->function->owner = calloc(1, sizeof *kernel->owner); /* the library's module in this context */
     kernel->function->owner->magic = MODULE;
   }

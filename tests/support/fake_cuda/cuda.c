@@ -35,7 +35,7 @@ struct FakeFunction {
   int magic;
   char name[200];
   struct FakeModule *owner;
-  struct FakeFunction *function;
+  struct FakeFunction *function, *kernel; /* a kernel's function, and the kernel of that */
 };
 struct FakeStream {
   int busy, error;
@@ -47,6 +47,7 @@ struct FakeNode {
   CUDA_KERNEL_NODE_PARAMS params;
   unsigned cluster[3];
   struct FakeGraph *child;
+  struct FakeNode *origin; /* of which it is a copy */
 };
 struct FakeGraph {
   struct FakeNode *nodes[MOST];

@@ -109,4 +109,8 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
                                   CUgraph child);
 CUresult cuGraphInstantiateWithFlags(void **executable, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(void *executable, CUstream stream);
+CUresult cuGraphExecUpdate_v2(void *executable, CUgraph graph, void *result);
+CUresult cuGraphExecKernelNodeSetParams_v2(void *executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params);
+CUresult cuGraphNodeSetEnabled(void *executable, CUgraphNode node, unsigned enabled);
+CUresult cuGraphExecDestroy(void *executable);
 #endif

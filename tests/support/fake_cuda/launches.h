@@ -71,7 +71,7 @@ static struct FakeNode *added(struct FakeGraph *graph, int type) {
   return graph->count < MOST ? graph->nodes[graph->count++] = node : node;
 }
 static void recorded(CUfunction f, CUstream stream) { /* what an instrumented kernel leaves in its buffer */
-  uint32_t *buffer = (uint32_t *)(uintptr_t)f->owner->buffer;
+  uint32_t *buffer = (uint32_t *)(uintptr_t)(f->kernel ? f->kernel : f)->owner->buffer;
   const char *path = getenv("FAKE_CUDA_RECORDS");
   FILE *from = path ? fopen(path, "rb") : NULL;
   stream = stream_of(stream);
@@ -198,22 +198,111 @@ CUDA_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, int attribute,
   memcpy(value, node->cluster, sizeof node->cluster);
   return 0;
 }
+static struct FakeNode *copied_node(struct FakeGraph *to, struct FakeNode *from) {
+  struct FakeNode *made = added(to, from->type);
+  *made = *from;
+  made->origin = from;
+  return made;
+}
+static struct FakeGraph *copied_graph(struct FakeGraph *graph) {
+  struct FakeGraph *made = calloc(1, sizeof *made);
+  for (size_t i = 0; i < graph->count; i++) {
+    struct FakeNode *node = copied_node(made, graph->nodes[i]);
+    if (node->child) node->child = copied_graph(node->child);
+  }
+  return made;
+}
+CUDA_API CUresult cuGraphClone(CUgraph *made, CUgraph graph) {
+  *made = copied_graph(graph);
+  return getenv("FAKE_CUDA_NO_COPIES") ? 801 : 0;
+}
+CUDA_API CUresult cuGraphDestroy(CUgraph graph) {
+  graph->count = 0;
+  return 0;
+}
+CUDA_API CUresult cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode node, CUgraph graph) {
+  for (size_t i = 0; i < graph->count; i++)
+    if (graph->nodes[i]->origin == node) return *found = graph->nodes[i], 0;
+  return INVALID_VALUE;
+}
+CUDA_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
+  node->params = *params;
+  memset(node->cluster, 0, sizeof node->cluster); /* as if these belonged to the kernel */
+  return 0;
+}
+CUDA_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
+  memcpy(to->cluster, from->cluster, sizeof to->cluster);
+  return 0;
+}
+static CUresult instantiated(void **executable, CUgraph graph) {
+  *executable = copied_graph(graph);
+  return 0;
+}
 CUDA_API CUresult cuGraphInstantiateWithFlags(void **executable, CUgraph graph, unsigned long long flags) {
   struct {
     void **executable;
     CUgraph graph;
     unsigned long long flags;
   } P = {executable, graph, flags};
-  REPORTED(643, "cuGraphInstantiateWithFlags", NULL, (*executable = graph, 0));
+  REPORTED(643, "cuGraphInstantiateWithFlags", NULL, instantiated(executable, graph));
 }
-CUDA_API CUresult cuGraphLaunch(void *executable, CUstream stream) {
-  struct FakeGraph *graph = executable;
+static CUresult replaced(struct FakeGraph *executable, CUgraph graph) {
+  if (executable->count != graph->count) return 910;
+  for (size_t i = 0; i < graph->count; i++) {
+    struct FakeNode *node = executable->nodes[i], *other = graph->nodes[i];
+    if (node->child && replaced(node->child, other->child)) return 910;
+    node->params = other->params;
+    memcpy(node->cluster, other->cluster, sizeof node->cluster);
+  }
+  return 0;
+}
+CUDA_API CUresult cuGraphExecUpdate_v2(void *executable, CUgraph graph, void *result) {
+  struct {
+    void *executable;
+    CUgraph graph;
+    void *result;
+  } P = {executable, graph, result};
+  REPORTED(696, "cuGraphExecUpdate_v2", NULL, replaced(executable, graph));
+}
+CUDA_API CUresult cuGraphExecKernelNodeSetParams_v2(void *executable, CUgraphNode node,
+                                                    const CUDA_KERNEL_NODE_PARAMS *params) {
+  struct {
+    void *executable;
+    CUgraphNode node;
+    const CUDA_KERNEL_NODE_PARAMS *params;
+  } P = {executable, node, params};
+  CUgraphNode mine = NULL;
+  cuGraphNodeFindInClone(&mine, node, executable);
+  REPORTED(692, "cuGraphExecKernelNodeSetParams_v2", NULL, mine ? cuGraphKernelNodeSetParams_v2(mine, params) : 1);
+}
+CUDA_API CUresult cuGraphNodeSetEnabled(void *executable, CUgraphNode node, unsigned enabled) {
+  struct {
+    void *executable;
+    CUgraphNode node;
+    unsigned enabled;
+  } P = {executable, node, enabled};
+  REPORTED(650, "cuGraphNodeSetEnabled", NULL, 0);
+}
+CUDA_API CUresult cuGraphExecDestroy(void *executable) {
+  struct {
+    void *executable;
+  } P = {executable};
+  REPORTED(516, "cuGraphExecDestroy", NULL, cuGraphDestroy(executable));
+}
+static CUresult run(struct FakeGraph *graph, CUstream stream) {
   for (size_t i = 0; i < graph->count; i++) {
     struct FakeNode *node = graph->nodes[i];
-    if (node->type == 4) cuGraphLaunch(node->child, stream);
+    if (node->type == 4) run(node->child, stream);
     else
-      launch(node->params.func ? node->params.func : node->params.kern, &node->params.gridDimX, NULL, NULL,
+      launch(node->params.func ? node->params.func : node->params.kern, &node->params.gridDimX, NULL, stream,
              node->params.kernelParams, NULL);
   }
   return 0;
+}
+CUDA_API CUresult cuGraphLaunch(void *executable, CUstream stream) {
+  struct {
+    void *executable;
+    CUstream stream;
+  } P = {executable, stream};
+  REPORTED(514, "cuGraphLaunch", NULL, run(executable, stream));
 }

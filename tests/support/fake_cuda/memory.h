@@ -91,7 +91,6 @@ CUDA_API CUresult cuStreamDestroy_v2(CUstream stream) {
   free(stream);
   return 0;
 }
-CUDA_API CUresult cuGraphDestroy(CUgraph graph) { return graph ? 0 : INVALID_VALUE; }
 CUDA_API CUresult cuStreamQuery(CUstream stream) {
   stream = stream_of(stream);
   if (stream->until && *(volatile const uint32_t *)stream->until) stream->busy = 0;

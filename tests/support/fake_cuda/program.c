@@ -7,6 +7,7 @@
               contents N (the first 4 bytes that pointers lead to)
    Launches:  launch|ex|cluster|cooperative|extra|thread|function KERNEL   repeat COUNT KERNEL   threads COUNT KERNEL
               graph KERNEL (captured)   nodes KERNEL (added, in a graph in a graph)
+              updated|disabled KERNEL (a graph of two, with a kernel of grid 2, then one of grid 3; or a node switched)
               files 1 (closes all files but the first three, and opens the file "mine" under each number)
    At the end it prints what the launches did. */
 #define _GNU_SOURCE
@@ -154,6 +155,30 @@ static void *many(void *name) {
   for (unsigned i = 0; i < 50; i++) launch("launch", name);
   return NULL;
 }
+static void updated_graph(const char *how, const char *name) {
+  CUgraph made;
+  CUgraphNode node, other;
+  void *executable, *list[256];
+  _Alignas(64) char buffer[4096];
+  values(name, buffer, list);
+  CUDA_KERNEL_NODE_PARAMS params = {function_named(name), grid, 1, 1, block, 1, 1, shared, list, NULL, NULL, NULL};
+  require(cuGraphCreate(&made, 0), how);
+  require(cuGraphAddKernelNode_v2(&node, made, NULL, 0, &params), how);
+  require(cuGraphAddKernelNode_v2(&other, made, &node, 1, &params), how);
+  require(cuGraphInstantiateWithFlags(&executable, made, 0), how);
+  require(cuGraphLaunch(executable, stream), how);
+  if (!strcmp(how, "disabled")) require(cuGraphNodeSetEnabled(executable, node, 1), how);
+  params.gridDimX = 2;
+  require(cuGraphExecKernelNodeSetParams_v2(executable, node, &params), how);
+  require(cuGraphLaunch(executable, stream), how);
+  require(cuGraphCreate(&made, 0), how);
+  params.gridDimX = 3;
+  require(cuGraphAddKernelNode_v2(&node, made, NULL, 0, &params), how);
+  require(cuGraphAddKernelNode_v2(&other, made, &node, 1, &params), how);
+  require(cuGraphExecUpdate_v2(executable, made, NULL), how);
+  require(cuGraphLaunch(executable, stream), how);
+  require(cuGraphExecDestroy(executable), how);
+}
 static void graph(const char *how, const char *name) {
   CUgraph made, outer;
   CUgraphNode node;
@@ -208,6 +233,7 @@ int main(int argc, char **argv) {
       stream = NULL;
       if (atoi(value)) require(cuStreamCreate(&stream, 0), how);
     } else if (!strcmp(how, "busy")) fakeBusy(stream, atoi(value));
+    else if (!strcmp(how, "updated") || !strcmp(how, "disabled")) updated_graph(how, value);
     else if (!strcmp(how, "graph") || !strcmp(how, "nodes")) graph(how, value);
     else if (!strcmp(how, "repeat")) {
       for (repeats = (unsigned)atoi(value), i++; repeats; repeats--) launch("launch", argv[i]);

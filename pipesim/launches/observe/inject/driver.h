@@ -116,6 +116,9 @@ enum {
   NODE_SET_V2 = 692,
   EXEC_UPDATE = 561,
   EXEC_UPDATE_V2 = 696,
+  GRAPH_LAUNCH = 514,
+  GRAPH_LAUNCH_PTSZ = 515,
+  GRAPH_DESTROY = 516, /* cuGraphExecDestroy */
   LAUNCH_EX = 652,
   LAUNCH_EX_PTSZ = 653,
   LIBRARY_LOAD_DATA = 678,
@@ -162,6 +165,10 @@ static const uint32_t OBSERVED[] = {MODULE_LOAD,
                                     ENCODE_IM2COL,
                                     ENCODE_IM2COL_WIDE,
                                     REPLACE_ADDRESS};
+/* cuGraphExec*Node*: memcpy, memset, host, child graph, events, semaphores, memory operations, any; and whether one is
+   enabled. Their first argument is the executable graph. */
+static const uint32_t NODE_CHANGES[] = {562, 563, 564, 586, 595, 596, 624, 625, 650, 672, 714};
+static const uint32_t OF_RECORDED_GRAPHS[] = {GRAPH_LAUNCH, GRAPH_LAUNCH_PTSZ, GRAPH_DESTROY};
 enum { /* cuda.h */
        PTX_INPUT = 1,                                         /* CU_JIT_INPUT_PTX */
        CLUSTER_DIMENSION = 4,                                 /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
@@ -200,6 +207,13 @@ enum { /* cuda.h */
   X(cuGraphChildGraphNodeGetGraph, (void *node, void **graph))                          \
   X(cuGraphKernelNodeGetParams_v2, (void *node, KernelNode *parameters))                \
   X(cuGraphKernelNodeGetAttribute, (void *node, int attribute, void *value))            \
+  X(cuGraphKernelNodeSetParams_v2, (void *node, const KernelNode *parameters))          \
+  X(cuGraphKernelNodeCopyAttributes, (void *to, void *from))                            \
+  X(cuGraphNodeFindInClone, (void **found, void *node, void *clone))                    \
+  X(cuGraphClone, (void **clone, void *graph))                                          \
+  X(cuGraphDestroy, (void *graph))                                                      \
+  X(cuGraphExecUpdate_v2, (void *executable, void *graph, void *result))                \
+  X(cuKernelGetFunction, (void **function, void *kernel))                               \
   X(cuStreamIsCapturing, (void *stream, int *status))                                   \
   X(cuStreamQuery, (void *stream))                                                      \
   X(cuStreamCreate, (void **stream, unsigned flags))                                    \

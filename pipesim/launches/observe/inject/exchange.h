@@ -17,13 +17,15 @@ typedef struct Ready { /* an instrumented kernel, or the reason why there is non
   struct Ready *next;
   Digest key, whole; /* of the launch without addresses and memory, and of its record */
   bool alike;        /* it is for every launch of this key */
+  bool running;      /* for another kernel of the same launch of a graph */
   char *name;
   void *kernel, *initial;
   size_t nbytes;
   uint64_t symbol;
   char why_not[400]; /* "" also of a kernel without barriers, of which its own launch says it */
 } Ready;
-typedef struct {
+typedef struct Running { /* of a launch of a graph there may be several */
+  struct Running *next;
   Ready *ready;
   Text record;
   void *stream, *host;
@@ -39,7 +41,7 @@ static struct {
 static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER; /* a kernel has one variable for the address of its buffer */
 static Ready *readies;
 static Set said_why;
-static __thread Running running;
+static __thread Running *running; /* this thread then holds one_launch */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all records; taken last */
 static int missed; /* calls that were not observed: a record of another thread took too long */
@@ -94,13 +96,6 @@ static void put_recorded(const Text *record, const char *file, const char *why_n
   bool held = acquire();
   write_line(&line);
   if (held) pthread_mutex_unlock(&lock);
-}
-static void *not_in_a_graph(Text record) {
-  pthread_mutex_lock(&one_launch);
-  put_recorded(&record, "", "it was launched in a CUDA graph; record it where it is launched by a stream");
-  pthread_mutex_unlock(&one_launch);
-  free(record.data);
-  return NULL;
 }
 static char *file_of(const char *stem, const char *suffix, size_t *size) {
   char path[PATH_MAX + 80];
@@ -173,7 +168,7 @@ static Ready *ready_for(const char *name, void *function, Digest key, const Text
   digest(&key, &function, sizeof function);
   digest(&whole, record->data, record->size);
   for (Ready *each = readies; each; each = each->next)
-    if (is_same(each->key, key) && (each->alike || is_same(each->whole, whole))) return each;
+    if (!each->running && is_same(each->key, key) && (each->alike || is_same(each->whole, whole))) return each;
   Ready *made = calloc(1, sizeof *made);
   char stem[64];
   snprintf(stem, sizeof stem, "%d-c-%d", (int)getpid(), number++);
@@ -211,23 +206,31 @@ static void free_buffer(Running *launch) {
    thread holds one_launch until the launch has ended. */
 static void *begin_exchange(const char *name, void *function, void *stream, Digest key, Text record, bool *plain) {
   int relaxed = RELAXED;
-  pthread_mutex_lock(&one_launch);
+  bool is_held = running != NULL;
+  if (!is_held) pthread_mutex_lock(&one_launch);
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
   Ready *ready = record.failed ? NULL : ready_for(name, function, key, &record);
-  running = (Running){.ready = ready, .record = record, .stream = stream, .began = now()};
+  Running *made = ready && ready->kernel ? calloc(1, sizeof *made) : NULL;
   const char *why_not = ready ? ready->why_not : "";
-  bool begun = ready && ready->kernel && prepare_buffer(&running);
-  if (ready && ready->kernel && !begun) {
-    free_buffer(&running);
+  if (made) *made = (Running){.ready = ready, .record = record, .stream = stream, .began = now()};
+  bool begun = made && prepare_buffer(made);
+  if (made && !begun) {
+    free_buffer(made);
+    free(made);
     why_not = "there is no memory for its buffer, or it cannot be filled";
   }
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
   *plain = ready && !ready->kernel && !*why_not;
-  if (begun) return ready->kernel;
+  if (begun) {
+    Running **end = &running;
+    for (; *end; end = &(*end)->next) (*end)->began = made->began; /* they begin together */
+    *end = made;
+    ready->running = true;
+    return ready->kernel;
+  }
   if (*why_not) put_recorded(&record, "", why_not);
   free(record.data);
-  running = (Running){0};
-  pthread_mutex_unlock(&one_launch);
+  if (!is_held) pthread_mutex_unlock(&one_launch);
   return NULL;
 }
 static int wait_for(Running *launch, int *status) { /* how it ended */
@@ -235,7 +238,7 @@ static int wait_for(Running *launch, int *status) { /* how it ended */
   while ((*status = ASK(cuStreamQuery, launch->stream)) == NOT_READY) {
     double took = now() - launch->began;
     if (!stopped && took >= exchange.deadline) {
-      *(volatile uint32_t *)launch->host = 1;
+      for (Running *each = running; each; each = each->next) *(volatile uint32_t *)each->host = 1;
       stopped = true;
     } else if (took >= exchange.deadline + GRACE_SECONDS) return RUNNING;
     nanosleep(&(struct timespec){0, 200000}, NULL);
@@ -284,35 +287,44 @@ static bool write_buffer(Running *launch, int end, double took, const char *data
   free(file.data);
   return written;
 }
-static void end_exchange(bool launched) {
-  Running launch = running;
-  int status = 0, relaxed = RELAXED;
+static void end_of(Running *launch, bool launched, int end, int status, double took, bool keeps_buffer) {
   char name[32] = "", why_not[160] = "";
-  if (!launch.ready) return;
-  running = (Running){0};
-  ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
-  int end = launched ? wait_for(&launch, &status) : FINISHED;
-  double took = now() - launch.began;
-  char *data = launched ? contents_of(&launch) : NULL;
-  if (end == FINISHED || end == STOPPED) free_buffer(&launch);
+  char *data = launched ? contents_of(launch) : NULL;
+  if (!keeps_buffer && (end == FINISHED || end == STOPPED)) free_buffer(launch);
   if (launched && !data)
     snprintf(why_not, sizeof why_not, "its records were lost: the driver's error %d; give a deadline", status);
-  else if (data && end == FINISHED && !memcmp(data, launch.ready->initial, launch.ready->nbytes))
+  else if (data && end == FINISHED && !memcmp(data, launch->ready->initial, launch->ready->nbytes))
     strcpy(why_not, "the driver launched the program's own kernel: it left no record");
-  else if (data && !write_buffer(&launch, end, took, data, name)) {
+  else if (data && !write_buffer(launch, end, took, data, name)) {
     *name = 0;
     strcpy(why_not, "the limit on bytes was reached");
   }
-  if (launched) put_recorded(&launch.record, name, why_not);
+  if (launched) put_recorded(&launch->record, name, why_not);
   if (launched && end == RUNNING) {
     const char *then = exchange.ends_process ? "this process is ended" : "it is still running";
-    fprintf(stderr, "pipesim: %s does not end: its records so far are kept, and %s\n", launch.ready->name, then);
+    fprintf(stderr, "pipesim: %s does not end: its records so far are kept, and %s\n", launch->ready->name, then);
     fflush(NULL);
-    if (exchange.ends_process) kill(getpid(), SIGKILL); /* nothing else ends a process whose kernel does not */
   }
-  ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
   free(data);
-  free(launch.record.data);
+}
+/* KEEPS_BUFFERS: the kernels may run again. */
+static void end_exchange(bool launched, bool keeps_buffers) {
+  int status = 0, relaxed = RELAXED;
+  if (!running) return;
+  ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+  int end = launched ? wait_for(running, &status) : FINISHED;
+  double took = now() - running->began;
+  for (Running *each = running; each; each = each->next) end_of(each, launched, end, status, took, keeps_buffers);
+  if (launched && end == RUNNING && exchange.ends_process)
+    kill(getpid(), SIGKILL); /* nothing else ends a process whose kernel does not */
+  ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+  while (running) {
+    Running *each = running;
+    running = each->next;
+    each->ready->running = keeps_buffers;
+    free(each->record.data);
+    free(each);
+  }
   pthread_mutex_unlock(&one_launch);
 }
 #endif

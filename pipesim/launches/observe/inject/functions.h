@@ -30,6 +30,7 @@ typedef struct {
   void **parameters, **extra;
   bool is_graph;
   const char *symbol;
+  const char *place; /* of a kernel of a graph that is launched: which it is */
 } Attempt;
 
 static Known *functions[1024];

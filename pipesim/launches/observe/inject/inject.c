@@ -5,10 +5,8 @@
    only observes: whatever fails here becomes a note, and the program runs as without it. Two launches are alike if they
    have the same kernel, shape and tensor maps, and parameters that differ only in addresses of the same alignment. */
 #define _GNU_SOURCE
-#include "alike.h"
+#include "graphs.h"
 #include <pthread.h>
-
-enum { MOST_NODES = 1 << 16, DEEPEST_GRAPH = 8 };
 
 static __thread bool inside;        /* calls of the driver that are made here are not the program's */
 static __thread char *replaced_map; /* the members of the map whose address is being replaced */
@@ -52,16 +50,22 @@ static Attempt attempt_of(uint32_t number, const CallbackData *call) {
   if (per_thread && !attempt.stream) attempt.stream = (void *)PER_THREAD_STREAM;
   return attempt;
 }
+static bool is_over(const Known *known) { /* nothing more is recorded of this kernel */
+  return !known->tally || !known->has_code || known->tally->plain ||
+         known->tally->asked >= exchange.skip + exchange.launches;
+}
 /* Whether a launch is to be recorded: then RECORD has its record, and NAME its kernel's, both to be freed. */
-static bool is_recorded(const Attempt *attempt, Text *record, char **name, Digest *key, bool *in_graph) { /* under the lock */
+static bool is_recorded(const Attempt *attempt, Text *record, char **name, Digest *key) { /* under the lock */
   static char data[MOST_SPACE];
   static Pointed pointers[MOST_POINTERS];
   Known *known = attempt->function ? known_of(attempt) : NULL;
-  if (!known || !known->tally || !known->has_code || known->tally->plain) return false;
+  int status = 0;
+  if (!known || is_over(known)) return false;
+  if (!attempt->is_graph && (ASK(cuStreamIsCapturing, attempt->stream, &status) || status)) return false; /* later */
   uint64_t asked_now = ++known->tally->asked;
-  if (asked_now <= exchange.skip || asked_now > exchange.skip + exchange.launches) return false;
+  if (asked_now <= exchange.skip) return false;
   bool has_data = gather(attempt, known, data);
-  int count = 0, status = 0;
+  int count = 0;
   const char *at = data;
   for (int i = 0; has_data && i < known->parameters; at += known->layout[2 * i + 1], i++)
     count = find_pointers(at, known->layout[2 * i + 1], (uint32_t)i, pointers, count);
@@ -71,26 +75,43 @@ static bool is_recorded(const Attempt *attempt, Text *record, char **name, Diges
   say(record, "}");
   free(members.data);
   *key = distinct_digest(attempt, known, data, pointers, count, has_data);
-  *in_graph = ASK(cuStreamIsCapturing, attempt->stream, &status) || status;
   return !record->failed && (*name = strdup(known->tally->kernel));
 }
-static void exchanged_launch(uint32_t number, const CallbackData *call) { /* not under the lock: it may take long */
+/* The kernel to launch in place of the program's, NULL for that; not under the lock: it may take long. */
+static void *exchanged_kernel(const Attempt *attempt) {
   Text record = {0};
   char *name = NULL;
   Digest key;
-  bool plain = false, in_graph = false;
-  Attempt attempt = attempt_of(number, call);
-  if (!acquire()) return;
-  bool wanted = is_recorded(&attempt, &record, &name, &key, &in_graph);
+  bool plain = false;
+  if (!acquire()) return NULL;
+  bool wanted = is_recorded(attempt, &record, &name, &key);
   pthread_mutex_unlock(&lock);
-  if (!wanted) return;
-  void *kernel = in_graph ? not_in_a_graph(record) : begin_exchange(name, attempt.function, attempt.stream, key, record, &plain);
-  if (kernel) *(is_extended(number) ? &((LaunchEx *)call->arguments)->function : (void **)call->arguments) = kernel;
+  if (!wanted) return NULL;
+  void *kernel = begin_exchange(name, attempt->function, attempt->stream, key, record, &plain);
   free(name);
-  if (!plain || !acquire()) return;
-  Known *known = known_of(&attempt);
+  if (!plain || !acquire()) return kernel;
+  Known *known = known_of(attempt);
   if (known && known->tally) known->tally->plain = true;
   pthread_mutex_unlock(&lock);
+  return kernel;
+}
+static void choose_here(Choice *choice) {
+  choice->kernel = exchanged_kernel(&choice->attempt);
+  if (!acquire()) return;
+  const Known *known = known_of(&choice->attempt);
+  choice->is_done = !known || is_over(known);
+  pthread_mutex_unlock(&lock);
+}
+static void end_here(const GraphEnd *end) { end_exchange(end->launched, end->keeps_buffers); }
+static void say_here(const char *text) {
+  if (!acquire()) return;
+  note("%s", text);
+  pthread_mutex_unlock(&lock);
+}
+static void exchanged_launch(uint32_t number, const CallbackData *call) {
+  Attempt attempt = attempt_of(number, call);
+  void *kernel = exchanged_kernel(&attempt);
+  if (kernel) *(is_extended(number) ? &((LaunchEx *)call->arguments)->function : (void **)call->arguments) = kernel;
 }
 static void node_launched(const KernelNode *node, const uint32_t cluster[3]) {
   Attempt attempt = {.function = node->function ? node->function : node->kernel,
@@ -103,9 +124,8 @@ static void node_launched(const KernelNode *node, const uint32_t cluster[3]) {
 }
 static void graph_instantiated(void *graph, int depth) {
   size_t count = 0;
-  bool read = depth < DEEPEST_GRAPH && !ASK(cuGraphGetNodes, graph, NULL, &count) && count <= MOST_NODES;
-  void **nodes = read ? calloc(count + 1, sizeof *nodes) : NULL;
-  read = nodes && (!count || !ASK(cuGraphGetNodes, graph, nodes, &count));
+  void **nodes = depth < DEEPEST_GRAPH ? nodes_of(graph, &count) : NULL;
+  bool read = nodes != NULL;
   for (size_t i = 0; read && i < count; i++) {
     int type = -1;
     void *child = NULL;
@@ -211,11 +231,12 @@ static void called(void *unused, int domain, uint32_t number, const void *data) 
   (void)unused;
   if (domain != DRIVER_DOMAIN || inside || spool.file < 0 || getpid() != process) return;
   bool failed = call->site && call->result && *call->result;
-  if (call->site && is_launch(number) ? !running.ready : failed) return;
+  if (call->site && is_launch(number) ? !running : failed && !exchanged) return;
   inside = true;
   int kept_errno = errno;
-  if (call->site && is_launch(number)) end_exchange(!failed);
-  else if (acquire()) {
+  if (!is_launch(number)) graph_called(number, call, failed);
+  if (call->site && is_launch(number)) end_exchange(!failed, false);
+  else if (!failed && !is_of_recorded_graphs(number) && acquire()) {
     if (call->site) after(number, call);
     else before(number, call);
     pthread_mutex_unlock(&lock);
@@ -260,6 +281,10 @@ static int subscribed(void *library) {
   int status = ask(&subscriber, called, NULL);
   for (int i = 0; !status && i < COUNT(OBSERVED); i++)
     enable(1, subscriber, DRIVER_DOMAIN, OBSERVED[i]); /* an older CUPTI lacks some */
+  for (int i = 0; !status && recorder.choose && i < COUNT(OF_RECORDED_GRAPHS); i++)
+    enable(1, subscriber, DRIVER_DOMAIN, OF_RECORDED_GRAPHS[i]);
+  for (int i = 0; !status && recorder.choose && i < COUNT(NODE_CHANGES); i++)
+    enable(1, subscriber, DRIVER_DOMAIN, NODE_CHANGES[i]);
   return status;
 }
 /* By the CUPTI that is loaded already, else by the first of PIPESIM_LAUNCHES_CUPTI that fits the driver. */
@@ -292,7 +317,8 @@ __attribute__((visibility("default"))) void pipesim_called(void *unused, int dom
   (void)unused;
   if (domain != DRIVER_DOMAIN || inside || (is_launch(number) && call->site && !asked_at_its_end)) return;
   inside = true; /* what Python asks the driver is not the program's */
-  bool counted = false, failed = call->site && call->result && *call->result;
+  bool failed = call->site && call->result && *call->result, counted = is_of_recorded_graphs(number);
+  if (!is_launch(number)) graph_called(number, call, failed);
   if (is_launch(number) && call->site) asked_at_its_end = false;
   else if (is_launch(number)) {
     Attempt attempt = attempt_of(number, call);
@@ -311,6 +337,22 @@ __attribute__((visibility("default"))) void pipesim_called(void *unused, int dom
   }
   inside = false;
   errno = kept_errno;
+}
+static void choose_there(Choice *choice) { python(GRAPH_CHOICE, choice); }
+static void end_there(const GraphEnd *end) { python(GRAPH_END, end); }
+static void say_there(const char *text) { python(GRAPH_NOTE, text); }
+/* Ask of each kernel of a graph whether it is recorded, from now on or not any more. The numbers of the calls that
+   CUPTI is to report for that; the last one is 0. */
+__attribute__((visibility("default"))) const uint32_t *pipesim_graphs(int are_recorded) {
+  static uint32_t numbers[COUNT(OF_RECORDED_GRAPHS) + COUNT(NODE_CHANGES) + 5];
+  static const uint32_t more[] = {EXEC_UPDATE, EXEC_UPDATE_V2, NODE_SET, NODE_SET_V2};
+  memcpy(numbers, OF_RECORDED_GRAPHS, sizeof OF_RECORDED_GRAPHS);
+  memcpy(numbers + COUNT(OF_RECORDED_GRAPHS), NODE_CHANGES, sizeof NODE_CHANGES);
+  memcpy(numbers + COUNT(OF_RECORDED_GRAPHS) + COUNT(NODE_CHANGES), more, sizeof more);
+  recorder.choose = are_recorded ? choose_there : NULL;
+  recorder.end = end_there;
+  recorder.say = say_there;
+  return numbers;
 }
 /* The members of a tensor map as JSON; NULL if it was not seen when it was encoded. */
 __attribute__((visibility("default"))) const char *pipesim_map(const char *bytes) {
@@ -338,6 +380,11 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   process = getpid();
   if (!open_spool() || !load_driver()) return 1;
   read_exchange();
+  if (exchange.wanted) {
+    recorder.choose = choose_here;
+    recorder.end = end_here;
+    recorder.say = say_here;
+  }
   inside = true;
   subscribe();
   inside = false;

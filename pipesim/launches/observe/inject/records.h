@@ -169,7 +169,9 @@ static Text described(const Attempt *attempt, const Known *known, const char *da
       shape[5]);
   say(&line, ", \"cluster\": [%u, %u, %u], \"dynamic_shared\": %u", cluster[0], cluster[1], cluster[2], shape[6]);
   say(&line, ", \"registers\": %d", known->has_code ? function_attribute(known->function, REGISTERS) : 0);
-  say(&line, ", \"via\": \"%s\", \"parameters\": [", attempt->is_graph || is_capturing ? "graph" : "launch");
+  say(&line, ", \"via\": \"%s\"", attempt->is_graph || is_capturing ? "graph" : "launch");
+  if (attempt->place) say(&line, ", \"in_graph\": \"%s\"", attempt->place);
+  say(&line, ", \"parameters\": [");
   if (has_data) put_parameters(&line, known, data, pointers, count, contents);
   say(&line, "], \"memory\": [");
   if (has_data && spool.copies && !attempt->is_graph && !is_capturing && settled(attempt->stream))
