@@ -298,6 +298,13 @@ def add_caught(parser: argparse.ArgumentParser, out: Path, most_bytes: str) -> N
     )
 
 
+def add_dump(parser: argparse.ArgumentParser) -> None:
+    """``--ptx``: where the PTX is of kernels of which the program loads machine code alone."""
+    parser.add_argument(
+        "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
+    )
+
+
 def add_program(parser: argparse.ArgumentParser, name: str) -> None:
     """``-- COMMAND ARGUMENT ...``: the program that the command ``name`` runs."""
     parser.usage = f"pipesim {name} [OPTION ...] -- COMMAND [ARGUMENT ...]"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.cli.arguments import Command, add_caught, add_force, add_program, program_of
+from pipesim.cli.arguments import Command, add_caught, add_dump, add_force, add_program, program_of
 from pipesim.cli.limits import start
 from pipesim.cli.output import progress, show_answer
 from pipesim.errors import ParameterError, PipesimError
@@ -42,14 +42,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--sequence", action="store_true",
         help="also record the order of launches, events and waits, as sequence.json for pipesim check --sequence",
     )  # fmt: skip
-    parser.add_argument(
-        "--ptx", type=Path, metavar="DIR", help="PTX files of a compiler's dump, for kernels whose PTX is not found"
-    )
     parser.add_argument("--inject", action="store_true", help="require that other processes than Python are observed")
     parser.add_argument(
         "--no-gpu", action="store_true",
         help="run the program without a GPU: a runtime (nvcc -cudart shared) and a driver that only note launches",
     )  # fmt: skip
+    add_dump(parser)
     add_force(parser)
     add_program(parser, "launches")
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pipesim.cli.arguments import Command, add_caught, add_force, add_program, program_of
+from pipesim.cli.arguments import Command, add_caught, add_dump, add_force, add_program, program_of
 from pipesim.cli.output import progress, show_answer
 from pipesim.process.watch import SignalError, current
 
@@ -37,6 +37,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="the CTA that leaves records, with the others of its cluster: its number in the grid, x first (default 0)",
     )
     parser.add_argument("--diff", action="store_true", help="compare every trace with the program of its PTX")
+    add_dump(parser)
     add_force(parser)
     add_program(parser, "record")
 
@@ -47,7 +48,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.launches.inject import INJECTION, NOT_PYTHON, limits_of, observed_environment, spool_folder
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.options import RecordOptions
-    from pipesim.launches.record.service import answering
+    from pipesim.launches.record.service import answering, texts_of
     from pipesim.launches.record.session import MOST_DISTINCT
     from pipesim.process.program import run_program
     from pipesim.report.pages.launches import recording_lines
@@ -56,7 +57,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     require_folder(options.out, force=options.force)
     limits = limits_of(options.kernels, MOST_DISTINCT, options.max_bytes, once=False)
     given = options.launches, options.skip, options.deadline, options.waits_only, options.cta
-    chosen = RecordOptions(*given, ends_process=options.deadline is not None)
+    dump = "" if options.ptx is None else str(options.ptx.absolute())
+    chosen = RecordOptions(*given, ends_process=options.deadline is not None, dump=dump)
     with spool_folder() as spool:
         environment = observed_environment(spool, limits, more=chosen.to_environment())
         with answering(spool, chosen):
@@ -70,6 +72,7 @@ def _carry_out(options: argparse.Namespace) -> int:
                 status=ran.status,
                 patterns=options.kernels,
                 compare=options.diff,
+                dump=texts_of(dump),
             )
             if not (report.kernels or report.notes or report.devices or INJECTION in environment):
                 report = replace(report, notes=(NOT_PYTHON,))

@@ -18,8 +18,8 @@ class LaunchRecording:
 
     ``buffer``: the file of the records as the kernel left them, kept where no trace could be made of them. ``took_ns``:
     from the launch to its end as the host saw it. ``agreement``: whether the trace agrees with the program of the PTX,
-    None if they were not compared; ``page``: the comparison in lines, where something is to be said. ``in_graph``: which
-    kernel of which launch of a CUDA graph it was, "" if of none.
+    None if they were not compared; ``page``: the comparison in lines, where something is to be said. ``in_graph``:
+    which kernel of which launch of a CUDA graph it was, "" if of none.
     """
 
     trace: str

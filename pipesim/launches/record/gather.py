@@ -5,7 +5,7 @@ A launch left a buffer, which is decoded by the instrumented kernel; its trace i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,16 +147,18 @@ def gather_recording(
     status: int | None = None,
     patterns: Sequence[str] = (),
     compare: bool = False,
+    dump: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
 ) -> tuple[RecordReport, RecordedFiles]:
     """The report on a recording, and its files, none of which is written yet.
 
     ``compare``: every trace is compared with the program of its PTX; one of a
-    launch that did not end always is. UsageError if the spool folder cannot be read.
+    launch that did not end always is. ``dump``: a compiler's PTX by kernel. UsageError if the spool folder cannot be
+    read.
     """
     records = read_spool(spool)
     names, files = FileNames(), RecordedFiles()
     wanted = Limits(tuple(patterns))
-    rows = [row for row in _rows(records, Codes(spool)) if wanted.wants(row.name)]
+    rows = [row for row in _rows(records, Codes(spool, dump or {})) if wanted.wants(row.name)]
     kernels = tuple(_kernel(row, records, spool, names, files, compare=compare) for row in rows)
     devices = tuple(dict.fromkeys(each.device for each in records.processes if each.device))
     report = RecordReport(

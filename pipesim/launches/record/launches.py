@@ -138,7 +138,7 @@ class RecordedLaunches:
 
     def _ready(self, function: int, stream: int, described: DescribedCall) -> _LiveLaunch | None:
         code = described.code
-        if code is None or not code.name:  # its own launch says why not
+        if code is None or not (code.name or self._options.dump):  # its own launch says why not
             self._unwanted.add(function)
             return None
         record = json_value(json.dumps(described.record), MAX_RECORD_BYTES)  # as it is read from the spool

@@ -23,8 +23,8 @@ class RecordOptions:
 
     ``deadline_s``: seconds after which a launch is stopped, None: it is waited for. ``waits_only``: records at waits
     alone, where registers are short. ``cta``: the CTA that leaves records, with the others of its cluster.
-    ``ends_process``: where a launch does not end although it is stopped. Raises ParameterError for a value out of its
-    range.
+    ``ends_process``: where a launch does not end although it is stopped. ``dump``: a folder of a compiler's PTX, for
+    kernels whose PTX is not found; it is read when one is launched. Raises ParameterError for a value out of its range.
     """
 
     launches: int = 1
@@ -33,6 +33,7 @@ class RecordOptions:
     waits_only: bool = False
     cta: int = 0
     ends_process: bool = False
+    dump: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.launches <= MOST_LAUNCHES:

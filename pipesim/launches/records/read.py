@@ -250,7 +250,7 @@ def _step(given: Members, process: str, found: _SpoolContents) -> None:
 
 def _add_instrumented(given: Members, _process: str, found: _SpoolContents) -> None:
     code = given.text("code")
-    if not is_code_file(code):
+    if code and not is_code_file(code):
         raise given.error("code", "expected the name of a file in the folder", correction=CORRECTION)
     registers, spills, stack = (_pair(given, name) for name in ("registers", "spills", "stack"))
     warnings = tuple(line_of(given, "warnings", each) for each in given.items("warnings", []))
