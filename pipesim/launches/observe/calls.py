@@ -114,7 +114,7 @@ class LinkComplete(Structure):
 
 
 class GraphChoice(Structure):
-    """``Choice`` of inject/graphs.h: a kernel of a graph that is launched; ``chosen`` is launched in its place."""
+    """``Choice`` of inject/graphs.h: a kernel of a graph that is launched. ``chosen``: what is launched instead."""
 
     _fields_: ClassVar[Any] = [
         *_pointers("function", "stream"),

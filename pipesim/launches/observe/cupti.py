@@ -101,7 +101,7 @@ class Subscription:
         self.report(numbers)
 
     def report(self, numbers: Iterable[int]) -> None:
-        """Have these calls reported, too. An older CUPTI does not know the newest, which then are not made either."""
+        """Also have these calls reported. An older CUPTI lacks the newest: nothing calls these then."""
         for number in numbers:
             self._cupti.cuptiEnableCallback(c_uint32(1), self._handle, c_int(_DRIVER_DOMAIN), c_uint32(number))
 

@@ -172,7 +172,8 @@ def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCud
     ("how", "options", "grids", "places"),
     [
         ("nodes", ("--launches", 2, "--skip", 1), [1, 1], ["kernel 1 of launch 2", "kernel 1 of launch 3"]),
-        ("updated", ("--launches", 9), [1, 1, 2, 1, 3, 3], [f"kernel {k} of launch {n}" for n in (1, 2, 3) for k in (1, 2)]),
+        ("updated", ("--launches", 9), [1, 1, 2, 1, 3, 3],
+         [f"kernel {kernel} of launch {launch}" for launch in (1, 2, 3) for kernel in (1, 2)]),
         ("disabled", ("--launches", 9), [1, 1], ["kernel 1 of launch 1", "kernel 2 of launch 1"]),
     ],
 )  # fmt: skip
