@@ -69,10 +69,10 @@ def maker_of(name: str) -> PlanMaker:
     "name", ["right", *(pytest.param(each, marks=pytest.mark.long) for each in ("not_lapped", "proxy_fence"))]
 )
 def test_nothing_is_seen_of_a_right_kernel(name: str) -> None:
-    found = stressed(name, MachineChip(), many=20)
-    assert (found.launches, found.seen, found.varies, found.conclusion.ok) == (20, (), False, True)
+    found = stressed(name, MachineChip(), many=10)
+    assert (found.launches, found.seen, found.varies, found.conclusion.ok) == (10, (), False, True)
     assert found.ways[LateWay.NONE] == 4
-    assert found.ways[LateWay.LAP] > 5
+    assert found.ways[LateWay.LAP] == 2
 
 
 @pytest.mark.slow

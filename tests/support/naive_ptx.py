@@ -6,6 +6,7 @@ down once more, as the PTX ISA describes it, for plain integers.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -234,7 +235,7 @@ def _signed(value: int, width: int) -> int:
 
 def _compared(words: list[str], v: list[int], width: int) -> int:
     a, b = (_signed(x, width) for x in v[:2]) if words[-1][0] == "s" else v[:2]
-    first = {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[words[1]]
+    first = getattr(operator, words[1])(a, b)
     if len(v) == 2:
         return int(first)
     other = bool(v[2])

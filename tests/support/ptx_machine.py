@@ -29,6 +29,7 @@ GLOBAL = 1 << 33  #: where global memory begins
 _ONES = (1 << 64) - 1
 _STUCK = 20_000
 _LANDS = 40  #: instructions after which a copy has landed
+_FREQUENT = frozenset({"mov", "setp", "add", "and", "selp", "cvt", "sub", "mad", "shl", "shr", "not"})
 _SIZES = {"u8": 1, "b8": 1, "u16": 2, "b16": 2, "u32": 4, "b32": 4, "s32": 4, "u64": 8, "b64": 8, "s64": 8, "pred": 1}
 
 
@@ -119,9 +120,9 @@ class Machine:
     # values
 
     def _value(self, thread: Thread, operand: Operand) -> int:
+        if isinstance(operand, Register):  # most are
+            return thread.registers.get(operand.name, 0)
         match operand:
-            case Register(name):
-                return thread.registers.get(name, 0)
             case NegatedPredicate(Register(name)):
                 return 1 - thread.registers.get(name, 0)
             case Immediate(value):
@@ -183,7 +184,7 @@ class Machine:
                 self.shared[to : to + nbytes] = self.memory[first : first + nbytes]
             self.barriers[address].tx -= nbytes
             self.barriers[address].settle()
-        if thread.until > self.time:
+        if thread.until and thread.until > self.time:
             return
         if thread.pc >= len(self.function.body):
             thread.ended = True
@@ -201,6 +202,9 @@ class Machine:
 
     def _execute(self, thread: Thread, each: Instruction) -> bool:
         """Carry an instruction out; False if the thread stays at it."""
+        if each.opcode in _FREQUENT:
+            self._compute(thread, each)
+            return True
         match each.opcode:
             case "bra":
                 (target,) = (part for part in each.operands if isinstance(part, CodeLabel))
@@ -238,18 +242,17 @@ class Machine:
         if each.has("warp"):  # the operand is the mask of the lanes
             number &= 0xFFFFFFFF
             number, given = number | 1 + thread.tid // 32 << 32, number.bit_count()
-        count = given or sum(not other.ended for other in self.all_threads)
         state = self.named.setdefault(number, [0, 0])
         if thread.waits_at == number:
             if state[1] == thread.generation:
-                if given or state[0] < count:
+                if given or state[0] < self._going():
                     return False
                 state[0], state[1] = 0, state[1] + 1
             thread.waits_at, thread.pc, thread.read_early = -1, thread.pc + thread.read_early, False
             return True
         state[0] += 1
         generation = state[1]
-        if state[0] == count:
+        if state[0] == (given or self._going()):
             state[0], state[1] = 0, state[1] + 1
         if each.has("arrive"):
             return True
@@ -259,6 +262,9 @@ class Machine:
             thread.read_early = True
         thread.waits_at, thread.generation = number, generation
         return False
+
+    def _going(self) -> int:
+        return len(self.all_threads) - sum(thread.ended for thread in self.all_threads)
 
     def _mbarrier(self, thread: Thread, each: Instruction) -> None:
         operands = each.operands
@@ -323,8 +329,10 @@ class Machine:
                 self._set(thread, part, value >> 32 * number, 32)
             return
         narrow = (1 << 8 * _SIZES.get(each.modifiers[-1], 8)) - 1
-        a, *rest = (self._value(thread, part) for part in sources)
-        values = [a & narrow, *(b & narrow for b in rest[:1]), *rest[1:]]
+        values = [self._value(thread, part) for part in sources]
+        values[0] &= narrow
+        if values[1:]:
+            values[1] &= narrow
         self._set(thread, to, computed([each.opcode, *each.modifiers], values))
 
 
