@@ -71,12 +71,13 @@ def _read(folder: Path, named: str = "*") -> Iterator[tuple[Path, TraceMeta | No
 def find_traces(protocol: str, params: Mapping[str, int], grid: int, folder: Path | None = None) -> list[Path]:
     """The recordings of this protocol with exactly these parameters and this grid, sorted by device, then file name.
 
-    ``folder`` is searched with all that is below it (:func:`trace_folder` if not given). Raises NoTraceError, which
-    names the nearest recordings there are and the command that makes this one, and whatever :func:`stored_traces`
-    raises.
+    ``folder`` is searched with all that is below it (:func:`trace_folder` if not given, whose files are called as
+    :func:`trace_name` says: most need not be opened). Raises NoTraceError, which names the nearest recordings there are
+    and the command that makes this one, and whatever :func:`stored_traces` raises.
     """
+    named = f"{_in_a_path(protocol)}-*" if folder is None else "*"
     folder = trace_folder() if folder is None else folder
-    everything = stored_traces(folder)
+    everything = stored_traces(folder, named) or stored_traces(folder)
     stored = [trace for trace in everything if trace.meta.source == "hardware" and not trace.meta.fault]
     found = [trace for trace in stored if not _differences(trace.meta, protocol, params, grid)]
     if not found:

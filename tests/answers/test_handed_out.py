@@ -190,7 +190,7 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
         pytest.param(
             _NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN, marks=pytest.mark.long
         ),  # after 21,845 it overflows
-        (_NUMBER.format(1000), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
+        (_NUMBER.format(100), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
         pytest.param(" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_MORE.format(300), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),

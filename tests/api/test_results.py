@@ -56,7 +56,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(0, 6)
+@pytest.mark.sampled(0, 4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_text_is_the_report_of_the_command(
     results: dict[str, Result], command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -66,7 +66,7 @@ def test_the_text_is_the_report_of_the_command(
     assert str(results[command]) == capsys.readouterr().out.rstrip("\n")
 
 
-@pytest.mark.sampled(0, 6)
+@pytest.mark.sampled(0, 4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_json_is_the_document_of_the_command(
     results: dict[str, Result], command: str, capsys: pytest.CaptureFixture[str]

@@ -52,7 +52,7 @@ def test_the_folder_is_hostile(folder: Path) -> None:
         pytest.param(("verify", "producer_consumer", "cluster_multicast", "-p", "tiles=2"), marks=pytest.mark.long),
         pytest.param(("check", "producer_consumer", "-p", "tiles=2"), marks=pytest.mark.long),
         ("check", str(ROOT / "docs/examples/row_max.ptx"), "--quick"),
-        ("doctor",),
+        pytest.param(("doctor",), marks=pytest.mark.long),
     ],
     ids=lambda words: words[0],
 )

@@ -186,6 +186,7 @@ def here(source: str) -> int:
     return number
 
 
+@pytest.mark.sampled(8, 21)
 @pytest.mark.parametrize("mistake", slow_but(list(REFUSED)[::4], REFUSED))
 def test_a_mistake_is_told_with_the_users_line(
     call: Call, user: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: str

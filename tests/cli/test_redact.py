@@ -16,6 +16,7 @@ PTX = str(EXAMPLES / "row_max.ptx")
 TOLD = re.compile(r"wait\(s\.|first >= left|@%p|/row_max|/docs|/home|/root|/tmp|512 >= 256|536,?870")
 
 
+@pytest.mark.sampled(2, 3)
 @pytest.mark.parametrize("form", ["text", "json", "brief", "github", "junit", "sarif"])
 def test_nothing_of_these_is_told(capsys: pytest.CaptureFixture[str], form: str) -> None:
     said, quick = {}, () if form in ("text", "json") else ("--quick",)

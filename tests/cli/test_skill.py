@@ -46,7 +46,7 @@ def test_the_command_prints_the_file(call: Call) -> None:
     assert (call("skill").out, call("skill", "--json").json["text"]) == (SKILL, SKILL)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 8)
 @pytest.mark.parametrize("line", LINES)
 def test_every_command_in_it_is_one(call: Call, kernels: Path, line: str) -> None:
     words = shlex.split(line.replace("KIND", "race").replace("ASSUMPTION", "proxies"))[1:]

@@ -59,7 +59,7 @@ def warp_of(agent: str) -> int:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.sampled(10, 50)
+@pytest.mark.sampled(10, 30)
 def test_who_waits_for_what(name: str) -> None:
     expected, group = group_of(name)
     found = {
@@ -89,7 +89,7 @@ def test_who_waits_for_what(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in FILES if not n.startswith((*NOT_IN_THE_CODE, *NEVER_ARRIVES))])
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(8, 25)
 def test_who_could_have_supplied_it_and_where_that_warp_is(name: str) -> None:
     expected, group = group_of(name)
     warps = set(expected["supplier"]["warps"])

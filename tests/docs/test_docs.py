@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 from tools import docs_output as tool
 
 #: Pages whose blocks take more than a second, and are of kinds that other pages have.
-LONG = {"docs/from-a-hang.md", "docs/diagnosis.md", "docs/ci.md", "docs/protocols.md"}
+LONG = {"docs/from-a-hang.md", "docs/diagnosis.md", "docs/ci.md", "docs/protocols.md", "docs/plain-cuda.md"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from pipesim.timed.profile import FOLDER
-from pipesim.trace.library import StoredTrace, stored_traces, trace_folder
+from pipesim.trace.library import StoredTrace, stored_traces, trace_folder, trace_name
 from pipesim.trace.split import FILE, Split, SplitPart, read_split
 
 
@@ -25,6 +25,7 @@ def stored() -> tuple[StoredTrace, ...]:
 def test_every_recording_of_a_kernel_is_listed(split: Split, stored: tuple[StoredTrace, ...]) -> None:
     found = {split.rule.configuration(t.meta.protocol, t.meta.params, t.meta.grid) for t in stored}
     assert found - {configuration for configuration, _ in split.listed} == set()
+    assert all(f"/{t.path.name}" in f"/{trace_name(t.meta)}" for t in stored)  # by which find_traces looks for them
 
 
 def not_to_be_fitted(inputs: Sequence[str], split: Split, stored: Sequence[StoredTrace]) -> list[str]:

@@ -172,7 +172,7 @@ def model_gpu(monkeypatch, array_gpu, encoder):
     return prepare
 
 
-@pytest.mark.sampled(0, 3)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(("name", "recorded"), RECORDED)
 def test_what_is_captured_conforms(model_gpu, name, recorded):
     request = model_gpu(name, recorded.params, grid=recorded.grid, clock=recorded.clock)
