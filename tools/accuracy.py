@@ -5,7 +5,7 @@ For each device and kernel, apart for the configurations that a profile may be f
 recorded launches: how many kinds of wait of a run have a median and a 95th percentile within 10 % or 20 cycles, and in
 how many runs one rule names the same bottleneck in both. ``--rows`` prints every configuration, ``--sealed`` reads the
 sealed ones as well, which is done once, when a model is finished; ``--draw N`` takes only those of one draw, from 2
-on drawn when others had been read. A minute of one core.
+on drawn when others had been read. Two to three minutes of one core, with ``--sealed`` about five.
 
 ``--state`` compares what is held out and sealed as ``verify`` does, writes to the built-in profiles the error of what
 lies between the least and the greatest fitted value of every parameter, and prints it beside what lies outside.

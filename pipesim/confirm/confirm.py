@@ -210,6 +210,10 @@ class Trial:
     def _rewritten(self, delays: Sequence[Delay]) -> DelayedPtx:
         return delayed_ptx(self._text, self._kernel, delays, self._limit_ns)
 
+    def _saved(self, delays: Sequence[Delay]) -> DelayedPtx:
+        """What is written: here what is launched."""
+        return self._rewritten(delays)
+
     def _launches(self, chip: Chip, *kernels: tuple[DelayedPtx, int], processes: int = 1_000) -> list[LaunchSeen]:
         """The launches of the last kernel. After one that leaves no context, the others are made in another process."""
         (last, times), limit_s = kernels[-1], _HOST_S + 2e-9 * self._limit_ns
@@ -229,7 +233,7 @@ class Trial:
         if path is None:
             return ()
         path = path if number == max(self._options.finding, 1) else path.with_stem(f"{path.stem}-{number}")
-        made, body = self._rewritten(delays), self._kernel.function.body
+        made, body = self._saved(delays), self._kernel.function.body
         said = {"format": "pipesim-delays", "version": 1, "ptx": path.name, "limit_ns": self._limit_ns}
         said |= request_of(self._kernel.launch, self._memory)
         said["delays"] = [
