@@ -104,3 +104,42 @@ def test_what_no_order_of_all_accesses_has_refutes_nothing(fence: str) -> None:
     found = check(kernel(ENTERS.replace("FENCE", fence), 2), {}, quick=True)
     assert found.verdict is Verdict.UNKNOWN
     assert "no order of all accesses" in scope_parts(found)["not judged"]
+
+
+#: CTAs take turns, as by CUTLASS's ``Semaphore``: all threads vote on whether the first one still waits.
+VOTED = """mov.u32 %r10, OTHERS; setp.ne.u32 %p1, %r0, 0; WHO LOOK
+meet: setp.ne.u32 %p2, %r10, TURN; bar.red.and.pred %p3, 0, %p2; @!%p3 bra mine;
+@%p1 bra meet; ld.HOW.gpu.global.u32 %r10, [%rd1]; bra meet;
+mine: mad.wide.u32 %rd5, %r0, 4, %rd2; ld.global.u32 %r9, [%rd5]; add.u32 %r9, %r9, 1; st.global.u32 [%rd5], %r9;
+DONE setp.ne.u32 %p1, %r0, 0; @%p1 bra end; add.u32 %r11, %r1, 1; st.release.gpu.global.u32 [%rd1], %r11;
+end:"""
+PARTS = {"OTHERS": "-1", "WHO": "", "LOOK": "@%p1 bra meet; ld.acquire.gpu.global.u32 %r10, [%rd1];"}
+PARTS |= {"TURN": "%r1", "HOW": "acquire", "DONE": "bar.sync 0;"}
+
+
+@pytest.mark.parametrize(
+    ("other", "wrong"),
+    [
+        ({}, None),
+        ({"LOOK": ""}, None),
+        ({"HOW": "relaxed"}, WEAK),
+        ({"TURN": "3"}, Ending.DEADLOCK),
+        ({"DONE": ""}, RACE),
+        ({"OTHERS": "%r1"}, "other threads vote for the end"),
+        ({"WHO": "setp.eq.u32 %p1, %r0, -1;"}, "other threads vote for the end"),  # each thread loads
+    ],
+)
+def test_a_wait_on_whose_end_all_threads_vote_is_one_of_the_thread_that_loads(
+    other: dict[str, str], wrong: FaultKind | Ending | str | None
+) -> None:
+    """Its kernel was not followed to its end, as it synchronises in the loop."""
+    body = VOTED
+    for name, part in (PARTS | other).items():
+        body = body.replace(name, part)
+    found = check(kernel(body, 3, 64), {}, quick=True)
+    if wrong.__class__ is str:
+        assert found.verdict is Verdict.UNKNOWN
+        assert str(wrong) in scope_parts(found)["not judged"]
+    else:
+        assert {each.finding.kind for each in found.refutations} == ({wrong} if wrong else set())
+        assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)

@@ -147,11 +147,11 @@ class GlobalWords:
         found = _lanes_with(lanes, lambda lane: self.values[lanes[lane]])
         polls = strong and cluster.code.regions.polls(each.position)
         looks = strong and not polls and self._decides_next(cluster, each, lanes)
+        if not polls and (before := self._seen_before(cluster, warp, each, lanes)) is not None:
+            warp.write_results(step, widened(before))
+            return True
         if not polls and not looks:
-            for at in dict.fromkeys(lanes.values()):
-                self._event(cluster, warp, each, at, warp.mask, WordAct.READ, self.values[at])
-                self._observed = cluster.code.regions.observations
-                self._read.setdefault(at, set()).update([each] if strong or self._inside else ())
+            self._read_alone(cluster, warp, each, lanes)
             warp.write_results(step, widened(found))
             return True
         snapshot = list(warp.R)
@@ -279,6 +279,24 @@ class GlobalWords:
         wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
         return True
+
+    def _read_alone(self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, lanes: dict[int, int]) -> None:
+        """A load that waits for nothing, and decides nothing."""
+        for at in dict.fromkeys(lanes.values()):
+            self._event(cluster, warp, each, at, warp.mask, WordAct.READ, self.values[at])
+            self._observed = cluster.code.regions.observations
+            self._read.setdefault(at, set()).update([each] if each.has_any(*STRONG) or self._inside else ())
+
+    def _seen_before(
+        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, lanes: dict[int, int]
+    ) -> Value | None:
+        """What a load sees of a word before the loop that waits for it, which alone reads the result: as little as may
+        be. Who sees more then waits for less, and knows no less. None of any other load.
+        """
+        voted, at = cluster.code.regions.voted.get(each.position), next(iter(lanes.values()))
+        if voted is None or each.position not in voted.before:
+            return None
+        return self._history[at][self._known.get((warp.agent, at), 0)]
 
     def _decides_next(self, cluster: TalkingCluster, each: Instruction, lanes: dict[int, int]) -> bool:
         """Whether what is seen of a word decides what is done next, so that each value is another run."""

@@ -17,6 +17,7 @@ from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.opcodes import PASS_ON, may_touch_shared
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.flow.voted_waits import VotedWait, voted_waits
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Guard, Instruction, Special
 
@@ -285,6 +286,14 @@ class Regions:
             self._polls[position] = bool(self.loop_around(position))
         return self._polls[position]
 
+    @cached_property
+    def voted(self) -> dict[int, VotedWait]:
+        """The waits whose end all threads of a CTA vote on, by the position of the load, of the barrier, and of each
+        load before the loop.
+        """
+        found = tuple(voted_waits(self.function.body, self.graph, self.uses))
+        return {p: each for each in found for p in (*each.before, each.load, each.barrier)}
+
     def is_used_after(self, position: int) -> bool:
         """Whether what this instruction of a loop leaves, or what the loop makes of it, is read beyond the loop."""
         loop, blocks = self.innermost_loop_around(position), self.graph.blocks
@@ -309,7 +318,12 @@ class Regions:
         return False
 
     def loop_around(self, position: int) -> frozenset[int]:
-        """The positions of a loop that synchronises nothing and keeps the operands of this instruction; else none."""
+        """The positions of a loop that synchronises nothing and keeps the operands of this instruction; else none.
+
+        Where all threads vote on the end of the wait, the barrier is in its loop.
+        """
+        if position in self.voted and self.voted[position].load == position:
+            return self.voted[position].loop
         return self._loop(position, self._kept_operands(position))
 
     def innermost_loop_around(self, position: int) -> frozenset[int]:

@@ -45,7 +45,7 @@ def end_of_wait(
                 return None if writes else False
             if segment.after is RunEnd.EXIT:
                 return True
-            writes |= _does(segment, mine, code)
+            writes |= _does(segment, mine, code, here)
             guard = segment.guard if segment.after is RunEnd.BRANCH else -1
             taken = {of_lane(mine[guard], lane) for lane in mask} if guard >= 0 else {1 - segment.negated}
             said = {bool(p) if isinstance(p, int) else None for p in taken}
@@ -86,7 +86,7 @@ def _of_every_iteration(
             continue
         if segment.after is RunEnd.EXIT:
             continue
-        _does(segment, mine, code)
+        _does(segment, mine, code, here)
         if segment.after is RunEnd.BRANCH:
             p: Value = not segment.negated if segment.guard < 0 else mine[segment.guard]
             jumps = bool(p) is not segment.negated if isinstance(p, int) else None
@@ -101,10 +101,15 @@ def _of_every_iteration(
     return [unknown[r] if r in changed - kept else value for r, value in enumerate(registers)]
 
 
-def _does(segment: StraightRun, registers: list[Value], code: Code) -> bool:
-    """Whether what ends a straight run writes memory; what it loads is not known."""
-    effect = segment.step
+def _does(segment: StraightRun, registers: list[Value], code: Code, load: int) -> bool:
+    """Whether what ends a straight run writes memory; what it loads is not known. A vote on the end of the wait is that
+    of the thread that loads.
+    """
+    effect, voted = segment.step, code.regions.voted.get(load)
     if effect is None:
+        return False
+    if voted is not None and effect.instruction.position == voted.barrier:
+        registers[code.register(voted.result)] = registers[code.register(voted.vote)]
         return False
     for register in effect.results:
         registers[register] = code.unknown_value(None)

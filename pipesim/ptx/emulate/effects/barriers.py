@@ -60,7 +60,8 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
             return False
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
-            warp.write_results(step, _reduce(each.modifiers, named.results[generation], each.line))
+            result = _reduce(each.modifiers, named.results[generation], each.line)
+            warp.write_results(step, _of_wait(cluster, each, named.results[generation], result))
             warp.mask, warp.whole = inside
         return True
 
@@ -108,6 +109,25 @@ def _reduce(modifiers: tuple[str, ...], votes: list[Value], line: int) -> Value:
     if "or" in modifiers:
         return int(any(votes))
     return sum(bool(v) for v in votes)
+
+
+def _of_wait(cluster: Cluster, each: Instruction, votes: list[Value], result: Value) -> Value:
+    """The result of a vote; of one on the end of a wait for global memory of which it is not known, that it ends.
+
+    Where the word is followed the wait ends as its own thread votes, if no other one votes so.
+    """
+    voted = cluster.code.regions.voted.get(each.position)
+    if voted is None:
+        return result
+    if not isinstance(result, int):
+        cluster.notes.passed_over.add(voted.exit)
+        return int(voted.ends)
+    alone = each.has("and") is not voted.ends  # one vote is enough
+    if cluster.words is not None and bool(result) is voted.ends and alone:
+        mine = sum(bool(vote) is voted.ends for vote in votes)
+        if mine > 1:
+            cluster.words.doubts[each.position] = "other threads vote for the end of the wait"
+    return result
 
 
 def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
