@@ -35,6 +35,10 @@ class FakeDriver(CudaDriver):
             at += (size + 7) & ~7
         return tuple(found)
 
+    def function_of(self, kernel: int) -> int:
+        """None: the handles are of functions."""
+        return 0
+
     def owner(self, function: int) -> tuple[int, ...]:
         """The modules that a test has given."""
         return self.owners.get(function, ())

@@ -69,6 +69,14 @@ class CudaDriver:
         found = (made.value for call in calls if self._call(call, byref(made), c_void_p(function)) == 0)
         return tuple(each for each in found if each)
 
+    def function_of(self, kernel: int) -> int:
+        """The function of a CUkernel in the current context, which a captured graph has; 0 of any other handle."""
+        found = c_void_p()
+        with self._relaxed_capture():
+            status = self._call("cuKernelGetLibrary", byref(found), c_void_p(kernel))
+            status = status or self._call("cuKernelGetFunction", byref(found), c_void_p(kernel))
+        return 0 if status else found.value or 0
+
     def name(self, function: int) -> str:
         """A function's name in machine code, "" if the driver does not say it."""
         text = c_char_p()

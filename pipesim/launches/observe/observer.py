@@ -112,6 +112,7 @@ class LaunchObserver:
         self._members_of: MembersOf = self._maps.get
         self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
         self._known: dict[int, KnownFunction] = {}
+        self._kernels: dict[int, int] = {}  #: by their functions, which graphs have
         self._seen: dict[tuple[Any, ...], Tally] = {}  #: by the bytes of a launch
         self._distinct: dict[tuple[Any, ...], int] = {}  #: the number of each record, -1 if it was left out
         self._placed: dict[tuple[Any, ...], dict[str, Any]] = {}  #: by the bytes of a launch, what its step says
@@ -179,6 +180,7 @@ class LaunchObserver:
             with self._try_lock():
                 self._images.forget(calls.FirstTwo.from_address(data.arguments).first or 0)
                 self._known.clear()  # a handle may be given again
+                self._kernels.clear()
                 self._seen.clear()
         elif number == calls.REPLACE:
             place = calls.FirstTwo.from_address(data.arguments).first
@@ -208,13 +210,17 @@ class LaunchObserver:
             self.exchange.end(launched=end.launched, keeps_buffers=end.keeps_buffers)
         elif self.exchange is not None:
             given = calls.GraphChoice.from_address(address)
-            function, stream, cluster = given.function or 0, given.stream or 0, tuple(given.cluster)
+            function, stream = self._kernel_of(given.function or 0), given.stream or 0
+            cluster = tuple(given.cluster)
             attempt = Attempt(
                 function, *_shape(given), cluster if cluster[0] else None, given.shared, stream, given.parameters or 0,
                 given.extra or 0, "graph", in_graph=given.place.decode(),
             )  # fmt: skip
             given.chosen = self.exchange.begin(function, stream, partial(self._described, attempt, None), in_graph=True)
             given.is_done = self.exchange.is_done(function)
+
+    def _kernel_of(self, function: int) -> int:
+        return self._kernels.get(function, function) if function else 0
 
     def _counter_for(self, function: int) -> int:
         """The counter of launches like one of a function that was just counted; 0 where each is to be reported."""
@@ -344,6 +350,7 @@ class LaunchObserver:
             del self._tallies[name, image]
         made = KnownFunction(tally, layout, code)
         self._known[function] = made
+        self._kernels[self._driver.function_of(function)] = function
         return made
 
     def _describe(
@@ -420,7 +427,7 @@ class LaunchObserver:
             if nodes is None:
                 self._note("the kernels of a CUDA graph could not be read: those that were not launched by a stream")
             for node, cluster in nodes or ():
-                function = node.function or node.kernel or 0
+                function = self._kernel_of(node.function or node.kernel or 0)
                 grid, block = _shape(node)
                 given = node.parameters or 0, node.extra or 0
                 self._count_launch(Attempt(function, grid, block, cluster, node.shared, 0, *given, "graph"), None)

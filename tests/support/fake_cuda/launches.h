@@ -89,7 +89,8 @@ static CUresult launch(CUfunction f, const unsigned *shape, const unsigned *clus
   char *buffer =
       !params && extra ? extra[1] : NULL; /* of CU_LAUNCH_PARAM_BUFFER_POINTER, which our program gives first */
   if (is_made(stream) && stream->capture) {
-    CUDA_KERNEL_NODE_PARAMS node = {f->magic == FUNCTION ? f : NULL,
+    if (f->magic == KERNEL) loaded(&f, f); /* as of driver 580 */
+    CUDA_KERNEL_NODE_PARAMS node = {f,
                                     shape[0],
                                     shape[1],
                                     shape[2],
@@ -99,7 +100,7 @@ static CUresult launch(CUfunction f, const unsigned *shape, const unsigned *clus
                                     shape[6],
                                     NULL,
                                     NULL,
-                                    f->magic == KERNEL ? f : NULL,
+                                    NULL,
                                     &context};
     node.kernelParams = calloc(MOST, sizeof(void *));
     for (; parameter(f->name, count, &offset, &nbytes); count++)

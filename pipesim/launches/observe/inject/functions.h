@@ -98,6 +98,15 @@ static void learn_parameters(Known *known) {
   memcpy(known->layout, layout, (size_t)count * 8);
   known->parameters = count;
 }
+/* A captured graph has the function of a kernel that was launched: it is of the kernel's library. */
+static void add_function_of(void *kernel) {
+  void *library = NULL, *function = NULL;
+  int relaxed = RELAXED;
+  if (ASK(cuKernelGetLibrary, &library, kernel)) return;
+  ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+  if (!ASK(cuKernelGetFunction, &function, kernel)) add_alias(function, library);
+  ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+}
 static Known *known_of(const Attempt *attempt) {
   Known **at = &functions[bucket(attempt->function)];
   for (Known *each = *at; each; each = each->next)
@@ -118,6 +127,7 @@ static Known *known_of(const Attempt *attempt) {
     known->tally = tally_of(name, image ? image->key : 0);
     known->has_code = image && write_image(image);
     if (known->has_code) {
+      add_function_of(attempt->function);
       strcpy(known->code, image->name);
       known->origin = image->origin;
       learn_parameters(known);
