@@ -85,6 +85,11 @@ class _Words:
     kernel: Kernel
     cluster: Cluster
 
+    @property
+    def asked(self) -> Collection[int]:
+        """Where data decides what a CTA does, and its answers are any."""
+        return self.cluster.data.asked if self.cluster.data is not None else ()
+
     def place_of(self, position: int) -> str:
         """A place of the kernel."""
         return place_in(self.kernel, position)
@@ -241,6 +246,10 @@ def _not_judged(words: _Words, *, of_launches: bool) -> Iterator[NotJudged]:
     yield from (NotJudged(kind, found[kind]) for kind in NotJudgedKind if found[kind])
     if unknown := sorted(cluster.notes.unknown_meetings):
         yield NotJudged(NotJudgedKind.LANES_MEET, len(unknown), tuple(map(words.place_of, unknown)))
+    graph = words.kernel.code.regions.graph
+    in_loops = {at for at in words.asked if any(graph.block_of[at] in loop.blocks for loop in graph.loops)}
+    if asked := sorted(in_loops):
+        yield NotJudged(NotJudgedKind.DATA_LAPS, len(asked), tuple(map(words.place_of, asked)))
     if once := used_once(words.kernel, cluster):
         kernel = words.kernel
         names = barrier_names(

@@ -85,6 +85,7 @@ class Extraction:
     launch_control: int | None = None
     answers: tuple[int, ...] = ()
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
+    asks_data: bool = False  #: whether data decided what a CTA does
     equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
 
     @cached_property
@@ -163,6 +164,10 @@ class Extraction:
         kernel = self.kernel if self.kernel.launch.inside else self._with_words
         kernel = replace(kernel, launch=replace(self.kernel.launch, inside=True, turns=turns, sees=sees))
         return emit(kernel, emulate(kernel, EmulationLimits(instructions=MOST_TOGETHER)))
+
+    def with_any_data(self) -> Extraction:
+        """The kernel where what data decides for a whole CTA may be anything."""
+        return self._of(replace(self.kernel.launch, any_data=True))
 
     def for_all(self, cta: int, most: int = 0) -> Emulation:
         """What a CTA does where each of its additions to a word of global memory counts as often as there are CTAs.
@@ -270,7 +275,8 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     repeats = cluster.watcher is not None and cluster.watcher.shown and not cut
     given = cluster.launch.policies.launch_control
     streams, limited = recorder.streams, cluster.limited or emulation.left_out > 0
+    asks = cluster.data is not None and bool(cluster.data.asked)
     return Extraction(
         program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given,
-        tuple(cluster.tiles.answers), words, frozenset(cluster.notes.equal_stores),
+        tuple(cluster.tiles.answers), words, asks, frozenset(cluster.notes.equal_stores),
     )  # fmt: skip

@@ -38,7 +38,8 @@ from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.repair.behind import lines_of
 from pipesim.ptx.emulation import all_left
-from pipesim.ptx.launch.values import TILE_COUNTER
+from pipesim.ptx.launch.values import ANY_DATA, TILE_COUNTER
+from pipesim.targets import Target
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulation import Kernel
@@ -148,6 +149,30 @@ def by_words_inside(state: CheckState, first: Check) -> Check:
     return found
 
 
+def with_any_data(state: CheckState, first: Check) -> Check:
+    """The verdict on a kernel of which data decides what its CTAs do, if it is proved whatever data decides.
+
+    What fails with some answers is not refuted: no data may lead to them.
+    """
+    asked, kernel = state.asked, state.asked.target.kernel
+    if kernel is None or first.how is not How.CUT or state.cut is not None or kernel.kernel.launch.inside:
+        return first
+    made = kernel.with_any_data()
+    if not made.asks_data or made.program.coverage.stopped:
+        return first
+    target = asked.target.with_settings({ANY_DATA: 1}, made)
+    state.asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
+    state.look_elsewhere()
+    return _of_any_data(proof_of(state, state.asked.program), target)
+
+
+def _of_any_data(found: Check, target: Target) -> Check:
+    """Where data decides whether what fails happens, it is not known whether it does."""
+    if found.verdict is not Verdict.REFUTED or target.kernel is None or not target.kernel.kernel.launch.any_data:
+        return found
+    return replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS, refutations=())
+
+
 def _at(program: Program, found: Check) -> set[tuple[FaultKind | Ending, frozenset[str]]]:
     """The kinds of what is refuted, each with its lines in any order."""
     return {(each.kind, frozenset(lines_of(program, each))) for each in found.refutations}
@@ -228,11 +253,11 @@ def in_other_launches(state: CheckState, first: Check, add_beside: AddBeside) ->
             program = _weakened(program) if state.weakened and not is_together else program
             proved = worst.verdict is Verdict.PROVED
             most = asked.max_states if proved else max(FEW_STATES, asked.max_states - states)
-            found = prove(program, most)
+            found = _of_any_data(prove(program, most), target)
             if program.laps and found.verdict is not Verdict.PROVED:
                 target = target.followed
                 program = target.build(grid=asked.ctas)
-                found = prove(program, most)
+                found = _of_any_data(prove(program, most), target)
             states += found.states
             others.judge(found.verdict)
             together = found if is_together else together

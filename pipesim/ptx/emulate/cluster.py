@@ -24,6 +24,7 @@ from pipesim.ptx.emulate.accesses import access_global, flush, read, write
 from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
+from pipesim.ptx.emulate.data_answers import DataAnswers
 from pipesim.ptx.emulate.exchanges import LaneExchanges
 from pipesim.ptx.emulate.global_accesses import RANK_SHIFT, GlobalAccesses, in_shared
 from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
@@ -79,7 +80,8 @@ class Landing(NamedTuple):
 class NamedBarrier:
     """A named barrier of a CTA: threads that have arrived, those that it counts to, and how often it was complete.
 
-    ``votes``: what arrived with ``bar.red``; ``results``: the votes of each generation that is complete.
+    ``votes``: what arrived with ``bar.red``; ``results``: the votes of each generation that is complete, and
+    ``reduced`` the result of these, once a warp asks.
     ``all_of_cta``: the position of an instruction that waits there without a count, for all threads of the CTA, or -1.
     """
 
@@ -88,6 +90,7 @@ class NamedBarrier:
     all_of_cta: int = -1
     votes: list[Value] = field(default_factory=list)
     results: dict[int, list[Value]] = field(default_factory=dict)
+    reduced: dict[int, Value] = field(default_factory=dict)
     voted: bool = False  #: whether any generation had votes
 
     def complete(self) -> None:
@@ -127,6 +130,7 @@ class Cluster:
     ) -> None:
         self.code, self.launch, self.image = code, launch, image
         self.inputs = inputs or FreeInputs()
+        self.data = DataAnswers(launch, self.inputs) if launch.any_data else None
         x, y, z = launch.cluster
         self.together = launch.followed_together
         self.ctas = len(self.together) or x * y * z

@@ -239,7 +239,7 @@ def _origin(each: Instruction, reads: Names, loaded: set[str], made: _DataFlow) 
     opcode, modifiers = each.opcode, each.modifiers
     if opcode in _PRODUCTS or opcode == "tcgen05":
         return each.position
-    if opcode in _LOADS or opcode == "atom":  # the address is not the value
+    if opcode in _LOADS or opcode in ("atom", "bar", "barrier"):  # the address is not the value, nor is one vote
         return -1
     for name in reads:
         if name in made.data and (origin := made.origin(name, each.position)) >= 0:

@@ -20,6 +20,7 @@ MOST_TOGETHER = 8  #: CTAs that are followed together of a larger grid
 MOST_OF_GRID = 256  #: of a grid that is followed whole
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
 LAUNCH_CONTROL, TILE_COUNTER = "launch_control", "tile_counter"  #: policies; of ``--any`` the numbers of tiles
+ANY_DATA = "any_data"  #: the setting, and how the names of answers begin that data decides
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
@@ -266,7 +267,8 @@ class Launch:
     are any number up to this one. ``inside``: words by which its warps talk are followed. ``free_tiles``: how many
     launch control may hand out instead, or a counter of those that it leaves. ``strong_data``: strong accesses to data
     that CTAs share have to be ordered as weak ones have. ``sees``: agents with how many writes to a word their waits
-    see, of each in its order, where what they do next may depend on that.
+    see, of each in its order, where what they do next may depend on that. ``any_data``: what data decides for a whole
+    CTA may be anything (:mod:`pipesim.ptx.emulate.data_answers`).
     """
 
     entry: str
@@ -292,13 +294,14 @@ class Launch:
     free_tiles: FreeRange | None = None
     strong_data: bool = False
     sees: tuple[tuple[int, int], ...] = ()
+    any_data: bool = False
 
     def with_setting(self, name: str, value: int) -> Launch:
         """The launch with another value of a policy, or ``cta``: another CTA is followed.
 
         :data:`TURNS` are the digits of a number, from 1 on.
         """
-        if name in ("inside", STRONG_DATA):
+        if name in ("inside", STRONG_DATA, ANY_DATA):
             return replace(self, **{name: bool(value)})  # type: ignore[arg-type]
         if name == TILE_COUNTER and self.left is not None and self.free_tiles is not None:  # the number of tiles
             return replace(self, left=(value, *self.left[1:]))

@@ -60,8 +60,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
             return False
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
-            result = _reduce(each.modifiers, named.results[generation], each.line)
-            warp.write_results(step, _of_wait(cluster, each, named.results[generation], result))
+            warp.write_results(step, _result(cluster, each, named, generation))
             warp.mask, warp.whole = inside
         return True
 
@@ -101,7 +100,23 @@ def _arrive(named: NamedBarrier, threads: int, lanes: int, vote: list[Value] | N
         named.complete()
 
 
+def _result(cluster: Cluster, each: Instruction, named: NamedBarrier, generation: int) -> Value:
+    """Of a generation's votes, the same for all warps; where these are not known it may be any, if that is asked."""
+    if generation not in named.reduced:
+        votes = named.results[generation]
+        found = _of_wait(cluster, each, votes, _reduce(each.modifiers, votes, each.line))
+        if cluster.data is not None and not isinstance(found, int):
+            known = [v for v in votes if isinstance(v, int)]
+            most = len(votes) - len(known) if each.has("popc") else 1
+            free = cluster.data.answer(each.position, most)
+            found = 1 - free if each.has("and") else sum(map(bool, known)) * each.has("popc") + free
+        named.reduced[generation] = found
+    return named.reduced[generation]
+
+
 def _reduce(modifiers: tuple[str, ...], votes: list[Value], line: int) -> Value:
+    if "popc" not in modifiers and any(isinstance(v, int) and bool(v) is ("or" in modifiers) for v in votes):
+        return int("or" in modifiers)
     if any(not isinstance(v, int) for v in votes):
         return unknown("a reduction over the threads of a CTA", line)
     if "and" in modifiers:

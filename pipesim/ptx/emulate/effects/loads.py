@@ -194,7 +194,7 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     size = _size(each)
     space = _space(each)
     address = _address(cluster, warp, step, 0, space)
-    given = step.get(1, warp)
+    given = _stored(cluster, warp, step, space)
     values = given if isinstance(given, list) else [given]
     cluster.on_global(warp, each, address, size * len(values))
     untracked = each.position in cluster.code.untracked
@@ -230,6 +230,15 @@ def store(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             if space != "local" and not same(left.setdefault(place, seen), seen):
                 seen = left[place] = unknown("what several lanes store to one place", each.line)
             _store_value(cluster, warp, space, at, size, seen, lane)
+
+
+def _stored(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, space: str) -> Value:
+    """What is stored, a list if these are several; what one lane stores for its CTA may be any, if that is asked."""
+    given = step.get(1, warp)
+    alone = warp.mask.bit_count() == 1 and not (warp.maybe or warp.has_two_ways)
+    if cluster.data is None or not alone or space not in _SHARED or not isinstance(given, Unknown):
+        return given
+    return cluster.data.stored(step.instruction, cluster.code.regions.uses, cluster.code.body, given)
 
 
 def _forgets_nothing(

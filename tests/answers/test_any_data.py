@@ -1,0 +1,68 @@
+"""Loops that a vote of the CTA ends, or a word that one thread stores: proved for all answers, never refuted by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.answers.check import check
+from pipesim.model.coverage import NotJudgedKind
+from pipesim.model.finding import Verdict
+from pipesim.ptx.launch.values import Pointer
+from pipesim.targets import Target
+from tests.support.small_ptx import SET_UP, extraction_of
+
+#: Each thread stores a word, all meet, and each loads that of another warp, until the vote says that it is enough.
+LOOP = """ ld.param.u64 %rd1, [x];
+ shl.b32 %r5, %r0, 2;
+ mov.u32 %r6, tile;
+ add.u32 %r6, %r6, %r5;
+ xor.b32 %r7, %r5, 128;
+ mov.u32 %r8, tile;
+ add.u32 %r7, %r7, %r8;
+again:
+ ld.global.u32 %r9, [%rd1];
+ setp.eq.u32 %p1, %r9, 0;
+ st.shared.u32 [%r6], %r9;
+ bar.sync 0;
+ ld.shared.u32 %r10, [%r7];
+ {vote}
+ @{goes_on} bra again;
+"""
+WORD = """selp.u32 %r11, 1, 0, %p1;
+ @!%p0 st.shared.u32 [tile+512], %r11;
+ bar.sync 0;
+ ld.shared.u32 %r12, [tile+512];
+ {0} setp.ne.u32 %p2, %r12, 0;"""
+VOTES = [
+    ("bar.red.or.pred %p2, 0, %p1;", "%p2"),
+    ("bar.red.and.pred %p2, 0, %p1;", "!%p2"),
+    ("bar.red.popc.u32 %r11, 0, %p1; setp.lt.u32 %p2, %r11, 5;", "!%p2"),
+    (WORD.format("bar.sync 0;"), "%p2"),
+]
+
+
+def target(body: str) -> Target:
+    made = extraction_of(SET_UP.format(first=1, count=1) + body, params=".param .u64 x", values=(Pointer(),))
+    return Target("small", None, made.program, {}, "", kernel=made)
+
+
+@pytest.mark.parametrize(("vote", "goes_on"), VOTES)
+def test_what_a_vote_ends_is_proved_for_each_number_of_laps(vote: str, goes_on: str) -> None:
+    found = check(target(LOOP.format(vote=vote, goes_on=goes_on)), {}, quick=True)
+    assert found.verdict is Verdict.PROVED
+    assert NotJudgedKind.DATA_LAPS in {each.kind for each in found.scope.not_judged}
+
+
+@pytest.mark.parametrize(("vote", "goes_on"), VOTES[:3])
+def test_what_fails_in_the_second_lap_may_never_happen(vote: str, goes_on: str) -> None:
+    """Another warp waits in the vote for itself alone."""
+    wrong = vote.replace(".pred %p2, 0,", ".pred %p2, %r1, 32,").replace("popc.u32 %r11, 0,", "popc.u32 %r11, %r1, 32,")
+    found = check(target(" add.u32 %r1, %r1, 1;\n" + LOOP.format(vote=wrong, goes_on=goes_on)), {}, quick=True)
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_what_fails_before_the_first_answer_is_refuted() -> None:
+    vote, goes_on = VOTES[0]
+    body = LOOP.format(vote=vote, goes_on=goes_on).replace(" bar.sync 0;\n", "", 1)
+    found = check(target(body), {}, quick=True)
+    assert found.verdict is Verdict.REFUTED
