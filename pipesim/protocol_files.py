@@ -19,7 +19,9 @@ from pipesim.lang.author import NOT_OURS, in_words
 from pipesim.lang.protocol import Protocol
 from pipesim.protocols.catalog import ProtocolFunction
 
-_JIT = re.compile(r"^@(?:\w+\.)*jit\b.*\n(?:@.*\n)*def ([a-zA-Z]\w*)", re.MULTILINE)  #: a kernel
+_JIT = re.compile(  #: a kernel; its decorator may have several lines, and may be called as a function
+    r"^(?:@(?:\w+\.)*jit\b(?:\([^)]*\))?.*\n(?:@.*\n)*def (?=\w)|(?=\w+ = (?:\w+\.)*jit\())(\w+)", re.MULTILINE
+)
 _PYTHON = InputKind("Python file", MAX_SOURCE_BYTES, ProtocolError, "give a smaller one")
 _MOST_PROPOSED = 4  #: functions of a file that an error proposes
 

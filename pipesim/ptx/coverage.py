@@ -13,7 +13,8 @@ from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.stop import Status, touching_others
+from pipesim.ptx.emulate.shared_uses import touching_others
+from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
@@ -289,7 +290,7 @@ def _unknown_order(words: _Words) -> list[str]:
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
     polled = "a warp looks at a word of shared memory, and what this orders is not followed"
-    return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls)]
+    return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls - words.cluster.settled)]
 
 
 def _without_boxes(words: _Words) -> Iterator[str]:

@@ -21,7 +21,8 @@ from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
 from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions
-from pipesim.ptx.emulate.stop import Status, touching_engines, touching_others
+from pipesim.ptx.emulate.shared_uses import touching_engines, touching_others
+from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import inline_calls

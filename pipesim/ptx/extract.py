@@ -87,6 +87,7 @@ class Extraction:
     words: WordsOfRun | None = None  #: by which CTAs talk that were followed together
     asks_data: bool = False  #: whether data decided what a CTA does
     equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
+    settled: frozenset[int] = frozenset()  #: those of strong loads that see the same in every schedule
 
     @cached_property
     def timed(self) -> Program:
@@ -278,5 +279,5 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     asks = cluster.data is not None and bool(cluster.data.asked)
     return Extraction(
         program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given,
-        tuple(cluster.tiles.answers), words, asks, frozenset(cluster.notes.equal_stores),
+        tuple(cluster.tiles.answers), words, asks, frozenset(cluster.notes.equal_stores), cluster.settled,
     )  # fmt: skip

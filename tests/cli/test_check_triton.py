@@ -88,6 +88,10 @@ def test_what_is_missing_or_wrong_is_said(call: Call, monkeypatch: pytest.Monkey
     assert jit_functions("k.py") == ["row_max", "helper"]
     assert call("check", "k.py").err == "pipesim: k.py has several kernels\n  try: add :row_max or :helper\n"
     assert jit_functions("k.py:triton") == []
+    Path("k.py").write_text(
+        "@triton.jit(\n    noinline=True\n)\ndef _mine(x): pass\ndef f(x): pass\nf = triton.jit(f)\n"
+    )
+    assert jit_functions("k.py") == ["_mine", "f"]
     monkeypatch.setattr("pipesim.protocol_files.confined", [True])  # --untrusted
     assert call("check", "k.py:row_max").err.startswith("pipesim: k.py is not run\n")
 

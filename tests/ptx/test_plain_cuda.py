@@ -23,7 +23,8 @@ def test_it_is_proved_and_refuted_with_its_mistake(kernel: PlainKernel, wrong: b
     assert wrong or not found.report.scope.not_judged or kernel.name == "last_block"
 
 
-def test_a_byte_that_data_decides_is_unknown_without_the_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [False, True])
+def test_bytes_that_data_decides_are_in_order_by_barriers_of_the_block_alone(wrong: bool, tmp_path: Path) -> None:
     (histogram,) = (each for each in PLAIN if each.given)
-    ptx = replace(histogram, given=False).write(tmp_path, wrong=False)
-    assert pipesim.check(ptx, quick=True).verdict.value == "unknown"
+    ptx = replace(histogram, given=False).write(tmp_path, wrong=wrong)
+    assert pipesim.check(ptx, quick=True).verdict.value == ("unknown" if wrong else "proved")

@@ -97,6 +97,7 @@ class Stream:
     again: set[tuple[object, ...]] = field(default_factory=set)
     products: dict[int, int] = field(default_factory=dict)
     marks: list[StreamMark] = field(default_factory=list)
+    barriers: int = 0  #: named ones that it has waited at
 
     def leave_second_way(self) -> None:
         """Its end was not reached: what it does by the answer "complete", after the other way, is taken out."""
@@ -211,6 +212,7 @@ class StreamRecorder:
         stream.ran.clear()
         if operation[0] not in ACCESSES:
             stream.again.clear()
+            stream.barriers += operation[0] == Op.BAR_SYNC
         if operation[0] in WRITES_MEMORY:
             self._write(position, tuple(operation))
 

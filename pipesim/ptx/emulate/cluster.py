@@ -31,6 +31,7 @@ from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
+from pipesim.ptx.emulate.shared_uses import settled_reads
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, Status, UnreadAccess, around
 from pipesim.ptx.emulate.synchronisation import is_try
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
@@ -47,6 +48,7 @@ SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 TURN = 2_000  #: instructions of one warp before the next has its turn
 _LONG = (24, 6)  #: a run may be long, or is, that has had one in this many of the instructions that are followed
 _TOKEN = 1 << 62  #: added to a state that an arrive returns, whose low bits are those of the barrier's address
+_ENDS = ("ld", "st", "atom", "red", "ldmatrix", "stmatrix")  #: whose accesses end before the thread's next barrier
 _MOST_ANSWERS = 4_096  #: of an atomic, a load, or a try for one phase, in a loop that waits for another one
 
 
@@ -439,11 +441,19 @@ class Cluster:
     def may_be_touched(self, warp: EmulatedWarp, position: int, *, writes: bool, offset: int) -> None:
         """Remember who may touch that; what is known of it is not known any more if it may be written."""
         first, end = around(self.code.function.shared, offset) if offset >= 0 else EVERYWHERE
-        self.notes.accesses[UnreadAccess(position, warp.agent, writes, first, end)] = None
+        each = self.code.body[position]
+        ends, atomic = each.opcode in _ENDS and not each.has_any("async", "bulk"), each.opcode in ("atom", "red")
+        barriers = self.recorder.streams[warp.agent].barriers if ends else None
+        self.notes.accesses[UnreadAccess(position, warp.agent, writes, first, end, barriers, atomic)] = None
         if writes:
             self.recorder.cut(first, end)
             for known in self.bytes:
                 known.forget(first, end)
+
+    @property
+    def settled(self) -> frozenset[int]:
+        """The positions of strong loads of shared memory that see the same in every schedule."""
+        return settled_reads(self.notes.polls, list(self.notes.accesses), self.recorder)
 
     def unknown_load(self, each: Instruction) -> Unknown:
         """What a load of shared memory gives where nothing is known."""

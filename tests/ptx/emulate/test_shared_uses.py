@@ -1,0 +1,50 @@
+"""Accesses at addresses that are not known, and strong loads, between the barriers of a whole CTA."""
+
+import pytest
+
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of
+
+READ_TWO = SET_UP.format(first=1, count=1)
+MEET = " bar.sync 0;\n"
+NO_BARRIERS = " mov.u32 %r0, %tid.x;\n shr.u32 %r1, %r0, 5;\n and.b32 %r2, %r0, 31;\n"
+#: Each thread stores where data says, and reads what is at another such place.
+DATA = " ld.global.u32 %r20, [%rd1];\n and.b32 %r20, %r20, 252;\n mov.u32 %r21, tile;\n add.u32 %r21, %r21, %r20;\n"
+SCATTER, GATHER = " st.shared.u32 [%r21], %r2;\n", " ld.shared.u32 %r22, [%r21];\n"
+COUNT, CLEAR = " red.shared.add.u32 [%r21], 1;\n", " st.shared.u32 [tile], 0;\n"
+ONE = " setp.ne.u32 %p1, %r1, 0;\n @%p1 bra others;\n"  # warp 0 alone
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (ONE + SCATTER + "others:\n" + MEET + GATHER, Verdict.PROVED),
+        (ONE + SCATTER + "others:\n" + GATHER, Verdict.UNKNOWN),
+        (SCATTER + MEET + GATHER, Verdict.UNKNOWN),  # two warps may store to the same place
+        (COUNT + MEET + GATHER, Verdict.PROVED),
+        (COUNT + GATHER, Verdict.UNKNOWN),
+        (ONE + CLEAR + "others:\n" + MEET + COUNT, Verdict.PROVED),
+        (ONE + CLEAR + "others:\n" + COUNT, Verdict.UNKNOWN),
+        (ONE + " bar.sync 1, 32;\n" + SCATTER + "others:\n" + GATHER, Verdict.UNKNOWN),  # not of the whole CTA
+        (ONE + CLEAR + "others:\n" + GATHER + MEET, Verdict.UNKNOWN),
+    ],
+)
+def test_what_data_decides_is_apart_by_barriers_of_the_whole_cta(body: str, verdict: Verdict):
+    assert check(program_of(NO_BARRIERS + DATA + body), 2_000).verdict is verdict
+
+
+#: Warp 0 leaves a word, which all read by a strong load; then one waits for an arrival that never comes.
+HANGS = "wait:\n mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3], 0;\n @!%p9 bra wait;\nover:\n"
+LEFT = (
+    ONE
+    + " @!%p0 st.shared.u32 [tile], 7;\nothers:\n{meet} ld.volatile.shared.u32 %r20, [tile];\n"
+    + " setp.ne.u32 %p4, %r20, 7;\n @%p4 bra over;\n"
+)
+
+
+@pytest.mark.parametrize(("meet", "verdict"), [(MEET, Verdict.REFUTED), ("", Verdict.UNKNOWN)])
+def test_a_strong_load_of_what_a_barrier_orders_leaves_a_finding_certain(meet: str, verdict: Verdict):
+    program = program_of(READ_TWO + LEFT.format(meet=meet) + HANGS)
+    assert check(program, 2_000).verdict is verdict
+    assert bool(program.coverage.weakened) == (verdict is Verdict.UNKNOWN)
