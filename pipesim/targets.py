@@ -57,8 +57,8 @@ class Target:
     the program of all parameters, where another process has the function (:mod:`pipesim.protocol_process`);
     ``changer``: what :meth:`changed` is asked of there, ``word_changer``: of :meth:`word_changes`.
     ``kernel``: what the program was read from, of a kernel's PTX, and ``launch_words`` how a command line names its
-    launch, of which this is ``guessed``. ``sources``: where its source lines are read. ``editable``: its file, of which
-    lines can be written otherwise and read again.
+    launch, of which this is ``guessed``; ``other``: in one that is guessed otherwise. ``sources``: where its source
+    lines are read. ``editable``: its file, of which lines can be written otherwise and read again.
     """
 
     name: str
@@ -77,6 +77,7 @@ class Target:
     editable: EditableKernel | None = None
     launch_words: tuple[str, ...] = ()
     guessed: str = ""
+    other: Callable[[], Target] | None = field(default=None, repr=False, compare=False)
 
     def with_strictness(self, strictness: Strictness) -> Target:
         """The same target, its programs checked for these optional rules."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -391,7 +392,7 @@ class _Checks:
             checking.interrupt()
             current().resume()
         report = self.triage.of(checking.report(), program.sources, last=last)
-        report = self._shown(report.with_guess(target.guessed))
+        report = self._shown(report.with_guess(target.guessed, partial(_by_other_guesses, target, options)))
         self._write(lambda width: (detail_lines if begun else check_lines)(report, width))
         return report
 
@@ -412,6 +413,14 @@ class _Checks:
         if self._paints:
             with _quoting(self._options):
                 write_report(lines)
+
+
+def _by_other_guesses(target: Target, options: argparse.Namespace) -> object:
+    """The report on a kernel in a launch that is guessed otherwise, or why there is none."""
+    from pipesim.answers.budget import Budget
+    from pipesim.launches.checks import checked_target
+
+    return target.other and checked_target(target.other, options.max_states, Budget(options.time_limit))
 
 
 def _names(options: argparse.Namespace) -> list[str]:

@@ -72,13 +72,13 @@ def only_target(options: argparse.Namespace, name: str, launch: str) -> Target:
     """The one kernel of a path, in the launch of a file if one is named. PtxError where that is not clear."""
     from pipesim.ptx.launch.file import LAUNCH_FILE
 
-    asked = vars(options).pop("asked", None) or questions(options, name)
+    asked = [each for each in vars(options).pop("asked", ()) if each.path == name] or questions(options, name)
     kernel = chosen(Path(name), [each.kernel for each in asked], "")
     one = next(each for each in asked if each.kernel is kernel)
     if launch:
         one = replace(one, known=LaunchBeside(launch, LAUNCH_FILE.read_text(Path(launch)), is_launch=True))
     made, row = one.launch()
-    target = replace(one.target(made, row.needs), guessed=row.guessed)
+    target = replace(one.target(made, row.needs), guessed=row.guessed, other=one.by_other_guesses)
     if row.launch and (one.known.guessed or not one.known.is_launch):
         remark(f"{row.launch}: --set NAME=VALUE, grid=CTAS, block=THREADS and shared=BYTES say otherwise")
     return target

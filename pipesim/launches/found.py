@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -53,6 +53,7 @@ class LaunchBeside(NamedTuple):
     signature: str | None = None
     said: str = ""  #: of a launch that was made for a function
     guessed: str = ""  #: what of that is guessed
+    other: str = ""  #: the launch with other guesses
     words: tuple[str, ...] = ()  #: the options that it was made by
     written: tuple[str, ...] = ()  #: sizes of the launches in a source, as ``--set`` has them
 
@@ -97,9 +98,17 @@ class FoundQuestion:
         known = replace(self, kernel=replace(self.kernel, text=text), strictness=Strictness())
         return sha256(repr((known, strict, Path.cwd(), *stamps(files))).encode()).hexdigest()
 
-    def launch(self) -> tuple[Launch, KernelRow]:
+    def by_other_guesses(self) -> Target:
+        """The kernel in a launch that is guessed otherwise. Raises as below."""
+        from pipesim.launches.guess import OTHER
+
+        known = self.known._replace(text=self.known.other) if self.known.is_launch else self.known
+        launch, row = replace(self, known=known).launch(OTHER)
+        return self.target(launch, row.needs)
+
+    def launch(self, size: int = 0) -> tuple[Launch, KernelRow]:
         """The launch, and the row with what of it is guessed, and needed. PtxError, LaunchFileError, ParameterError."""
-        from pipesim.launches.guess import with_sizes
+        from pipesim.launches.guess import SIZE, with_sizes
         from pipesim.ptx.coverage import missing_options
         from pipesim.ptx.flow.slice import slice_of
         from pipesim.ptx.kernel import open_launch
@@ -116,7 +125,7 @@ class FoundQuestion:
         else:
             if self.known.signature is not None:
                 launch = _of_triton(launch, _BESIDE.parse_json(self.known.text), self.known.signature)
-            launch, guessed = with_sizes(launch, function, told=self.known.signature is not None)
+            launch, guessed = with_sizes(launch, function, size or SIZE, told=self.known.signature is not None)
         launch = with_settings(launch, function, self.sets)
         given = {each.partition("=")[0].partition(".")[0] for each in self.sets}
         asked = {each.partition("=")[0] for each in self.sets[len(self.known.written) :]}
@@ -273,7 +282,8 @@ def check_one(asked: FoundQuestion) -> tuple[KernelRow, bool]:
         else:
             with lines_read_from(made[0].sources):
                 report = Triage(asked.policy, text_of, whole_text_of).of(found, made[0].build().sources)
-                report = report.with_guess(row.guessed)
+                other = partial(checked_target, asked.by_other_guesses, asked.max_states, Budget(asked.time_limit))
+                report = report.with_guess(row.guessed, other)
             verdict, said, code = report.verdict, in_one_line(report), exit_code(report)
             cut = report.cut is not None or (verdict is Verdict.UNKNOWN and asked.time_limit is not None)
     if row.needs and verdict is Verdict.UNKNOWN and not cut:

@@ -30,15 +30,16 @@ from pipesim.ptx.launch.values import (
 from pipesim.ptx.text.declarations import Function
 
 SIZE = 512  #: of a size that is not known: a multiple of the usual tiles, and several of them
+OTHER = 3 * SIZE  #: by which it is looked whether what was found depends on a size
 _CLUSTERS = 8  #: along x; 2 along an axis that the kernel asks for
 
 
-def launch_of(given: Mapping[str, Any], ptx: Path) -> tuple[Launch, str]:
+def launch_of(given: Mapping[str, Any], ptx: Path, size: int = SIZE) -> tuple[Launch, str]:
     """The launch of a kernel that :mod:`pipesim.launches.hooks.install` has noted, and what of it is guessed ("" if
-    nothing is). Raises as ``launch_template``.
+    nothing is): sizes to be ``size``. Raises as ``launch_template``.
     """
     made = launch_template(ptx, given["name"])
-    told, guess = made.launch, _Guess(given.get("boxes") or ())
+    told, guess = made.launch, _Guess(given.get("boxes") or (), size)
     cluster = shape_of(given.get("cluster") or told.cluster)
     block = shape_of(given.get("block") or (128,)) if told.block == NO_SHAPE else told.block
     if told.block == NO_SHAPE and not given.get("block"):
@@ -49,7 +50,7 @@ def launch_of(given: Mapping[str, Any], ptx: Path) -> tuple[Launch, str]:
     grid = given.get("grid")
     if grid is None:
         guess.said["grid"] = None
-        grid = guessed_grid(given["ptx"], cluster)
+        grid = guessed_grid(given["ptx"], cluster, size)
     shared = given.get("shared", MAX_SHARED - 1024 if made.dynamic_shared else 0)
     launch = replace(
         told, grid=shape_of(grid), block=block, cluster=cluster, dynamic_shared=shared, parameters=parameters
@@ -57,23 +58,23 @@ def launch_of(given: Mapping[str, Any], ptx: Path) -> tuple[Launch, str]:
     return launch, ", ".join(guess.said)
 
 
-def guessed_grid(ptx: str, cluster: Sequence[int]) -> Shape:
-    """CTAs of several clusters, along the axes that a kernel asks for."""
-    clusters = _CLUSTERS, *(2 if f"%ctaid.{axis}" in ptx else 1 for axis in "yz")
+def guessed_grid(ptx: str, cluster: Sequence[int], size: int = SIZE) -> Shape:
+    """CTAs of several clusters, along the axes that a kernel asks for; more where sizes are guessed to be more."""
+    clusters = _CLUSTERS * size // SIZE, *(2 if f"%ctaid.{axis}" in ptx else 1 for axis in "yz")
     return shape_of([n * size for n, size in zip(clusters, cluster, strict=True)])
 
 
 class _Guess:
     """Fills in what is not known. ``boxes``: of the tensor maps that follow, an element's type and sizes each."""
 
-    def __init__(self, boxes: Sequence[tuple[str, list[int]]]) -> None:
-        self._boxes = iter(boxes)
+    def __init__(self, boxes: Sequence[tuple[str, list[int]]], size: int) -> None:
+        self._boxes, self._size = iter(boxes), size
         self.said: dict[str, None] = {}
 
     def size(self, least: int = 1) -> int:
         """A size that is not known."""
         self.said["sizes"] = None
-        return max(SIZE, least)
+        return max(self._size, least)
 
     def filled(self, content: Content) -> Content:
         """The content without a word that is open."""
@@ -114,8 +115,17 @@ class _Guess:
             yield from contents_of(kind, value, descriptors)
 
 
-def with_sizes(launch: Launch, function: Function, *, told: bool) -> tuple[Launch, dict[str, str]]:
-    """A launch of PTX alone, of one CTA or cluster, with its guessed sizes in words; ``told``: but for the grid."""
+def with_sizes(launch: Launch, function: Function, size: int, *, told: bool) -> tuple[Launch, dict[str, str]]:
+    """A launch of PTX alone, of one CTA or cluster, with its guessed sizes in words; ``told``: but for the grid.
+
+    Of another ``size`` than SIZE it is of three CTAs or clusters, and of half the threads.
+    """
+    if size != SIZE:
+        x, y, z = launch.block
+        halved = not told and "maxntid" in function.directives and x % 64 == 0
+        launch = replace(
+            launch, grid=(launch.grid[0] * size // SIZE, *launch.grid[1:]), block=(x // 2 if halved else x, y, z)
+        )
     said = {"grid": f"grid {'x'.join(map(str, launch.grid))}".removesuffix("x1").removesuffix("x1")}
     if not told and "maxntid" in function.directives:
         said["block"] = f"block {launch.block[0]}"

@@ -162,3 +162,47 @@ def test_nvrtc_where_there_is_no_nvcc(call: Call, monkeypatch: pytest.MonkeyPatc
     assert call("check", "k.cu").code == 2
     Path("k.mojo").write_text("fn main(): pass")
     assert "mojo is not installed" in call("check", "k.mojo").err
+
+
+#: A warp waits for a second arrival; in the wrong twin wherever there is one CTA, which a guess says, in the right
+#: one always: so that one is a finding whatever is guessed.
+HANGS = """
+.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry g() {
+.shared .align 8 .b64 bar;
+.reg .pred %p<4>;
+.reg .b32 %r<8>;
+.reg .b64 %rd<4>;
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %nctaid.x;
+mov.u32 %r3, bar;
+setp.ne.s32 %p1, %r1, 0;
+setp.EACH.s32 %p3, %r2, 1;
+@%p1 bra LATER;
+mbarrier.init.shared::cta.b64 [%r3], 2;
+mbarrier.arrive.shared::cta.b64 %rd1, [%r3];
+@%p3 mbarrier.arrive.shared::cta.b64 %rd1, [%r3];
+LATER:
+bar.sync 0;
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+@!%p2 bra WAIT;
+ret;
+}
+"""
+
+
+def test_what_a_guessed_size_decides_is_no_refutation(call: Call) -> None:
+    """A hang where the grid is one CTA, which is a guess; one with any grid; and one that is not there."""
+    for name, each in (("one", "ne"), ("any", "lt"), ("right", "ge")):
+        Path(name).mkdir()
+        Path(name, "k.ptx").write_text(HANGS.replace("EACH", each))
+    one, given = (call("check", "one", "--set", "block=32", *more) for more in ((), ("--set", "grid=1")))
+    assert (one.code, given.code) == (3, 1)
+    assert "what fails in g may not happen, as guesses decide it: grid 1 (--set" in " ".join(one.out.split())
+    assert call("check", "any", "--set", "block=32").code == 1
+    against = call("check", "one", "--against", "right", "--set", "block=32")
+    said = " ".join(against.out.split())
+    assert (against.code, "was proved, is unknown" in said, "guesses decide it: grid 1" in said) == (3, True, True)

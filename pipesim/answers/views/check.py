@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -11,7 +11,7 @@ from pipesim.explain.sync_changes import SyncComparison
 from pipesim.findings.kind import Basis, Owner
 from pipesim.findings.waivers import Identity, Waiver, place_of
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Advisory, FaultKind, Finding, Verdict
+from pipesim.model.finding import Advisory, Deadlock, FaultKind, Finding, Verdict
 from pipesim.process.limits import Limit
 from pipesim.prove.any_size.family import Stop
 from pipesim.prove.check import How
@@ -210,6 +210,11 @@ class ProvedTogether:
     refuted: bool = False
 
 
+def _what(shown: Counterexample) -> tuple[FaultKind | str, str]:
+    """What is found, and at which line; which wait does not end may be another one in another launch."""
+    return shown.finding.kind, "" if isinstance(shown.finding, Deadlock) else shown.place
+
+
 #: Findings that are about where arguments lead, and not about barriers and memory of a CTA.
 _OF_ARGUMENTS = {FaultKind.GLOBAL_RACE, FaultKind.ILLEGAL_OPERAND, FaultKind.BEFORE_GRID_WAIT}
 
@@ -279,15 +284,20 @@ class CheckReport:
             return Level.ERROR
         return Level.NOTE if shown.waived is not None or shown.basis is Basis.LETTER else Level.WARNING
 
-    def with_guess(self, guessed: str) -> CheckReport:
+    def with_guess(self, guessed: str, other: Callable[[], object]) -> CheckReport:
         """The report on a launch of which this is guessed ("": nothing): what a guess may decide refutes nothing.
 
-        That is where arguments lead, and whether CTAs talk, whose number is guessed.
+        That is where arguments lead, whether CTAs talk, whose number is guessed, and what is not in the report on the
+        ``other`` launch, of other guesses.
         """
         kinds = {each.finding.kind for each in self.failing}
-        decided = kinds and (kinds <= _OF_ARGUMENTS or self.scope.words)
-        if not (guessed and decided and self.verdict is Verdict.REFUTED):
+        if not (guessed and kinds and self.verdict is Verdict.REFUTED):
             return self
+        if not (kinds <= _OF_ARGUMENTS or self.scope.words):
+            report = other()
+            again = report.refutations if isinstance(report, CheckReport) else ()
+            if {_what(each) for each in self.failing} & {_what(each) for each in again}:
+                return self
         return replace(self, verdict=Verdict.UNKNOWN, how=How.GUESSED, guessed=guessed)
 
     @property
@@ -358,7 +368,7 @@ class AgainstReport:
     @property
     def conclusion(self) -> Conclusion:
         """Wrong if a new finding fails a check; unknown if the new version is, as it may have one; else it agrees."""
-        if any(self.new.level(shown) is Level.ERROR for shown in self.new_findings):
+        if not self.new.guessed and any(self.new.level(shown) is Level.ERROR for shown in self.new_findings):
             return Conclusion.WRONG
         return of_verdict(Verdict.UNKNOWN) if self.new.verdict is Verdict.UNKNOWN else Conclusion.AGREES
 

@@ -18,7 +18,7 @@ from typing import Any
 from pipesim.errors import CompileError, ParameterError
 from pipesim.launches.files.embedded_ptx import FoundKernel
 from pipesim.launches.found import FoundQuestion, LaunchBeside
-from pipesim.launches.guess import SIZE, guessed_grid
+from pipesim.launches.guess import OTHER, SIZE, guessed_grid
 from pipesim.launches.offline import triton
 from pipesim.protocol_files import module_of
 from pipesim.protocol_process import said_of
@@ -39,25 +39,28 @@ def compiled_question(target: str, functions: Sequence[str], arch: str, sets: Se
     file, arch = target[: target.rindex(".py") + 3], arch or "sm_90a"
     if len(functions) > 1:
         raise ParameterError(f"{file} has several kernels", correction=f"add :{' or :'.join(functions)}")
-    name, ptx, launch, guessed, *mine = said_of(file, __name__, compiled.__name__, functions[0], arch, *sets)
+    name, ptx, launch, other, guessed, *mine = said_of(file, __name__, compiled.__name__, functions[0], arch, *sets)
     words = tuple(word for each in mine for word in setting_words(each))
     kernel = FoundKernel(name, ptx, Path(file).name, Path(file), arch)
     said = f"{guessed} guessed" if guessed else "as given"
-    known = LaunchBeside(file, launch, is_launch=True, said=said, guessed=guessed, words=words)
+    known = LaunchBeside(file, launch, is_launch=True, said=said, guessed=guessed, other=other, words=words)
     return FoundQuestion(target, kernel, known, tuple(each for each in sets if each not in mine), *how)
 
 
 def compiled(path: Path, name: str, arch: str, *sets: str) -> list[str]:
-    """In the process of the file: the name, the PTX, the launch file, what is guessed, and what of ``sets`` is used."""
+    """In the process of the file: name, PTX, launch file, one of other guesses, what is guessed, the ``sets`` used."""
     kernel: Any = vars(module_of(path)).get(name)
     given, function = {each.removeprefix(BOX).partition("=")[0]: each for each in sets}, kernel
-    named, tuned = dict[str, Any](), set[str]()
+    named, others, tuned = dict[str, Any](), dict[str, Any](), set[str]()
     guesses, used, missing = list[str](), list[str](), list[str]()
 
     def take(key: str) -> Any:
         used.append(given.pop(key))
         text = used[-1].partition("=")[2]
-        return _descriptor(function, text) if used[-1].startswith(BOX) else _value(text)
+        if used[-1].startswith(BOX):
+            others[key] = _descriptor(function, text, OTHER)
+            return _descriptor(function, text, SIZE)
+        return _value(text)
 
     try:
         while not hasattr(function, "params"):
@@ -77,9 +80,11 @@ def compiled(path: Path, name: str, arch: str, *sets: str) -> list[str]:
             elif use == "box" and not param.has_default:
                 missing.append(f"--box {key}=fp16:SIZES")
             elif not (param.has_default or key in tuned):
-                number = "1.0" if "f" in use else "1" if use == "u1" else str(strides.get(key, SIZE))
+                power = strides.get(key, 1)
+                number = "1.0" if "f" in use else "1" if use == "u1" else str(SIZE**power)
                 guesses.append(f"{key} {use if use.startswith('*') else number}")
                 named[key] = _value(guesses[-1].rpartition(" ")[2])
+                others |= {key: OTHER**power} if named[key] == SIZE**power else {}
         named |= {key: take(key) for key in _OPTIONS if key in given and key not in tuned}
         made = None if missing else triton(kernel, grid=(1,), arch=arch, **named)
     except Exception as error:
@@ -95,7 +100,12 @@ def compiled(path: Path, name: str, arch: str, *sets: str) -> list[str]:
     grid = guessed_grid(made.ptx, made.launch.cluster)
     guesses += [f"{each} {'x'.join(map(str, named[each].shape))}" for each in named if hasattr(named[each], "shape")]
     guesses += [] if "grid" in given else [f"grid {'x'.join(map(str, grid))}".removesuffix("x1").removesuffix("x1")]
-    return [made.name, made.ptx, launch_json(replace(made.launch, grid=grid)), ", ".join(guesses), *used]
+    by_others, text = "", launch_json(replace(made.launch, grid=grid))
+    with suppress(Exception):  # it is asked about where the kernel is refuted alone
+        other = triton(kernel, grid=(1,), arch=arch, **named | others)
+        larger = guessed_grid(made.ptx, made.launch.cluster, OTHER)
+        by_others = launch_json(replace(other.launch, grid=larger)) if other.ptx == made.ptx else ""
+    return [made.name, made.ptx, text, by_others, ", ".join(guesses), *used]
 
 
 def _value(text: str) -> Any:
@@ -111,11 +121,11 @@ def _value(text: str) -> Any:
     return getattr(tl, text.removeprefix("tl."), text)
 
 
-def _descriptor(function: Any, text: str) -> Any:
+def _descriptor(function: Any, text: str, size: int) -> Any:
     """A tensor descriptor; ``text``: the type, and the sizes of a block, the innermost first, as of other boxes."""
     kind, _, sizes = text.partition(":")
     block = [int(each) for each in reversed(sizes.split(","))]
-    shape = [max(SIZE, each) for each in block]
+    shape = [max(size, each) for each in block]
     given = _value(f"*{kind}"), shape, [prod(shape[n + 1 :]) for n in range(len(shape))], block
     if type(function).__name__ != "GluonJITFunction":
         return import_module("triton.tools.tensor_descriptor").TensorDescriptor(*given)
@@ -124,9 +134,9 @@ def _descriptor(function: Any, text: str) -> Any:
 
 
 def _strides(names: Sequence[str]) -> dict[str, int]:
-    """Of several parameters as ``stride_am, stride_ak`` those of a dense tensor: the last is 1."""
+    """Of several parameters as ``stride_am, stride_ak`` those of a dense tensor, as powers of a size: the last is 1."""
     groups = [list(group) for key, group in groupby(names, lambda name: name[:-1]) if "stride" in key]
-    return {name: SIZE**n for group in groups if len(group) > 1 for n, name in enumerate(reversed(group))}
+    return {name: n for group in groups if len(group) > 1 for n, name in enumerate(reversed(group))}
 
 
 def _use(name: str, code: str) -> str:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pipesim.answers.budget import Budget
+from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError, internal_error
 from pipesim.launches.checks import checked
-from pipesim.launches.guess import launch_of
+from pipesim.launches.guess import OTHER, launch_of
 from pipesim.launches.hooks.checker import LONGEST
 from pipesim.model.finding import Verdict
 from pipesim.process.limits import usual_bytes
@@ -40,7 +41,12 @@ def answer(job: Path) -> dict[str, Any]:
     said["guessed"] = guessed
     if isinstance(report, str):
         return {**said, "said": report.removeprefix("unknown: ")}
-    report = report.with_guess(guessed)
+
+    def by_other_guesses() -> CheckReport | str:
+        launch.write_text(launch_json(launch_of(given, ptx, OTHER)[0]), encoding="utf-8")
+        return checked(ptx, launch, budget=Budget(LONGEST))
+
+    report = report.with_guess(guessed, by_other_guesses)
     brief = brief_of(report)
     said |= {"verdict": report.verdict.value, "said": brief.said.removeprefix("unknown: ")}
     if report.verdict is Verdict.REFUTED:

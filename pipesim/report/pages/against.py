@@ -28,6 +28,8 @@ def against_sentence(report: AgainstReport) -> str:
     differences = count(len(report.synchronisation.changes), "difference") + " in the synchronisation"
     unread = "; not all of it was read" if report.synchronisation.unread else ""
     unknown = "; more may be wrong in what is unknown" if report.new.verdict is Verdict.UNKNOWN else ""
+    if report.new.guessed:
+        unknown = f"; what fails in it may not happen, as guesses decide it: {report.new.guessed}"
     return f"{found}: {verdicts}; {differences}{unread}{unknown}"
 
 
