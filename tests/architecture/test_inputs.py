@@ -66,11 +66,6 @@ def test_nobody_else_reads_a_file() -> None:
     assert found <= set(ALLOWED), found - set(ALLOWED)
 
 
-def test_a_read_is_seen() -> None:
-    assert reads("data = json.loads((folder / name).read_text())") == {"loads", "read_text"}
-    assert reads("text = PROFILE.read_text(path); program = loads(text); pipe.load(x)") == set()
-
-
 def test_a_bound_is_a_whole_number_that_somebody_uses() -> None:
     names = {name for name in vars(bounds) if name.isupper()}
     assert {type(getattr(bounds, name)) for name in names} == {int}

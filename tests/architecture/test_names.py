@@ -20,9 +20,3 @@ def definitions(package: Path) -> dict[str, list[str]]:
 
 def test_every_class_name_is_defined_once() -> None:
     assert {name: files for name, files in definitions(PACKAGE).items() if len(files) > 1} == {}
-
-
-def test_a_name_that_is_defined_twice_is_seen(tmp_path: Path) -> None:
-    (tmp_path / "one.py").write_text("class Twice:\n    pass\n")
-    (tmp_path / "two.py").write_text("class Twice:\n    class Inner:\n        pass\n")
-    assert definitions(tmp_path) == {"Twice": ["one.py", "two.py"], "Inner": ["two.py"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -14,7 +13,7 @@ from pipesim.formats.promela import to_promela
 from pipesim.model import groups
 from pipesim.model.groups import LOOP_MARKS
 from pipesim.model.machine import initial_state, step
-from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe, operand, operands, with_operand
+from pipesim.model.ops import AT, OPERANDS, Op, OperandName, Operation, Space, describe
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps, loads
 from pipesim.model.tables import Access, Agent, Barrier, Tile
@@ -155,15 +154,6 @@ def test_no_group_has_two_names() -> None:
     assert len(members) > 40
 
 
-def test_operands_by_name() -> None:
-    copy = (int(Op.TMA_LOAD), 3, 4, 64, 7, 0)
-    assert (operand(copy, "barrier"), operand(copy, "bytes")) == (3, 64)
-    assert operands(copy, "item", "access") == (7, 4)
-    assert with_operand(copy, "item", 9) == (int(Op.TMA_LOAD), 3, 4, 64, 9, 0)
-    with pytest.raises(KeyError):
-        operand(copy, "parity")
-
-
 def test_a_position_is_that_of_all_its_operations() -> None:
     assert groups.position("parity") == groups.PARITY == 2
     assert groups.position("barrier", Op.COMMIT) == groups.COMMIT_BARRIER == 2
@@ -206,27 +196,6 @@ def test_nothing_but_the_groups_lists_operations() -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "MINE = GROUP | {Op.A, Op.B}",
-        "MINE = GROUP - {Op.A}",
-        "MINE = frozenset({Op.A, Op.B})",
-        "MINE = frozenset((Op.A, Op.B))",
-        "MINE: Set[int] = {Op.A,\n  Op.B,\n}",
-        "if op[0] in (Op.A, Op.B): pass",
-        "if op[0] not in [Op.A, Op.B]: pass",
-    ],
-)
-def test_every_way_to_list_operations_is_seen(source: str) -> None:
-    assert listed(source) == [1]
-
-
-@pytest.mark.parametrize("source", ["RULES = {Op.A: one, Op.B: two}", "one = (Op.A, barrier)", "op[0] == Op.A"])
-def test_what_lists_no_operations_is_allowed(source: str) -> None:
-    assert listed(source) == []
-
-
 def by_place(source: str) -> list[int]:
     """The lines that read operands of an operation by the number of their position, or by their order."""
     found: set[int] = set()
@@ -254,25 +223,3 @@ def test_no_operand_is_read_by_a_number() -> None:
         if (lines := by_place(path.read_text()))
     }
     assert found == {}
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "word = state.barriers[op[1]]",
-        "match operation:\n  case (Op.COMMIT, engine, bar): pass",
-        "match operation:\n  case (Op.READ | Op.WRITE as op, access, item): pass",
-        "op == (Op.COMMIT, engine, -1)",
-    ],
-)
-def test_every_way_to_read_operands_by_a_number_is_seen(source: str) -> None:
-    assert len(by_place(source)) == 1
-
-
-def test_what_names_its_operands_is_allowed() -> None:
-    assert by_place("op[0] == Op.READ and op[PARITY] and operation[at]") == []
-
-
-def test_a_program_of_another_example_is_refused() -> None:
-    with pytest.raises(Exception, match="outside"):
-        replace(program(), code=((with_operand(example(Op.INIT), "barrier", 5),),), lines=((0,),))

@@ -52,14 +52,3 @@ def test_every_exception_is_needed() -> None:
     for name in STARTED_OTHERWISE:
         others = tuple(other for other in STARTED_OTHERWISE if other != name)
         assert name in unreached(ROOT, PACKAGES, (*ENTRIES, *others)), name
-
-
-def test_a_module_that_only_others_reach_is_seen(tmp_path: Path) -> None:
-    package = tmp_path / "made"
-    package.mkdir()
-    for name, text in {
-        "__init__": "", "entry": "def main():\n    from made import used\n    load('made.later')\n", "used": "",
-        "later": "", "alone": "import made.behind\n", "behind": "",
-    }.items():  # fmt: skip
-        (package / f"{name}.py").write_text(text)
-    assert unreached(tmp_path, ("made",), ("made.entry",)) == {"made.alone", "made.behind"}

@@ -59,33 +59,6 @@ def e(tries: int = 1):
 
     return p
 """
-MMA = """\
-from contextlib import nullcontext
-
-from pipesim import Protocol
-from pipesim.model.ops import Engine
-
-def m(modern: int = 1):
-    p = Protocol("m")
-    a = p.smem("a", slots=1, nbytes=64)
-    b = p.mbarriers("b", 1, count=1)
-
-    @p.role("mma")
-    def mma(w):
-        w.write(a[0], item=0)
-        engine = Engine.TCGEN05 if modern else Engine.WGMMA
-        with w.elect_one() if modern else nullcontext():
-            w.mma(engine, reads=[(a[0], 0)], cycles=10)
-            if modern:
-                w.commit(engine, b[0])
-            else:
-                w.commit(engine)
-                w.wait_group(engine)
-        if modern:
-            b[0].wait(0)
-
-    return p
-"""
 
 
 def notes(report: str) -> list[str]:
@@ -125,15 +98,6 @@ def test_a_transfer_that_outlives_its_cta(
     line = EXITS.splitlines().index(next(s for s in EXITS.splitlines() if s.endswith(("stores", "copies")[load]))) + 1
     assert (answer.code, said) == (0, f"{note} (mine.py:{line})")
     assert notes(call(*command, "mine.py:f", "-p", f"load={load}", "-p", "waits=1").out) == []
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
-def test_times_that_nobody_measured(call: Call, user: User, command: tuple[str, ...]) -> None:
-    user(MMA)
-    (said,) = notes(call(*command, "mine.py:m").out)
-    assert said.startswith("the times of tcgen05, tensor memory and CLC are estimates")
-    assert notes(call(*command, "mine.py:m", "-p", "modern=0").out) == []
 
 
 def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user: User) -> None:

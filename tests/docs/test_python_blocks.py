@@ -40,18 +40,3 @@ def test_a_users_files_pass_mypy_strict_and_a_wrong_one_does_not(tmp_path: Path)
     assert 'wrong.py:1: error: Module "pipesim" has no attribute "Recorder"' in unknown
     assert "wrong.py:5: error:" in mistyped
     assert 'has incompatible type "str"; expected "int"' in mistyped
-
-
-def test_blocks_are_one_file_and_a_protocol_that_is_left_open_returns() -> None:
-    page = (
-        "```python\ndef f() -> Protocol:\n    p = 1\n```\n text\n```python\n    q = 2\n```\n"
-        "```python\nprint(f())\n```\n<!-- prints -->\n```\nstale\n```\n```sh\nls\n```\n"
-    )
-    assert [line for line in python_blocks.as_file(page).splitlines() if line] == [
-        "def f() -> Protocol:", "    p = 1", "    q = 2", "    return p", "print(f())",
-    ]  # fmt: skip
-    runs = page.replace(" -> Protocol", " -> int").replace("    q = 2", "    return p")
-    filled = python_blocks.filled(runs, "page")
-    assert "```\n1\n```" in filled
-    assert "stale" not in filled
-    assert python_blocks.filled(filled, "page") == filled

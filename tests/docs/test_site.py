@@ -8,8 +8,7 @@ import pytest
 
 import pipesim
 from pipesim.cli.main import COMMANDS
-from pipesim.targets import find, target_of
-from tests.support.mistakes import BROKEN
+from pipesim.targets import find
 from tests.support.paths import ROOT
 from tools import api_doc
 from tools.site_hooks import ELSEWHERE, appendix, generated, relinked, title_of
@@ -77,16 +76,6 @@ class TestGenerated:
         assert "shared memory 65,600 of 232,448 bytes" in shown
         assert (appendix("protocols/nothing.md"), appendix("proof.md")) == ("", "")
 
-    def test_a_signature_without_quotes_and_in_parts(self) -> None:
-        def made(a: int = 1, *, b: str = "x, y", c: tuple[int, int] = (1, 2)) -> list[str]:
-            return [str(a), b, str(c)]
-
-        said = "made(a: int = 1, *, b: str = 'x, y', c: tuple[int, int] = (1, 2)) -> list[str]"
-        assert api_doc._signature("made", made) == said
-        assert list(api_doc._apart("a, b: tuple[int, int] = (1, 2), *, c")) == [
-            "a", "b: tuple[int, int] = (1, 2)", "*", "c"
-        ]  # fmt: skip
-
 
 class TestStates:
     def test_of_a_ring(self) -> None:
@@ -106,11 +95,6 @@ class TestStates:
             (2, 3, "consumer: arrive empty[0]"),
             (3, 0, "consumer: arrive empty[0]"),
         ]
-
-    def test_a_ring_that_does_not_come_back_has_none(self) -> None:
-        program = target_of(BROKEN["consumer_never_arrives"]).build({"stages": 2, "tiles": 5})
-        with pytest.raises(ValueError, match="do not become what they were"):
-            diagram(program, ("full", "empty"))
 
 
 class TestLinks:
@@ -140,13 +124,6 @@ class TestLinks:
     )
     def test_lead_to_pages(self, page: str, before: str, after: str) -> None:
         assert relinked(before, page, self.THERE, lambda name: name == "pipesim/source.py") == after
-
-    def test_the_name_of_a_file_becomes_the_title_of_its_page(self) -> None:
-        titles = {"docs/sweep.md": "The best parameters", "docs/check.md": ""}
-        before = "([sweep.md](sweep.md#cost), [check.md](check.md), [the cost](sweep.md))"
-        after = "([The best parameters](sweep.md#cost), [check.md](check.md), [the cost](sweep.md))"
-        there = ("index.md", "sweep.md", "check.md")
-        assert relinked(before, "run.md", there, lambda _: True, titles.__getitem__) == after
 
     def test_every_page_has_a_title(self) -> None:
         assert {path.name for path in (ROOT / "docs").glob("*.md") if not title_of(path)} == set()

@@ -217,8 +217,3 @@ def request_of():
         return CaptureRequest(TwinSubject("producer_consumer", grid), PARAMS | changes, repetitions=2)
 
     return make
-
-
-@pytest.fixture
-def array_gpu() -> type[FakeGpu]:
-    return FakeGpu

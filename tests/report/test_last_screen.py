@@ -80,7 +80,7 @@ def test_a_cause_that_is_out_of_view_is_said_again() -> None:
 def test_no_sentence_is_longer_than_two_lines_of_100_cells() -> None:
     said = [each for name in EXAMPLES for each in sentences(render(name, 1_000).splitlines())]
     assert [each for each in said if cell_len(each) > MOST_CELLS] == []
-    assert len(said) > 4_500
+    assert len(said) > 3_500
 
 
 def test_the_cause_is_that_of_what_is_corrected() -> None:

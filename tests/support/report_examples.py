@@ -429,31 +429,15 @@ def verify_lost(width: int) -> list[str]:
     return compare_lines(CompareReport(HEADING, (lossy,)), width)
 
 
-def part(first: int, end: int, *, lost: tuple[int, ...] = ()) -> Trace:
-    """A recorded window, of three agents."""
-    trace = keep(ring(753, 1231, source="hardware", start=9_000), first, end)
-    ctas = tuple(replace(header, dropped=lost) for header in trace.meta.ctas)
-    return Trace(replace(trace.meta, ctas=ctas), trace.events)
-
-
 def verify_window(width: int) -> list[str]:
     """A window in the middle: its events conform, what lies outside it is named."""
     seen = Conformance(TraceVerdict.AGREES, 896, 1, 0, 2, window=(16, 48), iterations=64)
     whole = timing(753)
     numbers = replace(whole, figures=(whole.figures[0], *(replace(f, measured=None) for f in whole.figures[1:])))
     window = block(H100, "traces/h100/window.parquet", 753, conformance=seen, timing=numbers,
-                   simulated=keep(ring(755, 1204), 16, 48), measured=part(16, 48))  # fmt: skip
+                   simulated=keep(ring(755, 1204), 16, 48),
+                   measured=keep(ring(753, 1231, source="hardware", start=9_000), 16, 48))  # fmt: skip
     return verify_lines(VerifyReport(HEADING, PROOF, (simulation(),), (window,)), width)
-
-
-def verify_window_lost(width: int) -> list[str]:
-    """A window at the start that lost records, of a kernel of which nobody knows how it ended."""
-    seen = Conformance(TraceVerdict.UNKNOWN, 700, 1, 95, 2, window=(0, 63), iterations=64, ended=False)
-    lossy = block(H100, "window.parquet", 753, conformance=seen, dropped=95, timing=None, simulated=None,
-                  measured=part(0, 63, lost=(3, 12, 80)), agreement=Agreement.UNKNOWN,
-                  time=untimed(NoTime.NOT_RECORDED),
-                  reason=Reason(ReasonKind.RECORDS_LOST, 95))  # fmt: skip
-    return compare_lines(CompareReport(HEADING, (lossy,), captured=True), width)
 
 
 def hang(width: int) -> list[str]:
@@ -475,11 +459,6 @@ EXPLANATION = Explanation(
     hazards=(),
     trap=None,
     stuck=DEADLOCK,
-)
-WRONG_PARITY = replace(
-    EXPLANATION,
-    edit=Edit(EditKind.WRONG_PARITY, 2, 37, "full"),
-    claim="mma/1 waits for full[0] with parity 1 instead of 0 for tile 37",
 )
 RACE = FaultReport(
     FaultKind.RACE, f"load: {FaultKind.RACE.value} in tile[0]", "load", "TMA_LOAD full[0] tile[0]", "my_gemm.py:31"
@@ -521,9 +500,6 @@ EXAMINATIONS = {
         LaunchOutcome.HANG, Diagnosis((EXPLANATION,), 1_322, MADE, named=True),
         (LaunchOutcome.RIGHT, LaunchOutcome.HANG), AUTOPSY,
     ),
-    "several_edits": Examination(
-        LaunchOutcome.HANG, Diagnosis((WRONG_PARITY, EXPLANATION), 1_322, MADE, named=True), (LaunchOutcome.HANG,), None
-    ),
     "edit_that_races": Examination(
         LaunchOutcome.RIGHT,
         Diagnosis((replace(EXPLANATION, hazards=(RACE,) * 3, stuck=None),), 1_322, MADE, named=True),
@@ -547,35 +523,20 @@ def missing_last(width: int) -> list[str]:
     return finding_lines((MISSING_LAST,), width)
 
 
-def no_findings(width: int) -> list[str]:
-    return finding_lines((), width)
-
-
 RECORDED = "producer_consumer-al1-cw2"
 CONFIGURATION, OTHERWISE = f"h100/{RECORDED}-s4-tb16384-t64-w600-g1", f"h200/{RECORDED}-s2-tb16384-t64-w200-g1"
 RIGHT = f"h200/{RECORDED}-s3-tb4096-t24-w200-g1"
 
 
-def pair(a: str, b: str, *, lost: tuple[int, ...] = ()) -> Callable[[int], list[str]]:
-    """Two stored traces, the second of which has ``lost`` records of each agent."""
+def pair(a: str, b: str) -> Callable[[int], list[str]]:
+    """Two stored traces."""
     files = [f"traces/{name}.parquet" for name in (a, b)]
 
     def lines(width: int) -> list[str]:
         one, two = (read_trace(ROOT / file) for file in files)
-        if lost:
-            ctas = tuple(replace(header, dropped=lost) for header in two.meta.ctas)
-            two = replace(two, meta=replace(two.meta, ctas=ctas))
         return pair_lines(compare_pair(one, two, (files[0], files[1])), width)
 
     return lines
-
-
-def pair_simulated(width: int) -> list[str]:
-    """A recording beside a simulation of fewer stages at another clock: what is left out in one, and nanoseconds."""
-    trace = run(find("producer_consumer").build({"stages": 2, "tiles": 24}), load_profile("h200")).trace
-    slower = replace(trace.meta, device=replace(trace.meta.device, sm_khz=1_410_000))
-    one = read_trace(ROOT / f"traces/{CONFIGURATION}.parquet")
-    return pair_lines(compare_pair(one, replace(trace, meta=slower), ("a.parquet", "b.parquet")), width)
 
 
 def protocol_alone(width: int) -> list[str]:
@@ -853,30 +814,24 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "times_without_a_number": times_without_a_number,
     "verify_lost": verify_lost,
     "verify_window": verify_window,
-    "verify_window_lost": verify_window_lost,
     "hang": hang,
     **{f"divergence_{kind.name.lower()}": divergence(kind) for kind in DIVERGENCES},
     **{f"examination_{name}": examination(found) for name, found in EXAMINATIONS.items() if name != "no_edit_needed"},
     "examination_no_edit_needed": examination(EXAMINATIONS["no_edit_needed"], DEADLOCK),
     "pair_same": pair(CONFIGURATION, f"{CONFIGURATION}-device"),
     "pair_changed": pair(CONFIGURATION, OTHERWISE),
-    "pair_simulated": pair_simulated,
     "pair_differs": pair(RIGHT, f"{RIGHT}-phase_not_toggled-at-7"),
-    "pair_lost": pair(RIGHT, RIGHT, lost=(0, 2, 90)),
     "missing_last": missing_last,
-    "no_findings": no_findings,
     "run_deadlock": simulated("empty_count_too_high", tiles=9),
     "run_budget": simulated("waits_for_the_stage_before", max_steps=20),
     "run_trap": simulated("every_lane_arrives"),
     "run_silent_fault": simulated("consumer_does_not_wait"),
     "run_attention_sm100": lambda width: run_lines(attention(), width),
     "list_one": protocol_alone,
-    "empty_list": lambda width: list_lines((), width),
     "list": lambda width: list_lines([(name, find(name).summary) for name in sorted(BUILT_IN)], width),
     "show_ring": show_ring,
     "show_attention_sm100": shown("attention_sm100"),
     "show_pair_gemm_peer": shown("pair_gemm", 1),
-    "show_odds": shown("odds"),
     "check_named_barrier": checked("sync_inside_a_condition"),
     "check_deadlock": checked("empty_count_too_high", tiles=3),
     "check_race": checked("consumer_arrives_before_reading"),
@@ -889,7 +844,6 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "stress": stressed,
     "assumption": explained("commits"),
     "kind": explained("over_arrival"),
-    "kind_of_operations": explained("barrier_overrun"),
     "kinds": lambda width: kind_page.kind_list_lines(kind_lines(), assumption_lines(), width),
     "summary": summary,
     "summary_good": summary_good,

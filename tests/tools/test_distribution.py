@@ -52,10 +52,6 @@ def built(folder: Path, wheel: list[str], sdist: list[str], version: str = "1.2"
     return made
 
 
-def test_whole_ones_have_no_fault(tmp_path: Path) -> None:
-    assert tool.faults(*built(tmp_path, RIGHT, TRACKED), WANTED) == []
-
-
 @pytest.mark.parametrize(
     ("wheel", "sdist", "fault"),
     [
@@ -68,17 +64,6 @@ def test_whole_ones_have_no_fault(tmp_path: Path) -> None:
 )
 def test_a_fault_is_seen(tmp_path: Path, wheel: list[str], sdist: list[str], fault: str) -> None:
     assert tool.faults(*built(tmp_path, wheel, sdist), WANTED) == [fault]
-
-
-def test_another_version_and_a_wheel_that_is_too_large_are_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wheel, sdist = built(tmp_path, RIGHT, TRACKED, "1.3")
-    monkeypatch.setattr(tool, "MOST_BYTES", 100)
-    unsaid, large, *other = tool.faults(wheel, sdist, WANTED)
-    assert unsaid == f"{wheel.name} does not say 'Version: 1.2'"
-    assert re.fullmatch(r"p-1\.3-py3-none-any\.whl has [\d,]+ bytes; the limit is 100", large)
-    assert other == [f"{name} is not of version 1.2" for name in (wheel.name, sdist.name)]
 
 
 def test_the_version_is_said_in_one_place_and_the_others_agree() -> None:

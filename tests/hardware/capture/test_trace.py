@@ -11,7 +11,7 @@ from hwkernels.capture import CaptureRequest, TwinSubject, capture
 from hwkernels.capture.pipeline import capture_here
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
-from hwkernels.device.launch import DeviceInfo, driver_values
+from hwkernels.device.launch import DeviceInfo, Shape, driver_values, launch_config
 from hwkernels.source_recorder.layout import REPORT
 from hwkernels.twins.buffers import Output
 from hwkernels.twins.fault import parse_fault
@@ -238,3 +238,11 @@ def test_a_trap_is_told_from_other_failures():
         driver_values((_Status(719),), "cuThing")
     with pytest.raises(HardwareError, match="cuThing failed: 1"):
         driver_values((1,), "cuThing")
+
+
+def test_a_launch_through_the_driver_has_the_same_shape():
+    driver = pytest.importorskip("cuda.bindings.driver")
+    config = launch_config(driver, Shape((8,), (96,), 4096, 4), driver.CUstream(0))
+    assert (config.gridDimX, config.gridDimY, config.gridDimZ, config.sharedMemBytes) == (8, 1, 1, 4096)
+    assert (config.blockDimX, config.blockDimY, config.numAttrs) == (96, 1, 1)
+    assert config.attrs[0].value.clusterDim.x == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwkernels.microbench.words import ROUNDS, SOURCE, WordKind, compile_kernel, measure, rows
+from hwkernels.microbench.words import ROUNDS, SOURCE, WordKind, compile_kernel, measure
 
 CYCLES = {WordKind.LOADS: 330, WordKind.RELAXED: 39, WordKind.RELEASES: 612, WordKind.ADDS: 620}
 
@@ -20,12 +20,6 @@ class Counted:
 
 def test_cycles_become_values() -> None:
     assert measure(Counted()) == {"word.load": 330, "word.store": 39, "word.release": 612, "word.count": 585}
-
-
-def test_rows_say_what_was_measured() -> None:
-    found = dict(rows(Counted()))
-    assert found["a flag through 8 CTAs, each hop"] == "1,050, at least 1,050"
-    assert found["atom.add of 132 CTAs on one word, until its answer"] == "528; of all CTAs one every 4.0"
 
 
 def test_every_kind_compiles_and_its_waits_are_bounded() -> None:

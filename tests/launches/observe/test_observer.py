@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from ctypes import c_uint32, c_uint64, c_void_p
+from ctypes import c_uint32, c_uint64
 from types import ModuleType
 
 import pytest
@@ -102,17 +102,6 @@ def test_a_launch_as_it_was_asked_for(world):
     }
 
 
-def test_the_cluster_of_the_attributes_and_the_one_that_the_kernel_requires(world):
-    world.driver.layouts[1] = ()
-    world.driver.clusters[1] = (2, 1, 1)
-    world.calls.launch_ex(1, cluster=4, shared=1000)
-    world.calls.launch(1)
-    assert [(each["cluster"], each["dynamic_shared"]) for each in world.records()] == [
-        ([4, 1, 1], 1000),
-        ([2, 1, 1], 0),
-    ]
-
-
 def test_the_order_of_launches_becomes_a_sequence_that_can_be_checked(tmp_path):
     head = PTX[: PTX.index(b".visible")].decode()
     kernels = {1: " st.global.u64 [%r], 0; griddepcontrol.launch_dependents;", 2: " ld.global.u64 %v, [%r];"}
@@ -149,33 +138,6 @@ def test_the_order_of_launches_becomes_a_sequence_that_can_be_checked(tmp_path):
         (6, 7)
     ]
     assert {each.reason for each in report.kernels} == {""}
-
-
-def test_launches_that_differ_in_addresses_alone_are_alike(world):
-    world.driver.layouts[1] = (8, 4)
-    world.driver.memory[DATA] = bytes(1 << 20)
-    for address, number in ((DATA, 1), (DATA + 4096, 1), (DATA, 1), (DATA + 8, 1), (DATA, 2), (77, 1), (78, 1)):
-        world.calls.launch(1, address.to_bytes(8, "little"), number.to_bytes(4, "little"))
-    found = [each["parameters"][0] for each in world.records()]
-    assert [each["pointers"] for each in found] == [
-        [{"at": 0, "align": 4096}],
-        [{"at": 0, "align": 8}],
-        [{"at": 0, "align": 4096}],
-        [],
-        [],
-    ]
-    world.observer.finish()
-    (count,) = world.records("count")
-    assert (count["launches"], count["distinct"], count["left_out"]) == (7, 5, 0)
-
-
-def test_a_buffer_of_parameters_is_read_at_the_drivers_offsets(world):
-    world.driver.layouts[1] = (4, 8)
-    held = world.calls.keep(b"abcd____12345678")
-    size = world.calls.keep(c_uint64(16))
-    extra = world.calls.keep((c_void_p * 5)(1, held, 2, size, 0))
-    world.calls.call(307, calls.LaunchKernel(1, 1, 1, 1, 32, 1, 1, 0, None, None, extra))
-    assert [bytes.fromhex(each["bytes"]) for each in world.records()[0]["parameters"]] == [b"abcd", b"12345678"]
 
 
 def encode(world, at, swizzle=3):
@@ -265,17 +227,6 @@ def test_a_fat_binary_without_ptx_may_be_the_cute_dsls(world, monkeypatch, tmp_p
         ("CuTe DSL", ""),
         ("", "its fat binary has machine code for sm_90 and no PTX"),
     ]
-
-
-def test_what_the_drivers_linker_made_of_one_ptx_has_its_ptx(world):
-    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + bytes(48)
-    world.calls.call(382, calls.LinkAdd(5, calls.PTX_INPUT, world.calls.keep(PTX), len(PTX)))
-    image, size = c_void_p(world.calls.keep(elf)), c_void_p(len(elf))
-    world.calls.call(365, calls.LinkComplete(5, world.calls.keep(image), world.calls.keep(size)))
-    world.calls.load(102, elf)
-    world.driver.owners[2] = (102,)
-    world.calls.launch(2)
-    assert world.records()[0]["origin"] == "the driver's linker"
 
 
 def test_a_module_that_failed_to_load_or_was_unloaded_is_forgotten(world):
