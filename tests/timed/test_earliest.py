@@ -10,7 +10,7 @@ from pipesim.explain.phases import run_canonically
 from pipesim.model.ending import Ending
 from pipesim.model.groups import BRANCHES
 from pipesim.model.program import Program
-from pipesim.timed.bounds.critical import critical_cycle, least_period
+from pipesim.timed.bounds.critical import least_period
 from pipesim.timed.bounds.earliest import Earliest
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import Profile
@@ -58,7 +58,7 @@ def test_no_ring_with_works_has_a_shorter_period(first: int) -> None:
         program = ring(stages=stages, tiles=tiles, warps=warps, work=draw.choice([0, 40]), tries=draw.random() < 0.7)
         program, profile = with_works_of_lines(program, draw), with_constants(seed, draw)
         run = simulate(program, profile)
-        for found in (least_period(program, profile), critical_cycle(program, profile)):
-            assert found is None or found.period_millicycles * (tiles - stages) <= 1000 * run.cycles, (seed, found)
-            told += found is not None
-    assert told > 16
+        found = least_period(program, profile)
+        assert found is None or found.period_millicycles * (tiles - stages) <= 1000 * run.cycles, (seed, found)
+        told += found is not None
+    assert told > 8

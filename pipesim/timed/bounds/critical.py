@@ -19,7 +19,7 @@ from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import meeting_name
 from pipesim.model.waits import common_trips, steady_window
-from pipesim.timed.bounds.earliest import Bound, Earliest, Event, EventPart, ring_law
+from pipesim.timed.bounds.earliest import Earliest, Event, EventPart
 from pipesim.timed.costs import Prices, record_cycles
 from pipesim.timed.profile import Profile
 from pipesim.timed.work import QUARTERS
@@ -30,13 +30,18 @@ MOST_OPERATIONS = 50_000  #: of a program whose critical cycle is looked for: ab
 _SIGNAL = {Op.TMA_LOAD: "copy", Op.COMMIT: "commit", Op.COMMIT_MULTICAST: "commit", Op.TRANSFER_READ: "store"}
 
 
+@dataclass(frozen=True)
+class Bound:
+    """The largest term in 1/1000 cycle, its name in words, and every term."""
+
+    period_millicycles: int
+    by: str
+    terms: tuple[tuple[str, int], ...]
+
+
 def least_period(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
-    """The period that no schedule can beat: the ring law where the program is one ring, else its critical cycle."""
-    return ring_law(program, profile, traced=traced) or critical_cycle(program, profile, traced=traced)
-
-
-def critical_cycle(program: Program, profile: Profile, *, traced: bool = False) -> Bound | None:
-    """The bound of a program in which every role that loops has one loop over the same trip count.
+    """The period that no schedule can beat, of a program in which every role that loops has one loop over the same trip
+    count: the time of its critical cycle.
 
     It applies to a program whose phases are the same in every schedule. None without such loops, where iterations do
     not all cost the same or are too few, for a program that jumps, breaks a rule, does not finish or whose parities
