@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.run import NoBound, NoPeriod, RunReport, SimulationLine
-from pipesim.conform.steady import Reading, beats, bottleneck, one_cta, read
-from pipesim.conform.timing import engines_busy, time_spent, without_optional
+from pipesim.conform.steady import Reading, beats, bottleneck, one_cta, read, time_spent
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps, cut_off, early_passes, estimated_work, unmeasured_profile
 from pipesim.explain.missing_waits import advisories
@@ -20,10 +19,11 @@ from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.waits import common_trips, last_waiting, steady_window, waits_per_trip
 from pipesim.timed.bounds.critical import MOST_OPERATIONS, least_period
+from pipesim.timed.costs import engines_busy
 from pipesim.timed.engine import DEFAULT_BUDGET, Simulation, simulate
 from pipesim.timed.profile import Profile
 from pipesim.trace.arrays import np
-from pipesim.trace.schema import OF_WORK, EventKind, SiteKey, Trace
+from pipesim.trace.schema import OF_WORK, OPTIONAL, EventKind, SiteKey, Trace
 from pipesim.trace.sites import NO_SITES, barrier_groups, optional_sites
 
 
@@ -149,7 +149,7 @@ def run(
     result = simulate(
         program, profile, traced=traced, max_steps=max_steps, until_time_limit=until_time_limit, also=also
     )
-    trace = without_optional(result.trace)
+    trace = result.trace.without(OPTIONAL)
     reading = read(trace, waits_per_trip(program))
     faults = report_faults(program, result.faults)
     deadlock, notes = _explain(result, traced=traced, max_steps=max_steps)

@@ -52,7 +52,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         return _walk(options)
 
     from pipesim.answers.run import run
-    from pipesim.conform.timing import without_estimates
+    from pipesim.conform.steady import without_estimates
     from pipesim.formats.documents import document_of
     from pipesim.model.program_json import dumps
     from pipesim.report.pages.run import run_lines

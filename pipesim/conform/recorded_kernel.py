@@ -14,7 +14,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipesim.conform.timing import without_work
+from pipesim.conform.steady import without_work
 from pipesim.errors import EvidenceError
 from pipesim.model.edits import Listing, delete_operations, listing, with_listings
 from pipesim.model.groups import ON_BARRIER, PARITY_TRIES, PARITY_WAITS

@@ -18,7 +18,7 @@ from pipesim.model.ops import AT, IN_ORDER, Engine, Op, Operation, Order, Space,
 from pipesim.model.program import Program
 from pipesim.model.tables import Work, kernel_in_names
 from pipesim.timed.profile import OF_INSTRUCTIONS, Profile, cycles_at_rate
-from pipesim.timed.work import SERVED, Works, cached
+from pipesim.timed.work import QUARTERS, SERVED, Works, cached
 from pipesim.trace.sites import kinds
 
 #: Instructions of one multiplication that are distinguished. Above it several count as one: any number is simulated.
@@ -273,3 +273,25 @@ def _source(work: Work | None, *, streams: bool) -> str:
     if work.amount("shared_copies"):
         return "copy.device_shared_bytes_per_kcycle"
     return "copy.device_fresh_bytes_per_kcycle" if work.amount("fresh_copies") else "copy.device_bytes_per_kcycle"
+
+
+def engines_busy(program: Program, profile: Profile, cycles: int) -> dict[str, int]:
+    """Thousandths of a run of this many cycles in which each engine of a CTA works, of the CTA whose works most.
+
+    The matrix engine of a quarter counts as one.
+    """
+    price = Prices(program, profile, traced=False)
+    busy: dict[tuple[str, int, int], int] = {}
+    for agent, code, lines in zip(program.agents, program.code, program.lines, strict=True):
+        for op, line in zip(code, lines, strict=True):
+            if op[0] == Op.ENGINE_WORK:
+                cost = price(op, line)
+                key = "matrix engine", agent.cta, agent.warp % QUARTERS if cost.products else -1
+                busy[key] = busy.get(key, 0) + cost.engine
+            elif op[0] == Op.TMA_LOAD:
+                key = "copy engine", agent.cta, -1
+                busy[key] = busy.get(key, 0) + price(op).engine
+    worst: dict[str, int] = {}
+    for (engine, _, _), spent in busy.items():
+        worst[engine] = max(worst.get(engine, 0), round(1000 * spent / max(cycles, 1)))
+    return worst

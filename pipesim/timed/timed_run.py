@@ -16,7 +16,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault
 from pipesim.model.live.live_run import MOVED, LiveRun, ObservedRun, blocked_on
 from pipesim.model.live.rules import rules_of
-from pipesim.model.machine import Flight, Observer
+from pipesim.model.machine import Flight, Observer, finished
 from pipesim.model.moves import can_land
 from pipesim.model.ops import IN_ORDER
 from pipesim.model.program import Program
@@ -90,7 +90,8 @@ class TimedRun:
             cut = reached.limit
             self._stop()
         state = self._live.state()
-        stuck = None if self._stopped else explain(self._program, state)
+        ended = all(finished(self._program, state, agent) for agent in range(len(self._program.agents)))
+        stuck = None if self._stopped or ended else explain(self._program, state)
         if any(f.kind.traps for f in self._faults):
             ending = Ending.FAULT
         elif self._stopped:

@@ -18,8 +18,8 @@ bound on its effect).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -332,6 +332,17 @@ class Trace:
     def __repr__(self) -> str:
         """One line: a trace in full is as long as its events."""
         return f"<Trace of {self.meta.protocol}, {self.meta.source}, {len(self.events):,} events>"
+
+    def without(self, kinds: Collection[EventKind]) -> Trace:
+        """The trace without the sites of these kinds, and their events: of such as a recorder need not have."""
+        kept = [number for number, site in enumerate(self.meta.sites) if site.kind not in kinds]
+        if len(kept) == len(self.meta.sites):
+            return self
+        events = self.events.select(np.isin(self.events.site, kept))
+        renumbered = np.zeros(len(self.meta.sites), dtype=np.int64)
+        renumbered[kept] = np.arange(len(kept))
+        meta = replace(self.meta, sites=tuple(self.meta.sites[number] for number in kept))
+        return Trace(meta, replace(events, site=renumbered[events.site]))
 
     def to_arrow(self) -> Any:
         """The events as a ``pyarrow.Table``: agents, kinds and barriers by name, times and values in numbers."""

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pipesim.answers.run import inner_period, run
-from pipesim.conform.timing import time_spent, without_optional
+from pipesim.conform.steady import time_spent
 from pipesim.model.program import Program
 from pipesim.protocols.catalog import BUILT_IN
 from pipesim.targets import find
 from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
-from pipesim.trace.schema import Trace
+from pipesim.trace.schema import OPTIONAL, Trace
 from pipesim.trace.sites import optional_sites
 
 H200 = load_profile("h200")
@@ -47,7 +47,7 @@ def test_what_is_not_recorded_is_part_of_a_row_that_says_so() -> None:
 def test_without_the_optional_sites_it_is_the_trace_that_never_had_them(name: str) -> None:
     program = find(name).build()
     with_them, plain = whole(program), simulate(program, H200).trace
-    found = without_optional(with_them)
+    found = with_them.without(OPTIONAL)
     assert found.meta == plain.meta
     order = [np.lexsort((t.events.site, t.events.agent, t.events.cta, t.events.cycle)) for t in (found, plain)]
     assert found.events.select(order[0]) == plain.events.select(order[1])

@@ -8,8 +8,8 @@ import pytest
 
 from pipesim.conform.compare import compare
 from pipesim.conform.result import Figure, Spread
-from pipesim.conform.steady import read
-from pipesim.conform.timing import PeriodPair, compare_timing, time_spent
+from pipesim.conform.steady import read, time_spent
+from pipesim.conform.timing import PeriodPair, compare_timing
 from pipesim.model.program import Program
 from pipesim.model.tables import ALL_LANES, Agent
 from pipesim.trace.activity import cut

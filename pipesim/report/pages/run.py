@@ -73,7 +73,8 @@ def run_lines(report: RunReport, width: int) -> list[str]:
     if report.engines:
         busy = [f"{engine} busy {percent(share)} of the run" for engine, share in report.engines.items()]
         lines += field("engines", busy, width)
-    lines += advisory_lines(report.advisories, width)
+    if report.advisories:
+        lines += advisory_lines(report.advisories, width)
     blocks = [share_lines([("simulated", report.shares)], width)]
     blocks.append(timeline_lines(report.trace, None, width))
     if report.deadlock is not None:
