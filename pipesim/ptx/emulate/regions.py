@@ -156,6 +156,20 @@ class Regions:
             open_ += self.successors(at)
         return False
 
+    def comes_to_a_barrier(self, position: int) -> bool:
+        """Whether every way from here leads to a barrier of the CTA, before lanes meet otherwise or end."""
+        body, seen, open_ = self.function.body, set[int](), [position]
+        while open_:
+            at = open_.pop()
+            each = body[at] if at < len(body) else None
+            if each is None or needs_others(each) or each.opcode in ("exit", "ret", "trap") or each.has("warp"):
+                return False
+            waits = each.opcode in ("bar", "barrier") and not each.has_any("arrive", "cluster") and each.guard is None
+            if not waits and at not in seen:
+                seen.add(at)
+                open_ += self.successors(at)
+        return True
+
     def ahead(self, position: int) -> tuple[int, ...]:
         """Positions of a straight way from here on, up to what synchronises first, where another way may join it."""
         found = self._ahead.get(position)

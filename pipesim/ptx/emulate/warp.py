@@ -214,12 +214,30 @@ class EmulatedWarp(DividedWarp):
         if all(frame.kind is not PartingKind.LANES for frame in self.frames):
             self.execute_together(orders=segment.orders)
         if segment.exchange >= 0 and not self.is_part and self.mask | self.ended_lanes != self.all_lanes:
-            self.cluster.notes.undefined[segment.exchange] = self._missing_lanes(segment.exchange)
+            self._miss(segment.exchange, self.all_lanes & ~(self.mask | self.ended_lanes))
 
-    def _missing_lanes(self, position: int) -> str:
-        if self.code.body[position].opcode in EXCHANGES:
-            return "its mask names lanes that took another branch"
-        return "all lanes of a warp have to execute it, and some took another branch"
+    def _miss(self, position: int, lanes: int) -> None:
+        """An instruction needs these lanes of the warp, which took another branch.
+
+        Where that leads them past all such instructions to a barrier of the CTA, the lanes wait for each other.
+        """
+        if self.code.body[position].opcode not in EXCHANGES:
+            what = "all lanes of a warp have to execute it, and some took another branch"
+            self.cluster.notes.undefined[position] = what
+            return
+        what, regions = "its mask names lanes that took another branch", self.code.regions
+        ways = [
+            pc
+            for frame in self.frames
+            for pc, mask in (*frame.pending, *((frame.branch + 1, mask) for mask, _ in frame.done))
+            if mask & lanes
+        ]
+        if self.maybe or self.has_two_ways or not ways or not all(map(regions.comes_to_a_barrier, ways)):
+            self.cluster.notes.undefined[position] = what
+        elif position not in self.cluster.notes.illegal:
+            record(self.cluster, self, position, Op.WORK, 0)  # the place that the finding is about
+            correction = f"name the lanes that execute it ({self.mask:#x}), or let all lanes execute it"
+            self.cluster.notes.illegal[position] = self.agent, what, correction
 
     def takes_part(self, position: int, masks: Value, guard: Value) -> None:
         """Lanes reach an instruction in which they wait for those that their mask names, if its guard holds."""
@@ -231,8 +249,9 @@ class EmulatedWarp(DividedWarp):
         lanes = self.mask & lanes if isinstance(guard, PerLane) else self.mask * bool(lanes)
         right = self.name_themselves(position, masks, lanes)
         elsewhere = 0 if self.is_part else self.live & ~lanes
-        if right and any(int(of_lane(masks, n)) & elsewhere for n in lanes_in(lanes)):
-            self.cluster.notes.undefined[position] = self._missing_lanes(position)
+        missing = [int(of_lane(masks, n)) & elsewhere for n in lanes_in(lanes)] if right else []
+        if any(missing):
+            self._miss(position, missing[0] if missing[0] & ~self.mask == missing[0] else 0)
 
     def name_themselves(self, position: int, masks: Value, lanes: int) -> bool:
         """Whether these lanes are all among those that their masks name, which have the same mask."""

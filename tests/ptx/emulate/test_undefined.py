@@ -52,6 +52,13 @@ released:
 """
 MULTICAST = " mov.u32 %r22, 1;\n" + copied(16).replace("bytes [tile]", "bytes.multicast::cluster [tile]")
 MULTICAST = MULTICAST.replace("%r20, [%r3]", "%r20, [%r3], %r22")
+SHUFFLE = """ mov.u32 %r9, 65535;
+ setp.gt.u32 %p4, %r2, 15;
+ @%p4 bra others;
+ shfl.sync.bfly.b32 %r20, %r2, 8, 31, %r9;
+others:
+ bar.sync 0;
+"""
 #: A right kernel, an edit of it, words of the finding and of its line, and CTAs of the cluster.
 ILLEGAL = [
     (copied(32), "%r20, 32", "%r20, 24", "a bulk copy of 24 bytes, not a multiple of 16", "cp.async", 1),
@@ -71,6 +78,7 @@ ILLEGAL = [
         f" mapa.shared::cluster.u32 %r10, %r3, 1;\n @!%p0 st.shared::cluster.u32 [%r10+256], 1;\n{MEET}",
         "%r3, 1", "%r3, 2", "the address is in CTA 2 of a cluster of 2", "st.shared", 2,
     ),
+    (SHUFFLE, "%r9, 65535", "%r9, -1", "its mask names lanes that took another branch", "shfl.sync", 1),
     (TENSOR, "%r9, %r10;\n tcgen05.st", "%r9, 4194304;\n tcgen05.st", "accesses lane 64 of tensor", "tcgen05.st", 1),
     (TENSOR, "[%r9+1048576]", "[%r9+2097152]", "accesses lane 32 of tensor memory", "tcgen05.ld", 1),
 ]  # fmt: skip

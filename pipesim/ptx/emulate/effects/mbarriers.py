@@ -16,7 +16,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, one_of, semantics_of
 from pipesim.ptx.emulate.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
-from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Leaf, OpenAnswer, Unknown
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Instruction, Sink
@@ -264,8 +264,10 @@ def _try(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place, 
 def _ask_by_state(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Place) -> None:
     """A wait by the state that an arrive returned: by the parity of its phase, which is the same question."""
     token = cluster.of_token(one_of(warp, step.get(2, warp), "the state that a wait asks for"))
-    if token is None or token[0] != place:
+    if token is None:
         raise EmulationStop("a wait asks for a state that no arrive on this mbarrier returned")
+    if token[0] != place:
+        raise IllegalOperand("a wait for a state of another mbarrier", "ask for one that an arrive on this returned")
     if token[1] < cluster.barrier(place).done - 1:  # PTX ISA, "mbarrier.test_wait, mbarrier.try_wait"
         cluster.notes.undefined[step.instruction.position] = "a wait for a state of a phase before the last one"
     _ask_for(cluster, warp, step, place, token[1] & 1)
