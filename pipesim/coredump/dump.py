@@ -23,7 +23,9 @@ from pipesim.errors import CoreDumpError
 _CORE, _CUDA = 4, 190  # e_type and e_machine
 LANES = 32
 _MOST_REGISTERS = 255
-_GRID_AT = 12  #: the size of the grid, in constant bank 0
+WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
+#: Where constant bank 0 has the sizes of a block and of the grid, and where stacks end: before that version, and since
+SIZES_AT, STACK_AT = ((0, 12), (0x360, 0x370)), (0x28, 0x37C)
 Dim = tuple[int, int, int]
 
 
@@ -85,6 +87,7 @@ class DumpGrid:
     cluster: Dim
     parameters: bytes
     banks: dict[int, tuple[int, int]]
+    context: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,9 @@ class DumpWarp:
     lanes: tuple[DumpLane, ...]
     section: int  #: of its lanes' table
     table: tuple[int, int]  #: the section and the row that hold it
+    exception: int = 0  #: CUDBGException_t, of any of its lanes
+    error_pc: int = 0  #: the instruction that raised it, 0 if the hardware does not say
+    is_broken: bool = False  #: it came to a breakpoint, as of ``trap``
 
 
 @dataclass(frozen=True)
@@ -196,6 +202,11 @@ class CoreDump:
         )
 
     @cached_property
+    def wide(self) -> bool:
+        """Whether its machine code is that of sm_100 and later."""
+        return any(each.major >= WIDE for each in self.devices)
+
+    @cached_property
     def grids(self) -> tuple[DumpGrid, ...]:
         """The launches that had not ended, of all devices."""
         return tuple(self._grids())
@@ -221,13 +232,14 @@ class CoreDump:
                     cluster=rows.dim(n, 104),
                     parameters=self.data(DumpSection.PARAMETERS, number, n),
                     banks=banks,
+                    context=rows.get(n, 8, "Q"),
                 )
 
     def _size_of(self, told: Dim, least: Dim, bank: int) -> Dim:
         """The size of a grid that has at least these CTAs: of a cooperative launch the table says one."""
         if all(a <= b for a, b in zip(least, told, strict=True)):
             return told
-        data = self.memory(bank + _GRID_AT, 12) if bank else b""
+        data = self.memory(bank + SIZES_AT[self.wide][1], 12) if bank else b""
         x, y, z = struct.unpack("<III", data) if data else least
         if not data:
             self.notes = (*self.notes, f"the size of a grid is not known: it has CTAs in {x} x {y} x {z}")
@@ -270,17 +282,38 @@ class CoreDump:
         for n in range(min(rows.count, MAX_AGENTS)):
             lane_table = self._numbers.get((DumpSection.LANES, number, n), 0)
             lanes = tuple(self._lanes(lane_table)) if lane_table else ()
+            of_lanes = self._rows(self.elf.sections[lane_table]) if lane_table else _Rows(b"", 8)
             yield DumpWarp(
                 registers=rows.get(n, 32),
                 lanes=lanes,
                 section=lane_table,
                 table=(number, n),
+                exception=max((of_lanes.get(k, 32) for k in range(len(lanes))), default=0),
+                error_pc=rows.get(n, 0, "Q") if rows.get(n, 24) else 0,
+                is_broken=bool(rows.get(n, 20)),
             )
 
     def _lanes(self, table: int) -> Iterator[DumpLane]:
         rows = self._rows(self.elf.sections[table])
         for n in range(min(rows.count, LANES)):
             yield DumpLane(n, rows.get(n, 16) % LANES, rows.dim(n, 20), rows.get(n, 0, "Q"), rows.get(n, 8, "Q"))
+
+    @property
+    def shared_windows(self) -> dict[int, int]:
+        """Where shared memory is among generic addresses, by context."""
+        tables = (self._rows(section) for _, section in self.elf.of_kind(DumpSection.CONTEXTS))
+        return {each.get(n, 0, "Q"): each.get(n, 8, "Q") for each in tables for n in range(min(each.count, MAX_AGENTS))}
+
+    @property
+    def exceptions(self) -> tuple[tuple[int, int, int], ...]:
+        """Of each SM that saw one: its number, the exception, and the instruction, 0 if the hardware does not say."""
+        rows = (self._rows(section) for _, section in self.elf.of_kind(DumpSection.SMS))
+        return tuple(
+            (each.get(n, 0), each.get(n, 8), each.get(n, 16, "Q") if each.get(n, 12) else 0)
+            for each in rows
+            for n in range(min(each.count, MAX_SMS))
+            if each.get(n, 8)
+        )
 
     def registers(self, warp: DumpWarp, lane: DumpLane) -> tuple[int, ...]:
         """The registers of a lane from R0 on, as far as the dump has them."""

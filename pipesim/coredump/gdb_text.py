@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pipesim.bounds import MAX_AGENTS
 from pipesim.coredump.cubin import Cubin, MachineCode
@@ -55,6 +55,9 @@ _SHAPE: tuple[Dim, Dim, str] = (1, 1, 1), (_MOST_THREADS, 1, 1), ""  #: of a ker
 
 class GdbDump(CoreDump):
     """What a text says, with the properties of a dump; ``cubin``: the machine code of its kernel."""
+
+    exceptions = ()  # these are lines of it that are not read
+    shared_windows: ClassVar[dict[int, int]] = {}
 
     def __init__(self, text: str, place: str, cubin: bytes = b"") -> None:
         self._devices: dict[int, DumpDevice] = {}

@@ -53,9 +53,40 @@ SAID = {
         ("only 32 threads ever come there", "have not begun"),
     ),
     "rebalance": (
-        ("warp/1@0 would send the arrival next (rebalance+0x7b0), but waits for the cluster barrier",),
+        ("warp/0@0 and warp/1@0 would send the arrival next (rebalance+0x7b0), but wait for the cluster barrier",),
         ("agents of one role do not all do the same",),
     ),
+    "call_wait": (  # the wait is in a function that another one calls; neither is inlined
+        (
+            "warp/0 waits for phase 2 of ring at 0xc10 [0 of 2] (parity 0, now in phase 2): it has 2 of 3 arrivals",
+            "do not all do the same: warp/1 and warp/3 arrive on ring at 0xc10 [0 of 2] 3 times, warp/2 2 times",
+        ),
+        ("was not read",),
+    ),
+    "local_barriers": (  # an array in local memory has the addresses of the barriers
+        ("warp/2 arrives on ring at 0x1408 [1 of 4] 2 times, warp/1 once", "circular wait: warp/0 → warp/1 → warp/0"),
+        ("was not read",),
+    ),
+    "remote_word": (
+        ("warp/0@1 waits for a value in shared memory (0x404@0), which is 0, to be at least 5 (dsmem+0x280)",),
+        ("global memory",),
+    ),
+    "peers": (  # each lane asks for a word of its own: the twelfth is the one that is waited for
+        ("the word param_1 + 1408 in global memory, which is 1 warp/0 of CTA 0 waits for it to be at least 2",),
+        ("it runs",),
+    ),
+    "notify": (  # it did store, and that does not end the wait
+        ("CTA 0 could store 0 (stdatomic.cu:6); whether it did is not known",),
+        ("has not begun",),
+    ),
+    "over_arrive": (
+        (
+            "? an exception stopped the kernels: whether these waits would have ended is not known",
+            "✗ stopped by an exception, and no hang: x_overarrive: illegal instruction: an mbarrier gets more arrivals",
+        ),
+        ("deadlock",),
+    ),
+    "trap": (("warp/1: stopped by an exception: trap (x_trap+0x340)", "and no hang: x_trap: trap"), ("deadlock",)),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from pipesim.coredump.line_table import LineTable
 from pipesim.coredump.sass.integer import CodeInputs, step_of
 from pipesim.coredump.sass.lanes import LaneState, of_lane
 from pipesim.coredump.sass.sync import SassSync
-from pipesim.coredump.sass.walk import Walk, WalkEnd, WarpCode
+from pipesim.coredump.sass.walk import Walk, WalkEnd, WarpCode, taken
 from pipesim.coredump.sass.word import Word
 from tests.coredump.test_dump import RING
 
@@ -130,3 +130,20 @@ def test_a_damaged_table_of_lines_ends_where_the_damage_is() -> None:
     assert LineTable(data).lines_of(code.address + 0x1940)[-1][1] == 29
     assert [LineTable(data[:end]).lines_of(code.address) for end in (0, 9, 40, 200)] == [[]] * 4
     assert cubin.ptx_lines.lines_of(code.address + 0x1F0)[0][1] == cubin.ptx.split("\n").index("bar.sync \t0;") + 1
+
+
+def test_what_only_one_word_of_code_says() -> None:
+    """``LDCU UR7, c[0x0][UR7+0x2b0]``, ``@!UP1 SYNCS.EXCH`` and ``@P2 BRA.U.ANY``, which no lane takes alone."""
+    constants = CodeInputs(lambda _bank, offset, _size: offset, lambda _: None, lambda _address, _size: None, wide=True)
+    lanes, load = LaneState(0b11, 0), step_of(Word(0x00005600070777AC, 0x0008000800), constants)
+    lanes.uniform[7], lanes.predicates[1], lanes.uniform_predicates[1] = 8, True, False
+    assert load is not None
+    load(lanes, True)
+    assert lanes.uniform[7] == 0x2B8
+    code = WarpCode([Word(0x04060080FF0079B2 & ~0xF000 | 0x9000, 0)], NOTHING)
+    guard = code.at(0).guard
+    assert guard is not None
+    assert guard(lanes) is True
+    branch, either = Word(0xFFFFFFFD00E42947, 0x000FEA000393FFFF), (False, True) + (False,) * 30
+    assert [taken(lanes, branch, each) for each in (either, False, None)] == [True, False, None]
+    assert taken(lanes, Word(0x0000000000A09947, 0x000FEC0003800000), either) == either

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipesim.answers.autopsy.barrier_names import renamed, source_names, with_names
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of, unit_of
+from pipesim.answers.autopsy.exceptions import elsewhere, is_stopped
 from pipesim.answers.autopsy.global_words import STORES, Cta, WaitingCta, WordSearch
 from pipesim.answers.autopsy.rings import stages_of
 from pipesim.answers.autopsy.standing import WaitsFor
@@ -33,7 +34,8 @@ def autopsy_of(dump: CoreDump, name: str, *, anonymous: bool = False) -> Autopsy
     coded = CodedDump(dump, name, anonymous=anonymous)
     launches = [_Launch(coded, number, grid) for number, grid in enumerate(dump.grids)]
     described = tuple(with_names(each.described(), each.names) for each in launches)
-    return AutopsyReport(name, described, dump.notes, tuple(_words(launches, hidden=anonymous)))
+    words = () if is_stopped(coded) else tuple(_words(launches, hidden=anonymous))
+    return AutopsyReport(name, described, (*dump.notes, *elsewhere(coded)), words)
 
 
 class _Launch:

@@ -15,7 +15,6 @@ from pipesim.ptx.names.paths import kernel_name
 from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.locations import is_library
 
-_WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
 _MOST_AWAY = 1 << 30  #: bytes of a word from where a parameter points to
 
 
@@ -37,7 +36,7 @@ class CodedDump:
             each.address: (None, each) for each in dump.functions
         }
         self.codes |= {each.address: (cubin, each) for cubin in self.cubins for each in cubin.functions if each.address}
-        self.wide = any(each.major >= _WIDE for each in dump.devices)
+        self.wide = dump.wide
         self.standings = Standings(dump, [code for _, code in self.codes.values()], wide=self.wide)
 
     def place(self, code: MachineCode | None, offset: int) -> str:

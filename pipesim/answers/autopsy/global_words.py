@@ -191,7 +191,7 @@ class _Candidate:
             past = next(iter(gives), None) if others.grows else None
             if ahead is not None and not (self._waits and len(self._spins) == 1):  # it comes after its own wait
                 yield self._made(WriterState.WOULD, ahead)
-            elif past is not None and not any(each.event.sure or each.adds for each in gives):
+            elif past is not None and not any(a.event.sure or a.adds or a.warp.walk.lost for a in gives):
                 led = max((n for n in past.warp.walk.forked if n < past.event.index), default=-1)
                 yield self._made(WriterState.SKIPPED, past, branch=past.warp.place(led) if led >= 0 else "")
         elif gives and others.grows and others.added is not None and others.added == self._seen:
@@ -199,7 +199,8 @@ class _Candidate:
         elif gives:
             asked = any(self._asked(each) and each.event.sure for each in self._found)
             passed = asked and len(gives) == 1 and gives[0].adds  # a count that only grows has not let it pass
-            is_known = others.grows and (passed or gives[-1].warp.walk.whole)
+            ends = any(spin.ends(a.stored) for a in gives if a.stored is not None for spin in self._spins)
+            is_known = others.grows and (passed or (gives[-1].warp.walk.whole and (ends or gives[-1].adds)))
             yield self._made(WriterState.NOT_BEGUN if is_known else WriterState.MAY, gives[-1])
         else:
             yield from self._skipped(others.model)

@@ -248,7 +248,8 @@ def _is_asked(flow: CodeFlow, way: Sequence[int], kind: SassSync, at: int) -> bo
     relaxed; an atomic operation, or a load of shared memory, if nothing in the loop writes its address.
     """
     words = flow.code.words
-    if kind is SassSync.LOAD:
+    sync = flow.syncs[at]
+    if kind is SassSync.LOAD or (kind is SassSync.SHARED_LOAD and sync is not None and sync.remote):
         return not is_ordinary(words[at])
     if kind not in (SassSync.ATOMIC, SassSync.SHARED_ATOMIC, SassSync.SHARED_LOAD) or _adds_nothing(flow, at):
         return True

@@ -71,9 +71,9 @@ def _to(barrier: Barrier, kinds: frozenset[SassSync], *, expects: bool = False) 
 
 
 def needs_of(
-    standing: Standing, barrier: Barrier, word: BarrierWord | None, address: int = -1
+    standing: Standing, barrier: Barrier, word: BarrierWord | None
 ) -> dict[str, Wanted]:  # fmt: skip
-    """A test for what supplies each thing that lanes wait for; ``address``: of the word of shared memory."""
+    """A test for what supplies each thing that lanes wait for; ``barrier``: or the place of a word of shared memory."""
     match standing.waits:
         case WaitsFor.MBARRIER if word is not None:
             needs: dict[str, Wanted] = {}
@@ -87,7 +87,7 @@ def needs_of(
         case WaitsFor.NAMED:
             return {"arrival": lambda event, _: event.sync.kind in _NAMED and named_number(event) == standing.number}
         case WaitsFor.SHARED:
-            return {"store": lambda event, _: event.sync.kind in SHARED_STORES and event.address == address}
+            return {"store": _to(barrier, SHARED_STORES)}
         case WaitsFor.CLUSTER:
             return {"arrival": lambda event, _: event.sync.kind is SassSync.CLUSTER_ARRIVE}
         case WaitsFor.REGISTERS:

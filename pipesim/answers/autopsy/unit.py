@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from pipesim.answers.autopsy.coded_dump import CodedDump, cluster_of, number_of, rank_of
+from pipesim.answers.autopsy.exceptions import exception_of, is_stopped
 from pipesim.answers.autopsy.spins import Spin, spin_of
 from pipesim.answers.autopsy.standing import Standing, WaitsFor, lane_state
 from pipesim.answers.autopsy.suppliers import (
@@ -19,7 +20,7 @@ from pipesim.answers.autopsy.suppliers import (
     threads_that_come,
     with_cause,
 )
-from pipesim.answers.autopsy.walks import OFFSET, Barrier, Walks
+from pipesim.answers.autopsy.walks import OFFSET, WINDOW, Barrier, Walks
 from pipesim.answers.autopsy.words import barrier_words, word_at
 from pipesim.answers.views.autopsy import UNKNOWN_LANES, DumpedCtas, WarpPlace
 from pipesim.conform.diagnose.examination import RebuiltBarrier
@@ -81,7 +82,8 @@ class Unit:
         return (
             tuple(
                 (p.rank, p.number, len(p.standing.lanes), p.standing.offset, p.standing.waits, p.standing.parity,
-                 p.standing.address if p.standing.waits is WaitsFor.MBARRIER else 0, p.standing.rank, p.standing.number)
+                 p.standing.address if p.standing.waits is WaitsFor.MBARRIER else 0, p.standing.rank, p.standing.number,
+                p.standing.warp.exception, p.standing.warp.error_pc)
                 for p in self.placed
             ),
             tuple(sorted((each.barrier, each.arrivals_missing, each.bytes_missing) for each in self.blocked)),
@@ -113,6 +115,7 @@ class Unit:
             if p.standing.waits not in _BY_NOBODY
             and not (p.standing.waits is WaitsFor.LANES and main[p.rank, p.number] is not p)
             and not self._is_over(p)
+            and not exception_of(self.dump, p.standing.warp)[0]
         ]
         return tuple(self._blocked(each) for each in shown)
 
@@ -131,7 +134,7 @@ class Unit:
         if waits in (WaitsFor.NAMED, WaitsFor.CLUSTER):
             return self._blocked(placed).arrivals_missing <= 0
         spin = self.spins.get(placed.name)
-        if spin is not None and spin.seen is not None and spin.ends(spin.seen):
+        if spin is not None and _has_ended(spin):
             return True
         return word is not None and parity >= 0 and word.parity != parity
 
@@ -193,7 +196,9 @@ class Unit:
                 known = spin.seen is not None and not self.dump.anonymous
                 value = f", which is {spin.seen:,}" if known else ""
                 value += f", to be {spin.wanted}" if known and spin.wanted else ""
-                return f"{WaitsFor.SHARED.value} ({spin.address & OFFSET:#x}){value}"
+                rank, offset = self.shared_place(placed, spin.address)
+                at = f"{offset:#x}" + (f"@{rank}" if rank != placed.rank else "")
+                return f"{WaitsFor.SHARED.value} ({at}){value}"
             case WaitsFor.NOTHING | WaitsFor.SLEEP | WaitsFor.UNKNOWN:
                 return ""
             case _:
@@ -221,14 +226,33 @@ class Unit:
             code = p.standing.code
             if p.standing.waits in (WaitsFor.GLOBAL, WaitsFor.SHARED) and code is not None:
                 walks = self._walks(code)
-                memory = partial(_shared_word, p.cta) if p.standing.waits is WaitsFor.SHARED else walks.memory
+                memory = partial(self._shared_word, p) if p.standing.waits is WaitsFor.SHARED else walks.memory
                 ready, _ = walks.code_of(p.number, self.block_of(p.rank), p.rank)
                 index, at = (p.standing.pc - code.address) // SIZE, p.standing.offset // SIZE
-                lanes = lane_state(self.dump.dump, p.standing.warp, p.standing.lanes[:1], index, wide=self.dump.wide)
-                spin = spin_of(ready, at, lanes, self.dump.standings.flow(code).way_back(index), memory)
-                if spin is not None:
-                    found[p.name] = spin
+                way, every = self.dump.standings.flow(code).way_back(index), list[Spin]()
+                for lane in p.standing.lanes:  # of several words, the first one that keeps the warp there
+                    lanes = lane_state(self.dump.dump, p.standing.warp, (lane,), index, wide=self.dump.wide)
+                    spin = spin_of(ready, at, lanes, way, memory)
+                    every += [spin] if spin is not None else []
+                    if spin is None or spin.seen is None or not spin.ends(spin.seen):
+                        break
+                if every:
+                    found[p.name] = every[-1] if not _has_ended(every[-1]) else every[0]
         return found
+
+    def shared_place(self, placed: PlacedWarp, address: int) -> Barrier:
+        """The CTA whose shared memory lanes ask for a word of, and where it is there."""
+        flow = self.dump.standings.flow(placed.standing.code) if placed.standing.code is not None else None
+        sync = flow.at(placed.standing.offset // SIZE) if flow is not None else None
+        remote = sync is not None and sync.remote and self.size > 1
+        return (address >> WINDOW & 0xFF if remote else placed.rank), address & OFFSET
+
+    def _shared_word(self, placed: PlacedWarp, address: int, size: int) -> int | None:
+        """A number in the shared memory of a CTA; None if the dump does not have it."""
+        rank, offset = self.shared_place(placed, address)
+        cta = next((each for each in self.ctas if rank_of(self.grid, each) == rank), None)
+        data = cta.shared[offset : offset + size] if cta is not None else b""
+        return int.from_bytes(data, "little") if len(data) == size else None
 
     @cached_property
     def walked(self) -> tuple[WalkedWarp, ...]:
@@ -256,7 +280,7 @@ class Unit:
                     continue
                 warp, standing = here[0].standing.warp if here else None, [p.standing for p in here]
                 walk = walks.of(number, block, rank, warp, standing, noticed, blind=blind)
-                waits = bool(here) and not self._is_over(here[0])
+                waits = bool(here) and not self._is_over(here[0]) and not here[0].standing.warp.exception
                 blocked, cta = self.waited_for(here[0]) if waits else "", number_of(self.grid, block)
                 made.append(WalkedWarp(self._name(number, rank), rank, walk, blocked, place, cta))
         return tuple(made)
@@ -267,7 +291,10 @@ class Unit:
         return self.dump.standings.flow(code).leads_past(start, passed)
 
     def _walks(self, code: MachineCode) -> Walks:
-        return Walks(self.dump.dump, self.grid, code, self.size * self.warps, wide=self.dump.wide)
+        cubin = self.dump.codes[code.address][0] if code.address in self.dump.codes else None
+        alone = cubin is None or {each.name for each in cubin.functions} <= set(cubin.kernels)
+        warps = self.size * self.warps
+        return Walks(self.dump.dump, self.grid, code, warps, wide=self.dump.wide, alone=alone)
 
     def block_of(self, rank: int) -> Dim:
         """The index of the CTA with this rank, whether or not it is in the dump."""
@@ -286,7 +313,9 @@ class Unit:
             placed = by_name[each.agent]
             barrier, word = self.barrier_of(placed), self.word(placed)
             spin = self.spins.get(each.agent)
-            needs = needs_of(placed.standing, barrier, word, spin.address if spin is not None else -1)
+            if placed.standing.waits is WaitsFor.SHARED and spin is not None:
+                barrier = self.shared_place(placed, spin.address)
+            needs = needs_of(placed.standing, barrier, word)
             lacking[each.barrier] = needs
             found = replace(each, suppliers=suppliers_of(each.agent, each.barrier, needs, warps))
             name = self._name(placed.number, placed.rank)
@@ -308,20 +337,27 @@ class Unit:
         """What this CTA shows, for all that are ``alike``."""
         blocked = self.blocked
         names = {each.agent for each in blocked}
-        others: dict[tuple[str, str], list[str]] = {}
+        others: dict[tuple[str, str, str], list[str]] = {}
         for p in self.placed:
-            if p.name not in names and p.standing.waits is not WaitsFor.LANES:
+            exception, at = exception_of(self.dump, p.standing.warp)
+            if exception:
+                others.setdefault(("", at, exception), []).append(self._name(p.number, p.rank))
+            elif p.name not in names and p.standing.waits is not WaitsFor.LANES:
                 does = WaitsFor.NOTHING if self._is_over(p) else p.standing.waits
                 line = self.dump.place(p.standing.code, p.standing.offset)
-                others.setdefault((does.value, line), []).append(p.name)
+                others.setdefault((does.value, line, ""), []).append(p.name)
         if self._cut and self._absent:
-            others[UNKNOWN_LANES, ""] = list(self._absent)
+            others[UNKNOWN_LANES, "", ""] = list(self._absent)
         return DumpedCtas(
             ctas=sum(len(each.ctas) for each in alike),
             numbers=tuple(number_of(self.grid, cta.block) for each in alike for cta in each.ctas),
             deadlock=self.explained() if walk else Deadlock(blocked, self.ended, cut=True),
             barriers=tuple(self._barriers()),
-            others=tuple(WarpPlace(tuple(warps), does, line) for (does, line), warps in others.items()),
+            others=tuple(
+                WarpPlace(tuple(dict.fromkeys(warps)), does, line, exception)
+                for (does, line, exception), warps in others.items()
+            ),
+            stopped=is_stopped(self.dump),
         )
 
     def _barriers(self) -> Iterator[RebuiltBarrier]:
@@ -352,10 +388,8 @@ def _ring(blocked: Sequence[BlockedAgent], *, elsewhere: bool) -> tuple[str, ...
     return tuple(names[n] for n in cycle_of(edges))
 
 
-def _shared_word(cta: DumpCta, address: int, size: int) -> int | None:
-    """A number in the shared memory of a CTA; None if the dump does not have it."""
-    data = cta.shared[address & OFFSET : (address & OFFSET) + size]
-    return int.from_bytes(data, "little") if len(data) == size else None
+def _has_ended(spin: Spin) -> bool:
+    return spin.seen is not None and bool(spin.ends(spin.seen))
 
 
 def _weight(waits: WaitsFor) -> int:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pipesim.answers.autopsy.standing import Standing, WaitsFor, lane_state
 from pipesim.coredump.cubin import MachineCode
-from pipesim.coredump.dump import LANES, CoreDump, Dim, DumpGrid, DumpWarp
+from pipesim.coredump.dump import LANES, SIZES_AT, STACK_AT, CoreDump, Dim, DumpGrid, DumpWarp
 from pipesim.coredump.sass.integer import CodeInputs
-from pipesim.coredump.sass.lanes import LaneState, Value, of_lane, together
+from pipesim.coredump.sass.lanes import WORD, LaneState, Value, of_lane, together
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent, Walk, WalkEnd, WarpCode, comes_to
 from pipesim.coredump.sass.word import SIZE
 
 _MOST_BEHIND, _MOST_AHEAD = 12_000, 4_000  #: instructions of a path from the entry, and of one on from the dump
 _ALL_BEHIND, _ALL_AHEAD = 160_000, 60_000  #: of all warps of a CTA or a cluster: a second or two
-_WINDOW = 24
-OFFSET = (1 << _WINDOW) - 1  #: of an address in the window of a cluster, what is that in the shared memory of a CTA
+_PROLOGUE = 32  #: instructions in which a kernel takes its stack
+WINDOW = 24
+OFFSET = (1 << WINDOW) - 1  #: of an address in the window of a cluster, what is that in the shared memory of a CTA
 _TID, _CTAID, _LANE, _RANK, _HIGH = (0x21, 0x22, 0x23), (0x25, 0x26, 0x27), 0x00, 0x88, 0x2F
 #: What lanes are at, as a path meets it.
 _MET = {
@@ -60,10 +62,12 @@ class WarpWalk:
 class Walks:
     """Paths of the ``warps`` of one CTA or cluster."""
 
-    def __init__(self, dump: CoreDump, grid: DumpGrid, code: MachineCode, warps: int, *, wide: bool) -> None:
+    def __init__(
+        self, dump: CoreDump, grid: DumpGrid, code: MachineCode, warps: int, *, wide: bool, alone: bool = True
+    ) -> None:  # fmt: skip
         self._most_behind = min(_MOST_BEHIND, _ALL_BEHIND // max(warps, 1))
         self._most_ahead = min(_MOST_AHEAD, _ALL_AHEAD // max(warps, 1))
-        self._dump, self._grid, self._words, self._wide = dump, grid, code.words, wide
+        self._dump, self._grid, self._code, self._wide, self._alone = dump, grid, code, wide, alone
         self._constants: dict[tuple[int, int, int], int | None] = {}
 
     def of(
@@ -76,18 +80,22 @@ class Walks:
         with a condition is one.
         """
         code, count = self.code_of(number, block, rank, blind=blind)
-        behind = self._behind(code, count, warp, standing, noticed)
-        ahead, ends = self._ahead(code, warp, standing, noticed) if warp is not None else ((), True)
+        behind, came = self._behind(code, count, warp, standing, noticed)
+        came = [] if behind.lost else came
+        ahead, ends = self._ahead(code, warp, standing, came, noticed) if warp is not None else ((), True)
         return replace(behind, ahead=ahead, ends=ends)
 
     def code_of(self, number: int, block: Dim, rank: int, *, blind: bool = False) -> tuple[WarpCode, int]:
         """The code as a warp of a CTA executes it, and the threads of that warp."""
         threads = self._threads(number)
-        special: dict[int, Value] = {_LANE: tuple(range(LANES)), _RANK: rank, _HIGH: 0}
+        window = self._dump.shared_windows.get(self._grid.context)
+        high = window >> 32 if window is not None else None
+        special: dict[int, Value] = {_LANE: tuple(range(LANES)), _RANK: rank, _HIGH: high}
         special |= {each: together([threads[n][k] for n in range(LANES)]) for k, each in enumerate(_TID)}
         special |= dict(zip(_CTAID, block, strict=True))
         memory = (lambda _address, _size: None) if blind else self.memory
-        code = WarpCode(self._words, CodeInputs(self._constant, special.get, memory, self._wide), stays=blind)
+        around = CodeInputs(self._constant, special.get, memory, self._wide)
+        code = WarpCode(self._code.words, around, stays=blind, alone=self._alone)
         return code, sum(each != (-1, -1, -1) for each in threads.values())
 
     def _threads(self, number: int) -> dict[int, Dim]:
@@ -103,7 +111,7 @@ class Walks:
     def _behind(
         self, code: WarpCode, threads: int, warp: DumpWarp | None, standing: Sequence[Standing],
         noticed: frozenset[int],
-    ) -> WarpWalk:  # fmt: skip
+    ) -> tuple[WarpWalk, list[LaneState]]:  # fmt: skip
         def is_here(lanes: LaneState, event: SyncEvent) -> bool:
             first = ((p, next((n for n in p.lanes if lanes.mask >> n.lane & 1), None)) for p in standing)
             return any(
@@ -120,17 +128,21 @@ class Walks:
         lost = bool(ended & {WalkEnd.STEPS, WalkEnd.LOST} or there & ~walk.stopped)
         whole = came in ended and not lost and all(each.sure for each in events)
         forked = frozenset(index for index, _ in walk.forked)
-        return WarpWalk(events, (), whole, lost, True, walk.steps, tuple(walk.turned), forked)
+        return WarpWalk(events, (), whole, lost, True, walk.steps, tuple(walk.turned), forked), walk.there
 
     def _ahead(
-        self, code: WarpCode, warp: DumpWarp, standing: Sequence[Standing], noticed: frozenset[int]
-    ) -> tuple[tuple[SyncEvent, ...], bool]:
+        self, code: WarpCode, warp: DumpWarp, standing: Sequence[Standing], came: Sequence[LaneState],
+        noticed: frozenset[int],
+    ) -> tuple[tuple[SyncEvent, ...], bool]:  # fmt: skip
         starts = []
         for each in standing:
-            if each.code is None or each.code.words is not self._words:
+            if each.code is None or each.code.words is not self._code.words:
                 return (), False
             index = (each.pc - each.code.address) // SIZE
-            starts.append(lane_state(self._dump, warp, each.lanes, index, wide=self._wide))
+            start = lane_state(self._dump, warp, each.lanes, index, wide=self._wide)
+            same = [other.local for other in came if other.mask & start.mask]
+            start.local = same[0].copy() if len(same) == 1 else {}
+            starts.append(start)
         walk, places = Walk(code, starts, self._most_ahead, loads=noticed), {each.offset for each in standing}
         events = tuple(walk.events())
         new = (e for n, e in enumerate(events) if n >= len(starts) or e.index * SIZE not in places)
@@ -156,17 +168,38 @@ class Walks:
         data = self._dump.memory(start + offset, size) if start and offset + size <= length else b""
         if data:
             return int.from_bytes(data, "little")
-        if bank or size != 4 or self._wide:  # what the driver puts into constant bank 0, on sm_90
+        if bank or size != 4:  # what the driver puts into constant bank 0
             return None
+        if offset == STACK_AT[self._wide]:
+            return self._stack
+        sizes = {
+            start + 4 * n: size[n]
+            for start, size in zip(SIZES_AT[self._wide], (grid.block, grid.grid), strict=True)
+            for n in range(3)
+        }
         x, y, z = (max(n, 1) for n in grid.cluster)
-        sizes = dict(zip(range(0, 24, 4), (*grid.block, *grid.grid), strict=True))
-        return (sizes | {0x140: int(any(grid.cluster)), 0x144: x, 0x148: y, 0x14C: z}).get(offset)
+        clusters = {} if self._wide else {0x140: int(any(grid.cluster)), 0x144: x, 0x148: y, 0x14C: z}
+        return (sizes | clusters).get(offset)
+
+    @cached_property
+    def _stack(self) -> int | None:
+        """The end of the stack of each thread: what a lane has in R1, with what its kernel took of it."""
+        taken = 0
+        for word in self._code.words[:_PROLOGUE]:
+            if word.rd == word.ra == 1 and word.opcode in (0x836, 0x810):  # VIADD, IADD3
+                taken = -word.immediate & WORD
+                break
+        first = self._code.address + _PROLOGUE * SIZE
+        inside = range(first, self._code.address + len(self._code.code))
+        lanes = ((warp, lane) for cta in self._dump.ctas for warp in cta.warps for lane in warp.lanes[:1])
+        found = {self._dump.registers(warp, lane)[1:2] for warp, lane in lanes if lane.pc in inside}
+        return max(found)[0] + taken & WORD if any(found) else None
 
 
 def barriers_of(event: SyncEvent, rank: int) -> list[Barrier]:
     """The mbarriers of an event, of each lane if they differ; an address without a CTA's rank is of the warp's own."""
     known = [each for each in event.addresses or (event.address,) if each is not None]
-    ranks = [each >> _WINDOW & 0xFF for each in known]
+    ranks = [each >> WINDOW & 0xFF for each in known]
     return [
         (theirs if event.sync.remote or theirs else rank, at & OFFSET) for at, theirs in zip(known, ranks, strict=True)
     ]

@@ -26,18 +26,23 @@ class Detail(Enum):
 
 @dataclass(frozen=True)
 class WarpPlace:
-    """Warps that wait for nothing that other warps of their CTA supply: ``does`` says what, ``line`` where."""
+    """Warps that wait for nothing that other warps of their CTA supply: ``does`` says what, ``line`` where.
+
+    ``exception``: that stopped them, "" if none did.
+    """
 
     warps: tuple[str, ...]
     does: str
     line: str
+    exception: str = ""
 
 
 @dataclass(frozen=True)
 class DumpedCtas:
     """CTAs, or clusters of CTAs, that stand alike: how many, their numbers in the grid, and what the first looks like.
 
-    ``others``: warps that wait for nothing: that run or sleep.
+    ``others``: warps that wait for nothing: that run or sleep. ``stopped``: by an exception of some warp of the dump,
+    so that it is not known what the others would have done.
     """
 
     ctas: int
@@ -45,11 +50,12 @@ class DumpedCtas:
     deadlock: Deadlock
     barriers: tuple[RebuiltBarrier, ...]
     others: tuple[WarpPlace, ...] = ()
+    stopped: bool = False
 
     @property
     def hangs(self) -> bool:
         """Whether all warps wait: where one runs, what the others wait for may come."""
-        return bool(self.deadlock.blocked) and not self.others
+        return bool(self.deadlock.blocked) and not self.others and not self.stopped
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,12 @@ class AutopsyReport:
         return tuple(each.deadlock for launch in self.launches for each in launch.groups if each.hangs)
 
     @property
+    def exceptions(self) -> tuple[tuple[DumpedLaunch, WarpPlace], ...]:
+        """The warps that an exception stopped, with their launches."""
+        every = ((launch, each) for launch in self.launches for group in launch.groups for each in group.others)
+        return tuple((launch, each) for launch, each in every if each.exception)
+
+    @property
     def conclusion(self) -> Conclusion:
-        """WRONG if warps wait for something that does not come, UNKNOWN if none was found to."""
-        return Conclusion.WRONG if self.findings else Conclusion.UNKNOWN
+        """WRONG if warps wait for something that does not come, or an exception stopped them; else UNKNOWN."""
+        return Conclusion.WRONG if self.findings or self.exceptions else Conclusion.UNKNOWN

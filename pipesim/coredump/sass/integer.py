@@ -18,7 +18,8 @@ from pipesim.coredump.sass.word import PT, RZ, URZ, Word
 Step = Callable[[LaneState, Value], None]  #: of lanes, for those of them for which a condition holds
 Get = Callable[[LaneState], Value]
 _LONG = (1 << 64) - 1
-_LDCU, _LDG = 0x1AC, 0x181
+CALL_FAR = 0x143
+_LDCU, _LDG, _LDL, _STL = 0x1AC, 0x181, 0x183, 0x187
 _EXTREMES = (0x00F, 0x046, 0x048)  #: VIMNMX3, VIADDMNMX, VIMNMX
 _SWAPPED = (2, 3, 7)  #: forms with the third operand in the place of the second
 
@@ -307,7 +308,7 @@ def is_ordinary(word: Word) -> bool:
 def _load(parts: _SassParts) -> Step:
     """LDC, ULDC, LDCU, and LDG of memory that is read only (by bits 77 to 80).
 
-    The size is in bits 73 to 75: U8, S8, U16, S16, 32, 64, 128. Of LDC a register is added to the offset.
+    The size is in bits 73 to 75: U8, S8, U16, S16, 32, 64, 128. Of LDC and LDCU a register is added to the offset.
     """
     word, around, base = parts.word, parts.around, parts.word.opcode & 0x1FF
     size = (1, 1, 2, 2, 4, 8, 16, 4)[parts.field(9)]
@@ -316,7 +317,7 @@ def _load(parts: _SassParts) -> Step:
 
     def read(more: int, lanes: LaneState) -> Value:
         if base != _LDG:
-            index = lanes.registers[word.ra] if not parts.uniform else 0
+            index = lanes.registers[word.ra] if not parts.uniform else lanes.uniform[word.ra] if base == _LDCU else 0
             return lift(lambda i: around.constant(bank, offset + i + more, min(size, 4)), index)
         pair = (lanes.registers[word.ra], lanes.registers[word.ra + 1]) if ordinary else (None,)
         return lift(lambda low, high: around.memory((high << 32 | low) + word.offset + more, min(size, 4)), *pair)
@@ -325,6 +326,41 @@ def _load(parts: _SassParts) -> Step:
         values = [read(4 * n, lanes) for n in range(max(size // 4, 1))]  # before one of its own registers is written
         for n, value in enumerate(values):
             parts.put(lanes, value, condition, n)
+
+    return step
+
+
+def _local(parts: _SassParts) -> Step:
+    """LDL and STL, where all lanes have one address: words are known that were stored as such."""
+    word, stores = parts.word, parts.word.opcode & 0x1FF == _STL
+    size = (1, 1, 2, 2, 4, 8, 16, 4)[parts.field(9)]
+
+    def step(lanes: LaneState, condition: Value) -> None:
+        at = lift(lambda base: base + word.offset & WORD, lanes.registers[word.ra])
+        if stores and type(at) is not int:
+            lanes.local.clear()
+        for n in range(max(size // 4, 1)):
+            place = (at + 4 * n) & ~3 if type(at) is int else None
+            if stores and place is not None:
+                value = lanes.registers[min(word.rb + n, RZ)] if size >= 4 else None
+                lanes.store(place, value, condition)
+            elif not stores:
+                parts.put(lanes, lanes.local.get(place) if place is not None and size >= 4 else None, condition, n)
+
+    return step
+
+
+def _called(_parts: _SassParts) -> Step:
+    """CALL.ABS of a function of the driver, as printf, which keeps R1, R2 and R16 to R31: others are not known."""
+
+    def step(lanes: LaneState, condition: Value) -> None:
+        for n in (0, *range(3, 16), 20, 21, *range(32, RZ)):
+            lanes.put(lanes.registers, n, None, condition)
+        for n in range(RZ):
+            lanes.uniform[n] = None
+        for n in range(PT):
+            lanes.put(lanes.predicates, n, None, condition)
+            lanes.uniform_predicates[n] = None
 
     return step
 
@@ -457,6 +493,7 @@ _STEPS: dict[int, Make] = {
     0x100: _of_second(lambda b: b.bit_length() - 1 & WORD),
     0x109: _of_second(lambda b: b.bit_count()), 0x119: _special, 0x005: _special, 0x182: _load, 0x0CA: _to_uniform,
     0x006: _vote, 0x02F: _elect, 0x189: _shuffle, 0x004: _to_predicates, _LDG: _load,
+    _LDL: _local, _STL: _local, CALL_FAR: _called,
 }  # fmt: skip
 _UNIFORM_STEPS: dict[int, Make] = {
     0x082: _STEPS[0x002], 0x087: _select, 0x08C: _compare, 0x090: _add, 0x091: _STEPS[0x011], 0x092: _logic,
@@ -465,6 +502,7 @@ _UNIFORM_STEPS: dict[int, Make] = {
 }  # fmt: skip
 _TO_UNIFORM = frozenset({0x0CA, 0x02F})  #: of the lanes, with a uniform register as their result
 _WRITES_PREDICATES = frozenset({0x00B, 0x02A, 0x034})  # FSETP, DSETP, HSETP2
+_KEEPS_REGISTERS = frozenset({0x00C, 0x01C, 0x004, _STL})
 _WRITES_NOTHING = frozenset({
     0x185, 0x186, 0x188, 0x18E, 0x1A6, 0x141, 0x142, 0x145, 0x146, 0x147, 0x148, 0x149, 0x14A, 0x14D, 0x15D, 0x118,
     0x11A, 0x11D, 0x191, 0x192, 0x193, 0x1A7, 0x1AB, 0x1AE, 0x1AF, 0x1B0, 0x1B1, 0x1B2, 0x1B4, 0x1B5, 0x1B7, 0x1B9,
@@ -475,7 +513,7 @@ _WRITES_NOTHING = frozenset({
 def writes(word: Word, register: int) -> bool:
     """Whether an instruction may write this register, or the one before it and this as its upper half."""
     base = word.opcode & 0x1FF
-    if base in _WRITES_NOTHING or base in _WRITES_PREDICATES or base in (0x00C, 0x01C, 0x004) or 0x080 <= base < 0x0C0:
+    if base in _WRITES_NOTHING or base in _WRITES_PREDICATES or base in _KEEPS_REGISTERS or 0x080 <= base < 0x0C0:
         return False
     return register != RZ and word.rd in (register, register - 1)
 

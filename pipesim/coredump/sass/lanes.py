@@ -37,7 +37,7 @@ def of_lane(value: Value, lane: int) -> Value:
 class LaneState:
     """The registers and predicates of lanes that run together: of those in ``mask``, at instruction ``pc``."""
 
-    __slots__ = ("mask", "pc", "predicates", "registers", "uniform", "uniform_predicates")
+    __slots__ = ("local", "mask", "pc", "predicates", "registers", "uniform", "uniform_predicates")
 
     def __init__(self, mask: int, pc: int) -> None:
         self.mask, self.pc = mask, pc
@@ -45,12 +45,14 @@ class LaneState:
         self.uniform: list[Value] = [None] * RZ + [0, None]
         self.predicates: list[Value] = [None] * PT + [True]
         self.uniform_predicates: list[Value] = [None] * PT + [True]
+        self.local: dict[int, Value] = {}  #: the words of local memory that are known
 
     def with_lanes(self, mask: int, pc: int) -> LaneState:
         """The same for some of the lanes, at another instruction."""
         other = LaneState(mask, pc)
         other.registers, other.uniform = self.registers[:], self.uniform[:]
         other.predicates, other.uniform_predicates = self.predicates[:], self.uniform_predicates[:]
+        other.local = self.local.copy()
         return other
 
     def join(self, other: LaneState) -> None:
@@ -63,6 +65,8 @@ class LaneState:
         for mine, theirs in ((self.uniform, other.uniform), (self.uniform_predicates, other.uniform_predicates)):
             for number, value in enumerate(theirs):
                 mine[number] = value if value == mine[number] else None
+        for at in self.local.keys() | other.local.keys():
+            self.store(at, other.local.get(at), chosen)
         self.mask |= other.mask
 
     def first(self) -> int:
@@ -82,6 +86,12 @@ class LaneState:
                     for said in (of_lane(condition, n),)
                 ]
             )
+
+    def store(self, address: int, value: Value, condition: Value) -> None:
+        """Write a word of the local memory of the lanes for which a condition holds."""
+        cell = [self.local.get(address)]
+        self.put(cell, 0, value, condition)
+        self.local[address] = cell[0]
 
     def lanes_where(self, condition: Value) -> tuple[int, int]:
         """The lanes for which a condition holds, and those of which that is not known."""

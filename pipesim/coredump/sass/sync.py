@@ -95,6 +95,8 @@ _MEMORY = {
     0x1A8: SassSync.ATOMIC, 0x1A9: SassSync.SWAP, _REDUCTION: SassSync.ATOMIC,
     0x18C: SassSync.SHARED_ATOMIC, 0x18D: SassSync.SHARED_ATOMIC,
 }  # fmt: skip
+#: LD and ST of an address of 32 bits are of shared memory, of any CTA of the cluster.
+_OF_CLUSTER = {0x180: SassSync.SHARED_LOAD, 0x185: SassSync.SHARED_STORE}
 _LOADED = frozenset({SassSync.LOAD, SassSync.SHARED_LOAD})
 GLOBAL_MEMORY = frozenset({SassSync.LOAD, SassSync.STORE, SassSync.ATOMIC, SassSync.SWAP})  #: addresses of 64 bits
 _MULTICAST = 1 << 11
@@ -111,15 +113,17 @@ def sync_of(word: Word, *, wide: bool) -> SyncInstruction | None:
     base = word.opcode & 0x1FF
     memory = _MEMORY.get(base)
     if memory is not None and word.opcode >> 9 in (1, 4):
+        remote = base in _OF_CLUSTER and not word.high & (_HAS_DESCRIPTOR | _HAS_64_BITS)
+        memory = _OF_CLUSTER[base] if remote else memory
         value = word.rc if memory is SassSync.SWAP else -1 if memory in _LOADED else word.rb
         number = word.high >> 23 & (7 if base == _REDUCTION else 0xF)
-        return SyncInstruction(memory, _address(word, wide=wide), value, number)
+        return SyncInstruction(memory, _address(word, wide=wide), value, number, remote=remote)
     if base in _ON_ADDRESS:
         return _ON_ADDRESS[base](word, _address(word, wide=wide))
     return _OTHERS[base](word) if base in _OTHERS else None
 
 
-_HAS_UNIFORM, _HAS_DESCRIPTOR = 1 << 27, 1 << 26
+_HAS_UNIFORM, _HAS_DESCRIPTOR, _HAS_64_BITS = 1 << 27, 1 << 26, 1 << 12
 _LOADS = frozenset({0x980, 0x981, 0x984})
 _DESCRIBED = (0x1A8, 0x1A9)  #: ATOMG: its uniform register is always that of a descriptor
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.coredump.sass.integer import CodeInputs, Step, predicate, step_of
+from pipesim.coredump.sass.integer import CALL_FAR, CodeInputs, Step, predicate, step_of
 from pipesim.coredump.sass.lanes import LaneState, Value, lift, of_lane
 from pipesim.coredump.sass.sync import GLOBAL_MEMORY, MachineAddress, SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.word import PT, RZ, SIZE, Word, branch_target
@@ -20,6 +20,9 @@ _QUIET = frozenset({
 })  # fmt: skip
 
 
+#: Instructions under a uniform predicate: those of uniform registers, SYNCS.EXCH and S2UR.
+_UNIFORM_GUARDS = frozenset({*range(0x80, 0xC0), 0x1B2, 0x1C3})
+_ANY = 20  #: the bit of BRA.U.ANY in the upper word
 _TURNS = frozenset({SassSync.BRANCH, SassSync.EXIT, SassSync.CALL})
 
 
@@ -57,10 +60,14 @@ class _Decoded:
 
 
 class WarpCode:
-    """The code of a kernel, made ready to be followed; ``stays``: an end with a condition is also gone past."""
+    """The code of a kernel, made ready to be followed; ``stays``: an end with a condition is also gone past; ``alone``:
+    its module has no function in another place, so that far calls are of the driver's.
+    """
 
-    def __init__(self, words: Sequence[Word], around: CodeInputs, *, stays: bool = False) -> None:
-        self.words, self.around, self.stays = words, around, stays
+    def __init__(
+        self, words: Sequence[Word], around: CodeInputs, *, stays: bool = False, alone: bool = True
+    ) -> None:  # fmt: skip
+        self.words, self.around, self.stays, self.alone = words, around, stays, alone
         self._decoded: dict[int, _Decoded] = {}
 
     def at(self, index: int) -> _Decoded:
@@ -69,7 +76,7 @@ class WarpCode:
         if found is None:
             word = self.words[index]
             number, inverted = word.guard
-            uniform = word.opcode & 0x1FF in range(0x80, 0xC0)
+            uniform = word.opcode & 0x1FF in _UNIFORM_GUARDS
             guard = None if number == PT and not inverted else predicate(number | inverted << 3, uniform=uniform)
             found = _Decoded(sync_of(word, wide=self.around.wide), step_of(word, self.around), guard)
             self._decoded[index] = found
@@ -120,14 +127,31 @@ def address_of(lanes: LaneState, address: MachineAddress | None, *, wide: bool =
 
 
 def taken(lanes: LaneState, word: Word, condition: Value) -> Value:
-    """The condition of a branch: its guard and another predicate. Lanes are not apart where it asks for that."""
+    """The condition of a branch: its guard and another predicate. Lanes are not apart where it asks for that; by
+    ``.U.ANY`` all go where one does.
+    """
     if word.opcode == 0x547:
         other = predicate(word.ra & 0xF, uniform=True)(lanes)
     elif word.low >> 32 & 3 == 2:
         return False
     else:
         other = predicate(word.high >> 23 & 0xF)(lanes)
-    return lift(lambda a, b: a and b, condition, other)
+    found = lift(lambda a, b: a and b, condition, other)
+    if word.opcode == 0x947 and word.high >> _ANY & 1 and type(found) is tuple:
+        yes, unknown = lanes.lanes_where(found)
+        return True if yes else None if unknown else False
+    return found
+
+
+def target_of(lanes: LaneState, word: Word, index: int) -> int | None:
+    """Where a branch, a call or a return leads, None if that is not known: a return is to a register, from the start of
+    the kernel.
+    """
+    target = branch_target(word, index * SIZE)
+    if word.opcode == 0x950:
+        back = lanes.registers[word.ra]
+        return (target + back) // SIZE if type(back) is int else None
+    return target // SIZE if word.opcode in (0x947, 0x547, 0x944) else None
 
 
 class Walk:
@@ -152,6 +176,7 @@ class Walk:
         self._whole = sum(start.mask for start in starts)  #: the lanes that have not ended
         self.ends: list[WalkEnd] = []
         self.stopped = 0  #: the lanes that came where they were to stop
+        self.there: list[LaneState] = []  #: these, as they came
         self.turned: list[int] = []  #: the branches with a condition that it executed
         self.steps = 0
 
@@ -209,9 +234,12 @@ class Walk:
                 if event.lanes:
                     yield event
                     if self._stop(lanes, event):
+                        self.there.append(lanes)
                         return WalkEnd.STOPPED
                 self._succeed(lanes, sync, code.words[index], condition)
             if found.step is not None and condition is not False:
+                if code.words[index].opcode & 0x1FF == CALL_FAR and not code.alone:
+                    return WalkEnd.LOST
                 found.step(lanes, condition)
             lanes.pc = index + 1
 
@@ -241,19 +269,20 @@ class Walk:
     def _turn(
         self, lanes: LaneState, sync: SyncInstruction, index: int, condition: Value, *, sure: bool
     ) -> tuple[WalkEnd | None, bool]:  # fmt: skip
-        """A branch or an end: lanes for which it is not taken continue, the others there; unknown ones both ways."""
+        """A branch, call or end: lanes for which it is not taken continue, the others there; unknown ones both ways."""
         word = self._code.words[index]
-        if sync.kind is SassSync.CALL or word.opcode not in (0x947, 0x547, 0x94D):
+        target = None if sync.kind is SassSync.EXIT else target_of(lanes, word, index)
+        if sync.kind is not SassSync.EXIT and target is None:
             lanes.pc = index + 1
-            return (WalkEnd.LOST, sure) if condition is True else (None, sure)
-        condition = taken(lanes, word, condition)
+            return (WalkEnd.LOST, sure) if condition is not False else (None, sure)
+        if sync.kind is not SassSync.CALL:
+            condition = taken(lanes, word, condition)
         if self._code.stays and sync.kind is SassSync.EXIT and condition is True and word.guard != (PT, False):
             condition = None
         if word.guard != (PT, False) or word.opcode == 0x547:
             self.turned.append(index)
         yes, unknown = lanes.lanes_where(condition)
         stay = lanes.mask & ~yes & ~unknown
-        target = None if sync.kind is SassSync.EXIT else branch_target(word, index * SIZE) // SIZE
         if unknown:
             sure = False
             if (index, lanes.mask) in self.forked:

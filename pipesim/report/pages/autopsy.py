@@ -209,13 +209,17 @@ def _group_lines(launch: DumpedLaunch, group: DumpedCtas, width: int) -> list[st
         lines += ["", *barrier_lines(group.barriers, width, "parity")]
     if group.hangs:
         lines += ["", *headline(group.deadlock, width), "", *deadlock_lines(group.deadlock, width)]
+    elif group.deadlock.blocked and group.stopped:
+        said = "an exception stopped the kernels: whether these waits would have ended is not known"
+        lines += ["", *wrap(said, width, f"{UNSURE} "), "", *deadlock_lines(group.deadlock, width)]
     elif group.deadlock.blocked:
         known = all(each.does not in (UNKNOWN_PLACE, UNKNOWN_LANES) for each in group.others)
         runs = "a warp runs" if known else "where a warp waits is not known"
         said = f"not known to hang: {runs}, so that what the others wait for may come"
         lines += ["", *wrap(said, width, f"{UNSURE} "), "", *deadlock_lines(group.deadlock, width)]
     for each in group.others:
-        lines += with_source(f"{names_of(each.warps)}: {each.does}", each.line, width, "  ", "      ")
+        does = f"stopped by an exception: {each.exception}" if each.exception else each.does
+        lines += with_source(f"{names_of(each.warps)}: {does}", each.line, width, "  ", "      ")
     return lines
 
 
@@ -235,6 +239,12 @@ def _shape(shape: Sequence[int]) -> str:
 
 def _verdict(report: AutopsyReport, width: int) -> list[str]:
     hung = [each for each in report.launches if any(group.hangs for group in each.groups)]
+    for launch, each in report.exceptions[:1]:
+        more = count(len(report.exceptions) - 1, "more exception")
+        at = f" ({place(each.line)})" if each.line else ""
+        said = f"{middle(kernel_name(launch.kernel), width // 2)}: {each.exception}{at}"
+        said += f", and {more}" if len(report.exceptions) > 1 else ""
+        return wrap(f"stopped by an exception, and no hang: {said}", width, f"{BAD} ")
     if not hung:
         runs = any(group.others for launch in report.launches for group in launch.groups)
         said = "in each CTA a warp runs, or it is not known where it waits" if runs else "no warp is in the dump"
