@@ -54,7 +54,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document, launches_exit_code
-    from pipesim.launches.files.embedded_ptx import dumped_ptx
+    from pipesim.launches.files.embedded_ptx import dumped_so_far
     from pipesim.launches.files.gather import gather, require_folder, write_launches
     from pipesim.launches.inject import INJECTION, NOT_PYTHON, limits_of, observed_environment, spool_folder
     from pipesim.process.program import run_program
@@ -64,18 +64,19 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.no_gpu and (options.sequence or options.inject):
         raise ParameterError("--no-gpu notes launches alone", correction="leave --sequence and --inject out")
     require_folder(options.out, force=options.force)
-    dump = dumped_ptx(options.ptx) if options.ptx is not None else {}
+    dump = dict[str, tuple[tuple[str, str], ...]]()
     limits = limits_of(options.kernels, options.max_launches, options.max_bytes, once=options.once)
-    limits = replace(limits, ordered=_MOST_ORDERED if options.sequence else 0)
+    limits = replace(limits, ordered=_MOST_ORDERED if options.sequence else 0, dump=options.ptx is not None)
     with spool_folder() as spool:
         if options.no_gpu:
             environment, known = _without_gpu(spool, words[0])
-            dump = known | dump
+            dump |= known
         else:
             environment = observed_environment(spool, limits, inject=options.inject)
         ran = run_program(words, environment, to_stderr=options.json)
         current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was launched"):
+            dump |= dumped_so_far(options.ptx)
             report, texts = gather(
                 spool, dump, folder=str(options.out), command=words, status=ran.status, patterns=options.kernels
             )

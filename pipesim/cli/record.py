@@ -44,11 +44,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.formats.documents import document, record_exit_code
+    from pipesim.launches.files.embedded_ptx import dumped_so_far
     from pipesim.launches.files.gather import require_folder
     from pipesim.launches.inject import INJECTION, NOT_PYTHON, limits_of, observed_environment, spool_folder
     from pipesim.launches.record.gather import gather_recording
     from pipesim.launches.record.options import RecordOptions
-    from pipesim.launches.record.service import answering, texts_of
+    from pipesim.launches.record.service import answering
     from pipesim.launches.record.session import MOST_DISTINCT
     from pipesim.process.program import run_program
     from pipesim.report.pages.launches import recording_lines
@@ -72,7 +73,7 @@ def _carry_out(options: argparse.Namespace) -> int:
                 status=ran.status,
                 patterns=options.kernels,
                 compare=options.diff,
-                dump=texts_of(dump),
+                dump=dumped_so_far(options.ptx),
             )
             if not (report.kernels or report.notes or report.devices or INJECTION in environment):
                 report = replace(report, notes=(NOT_PYTHON,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pipesim.answers.views.launches import LaunchesReport
 from pipesim.errors import ParameterError
 from pipesim.formats.documents import as_json, document, launches_exit_code
 from pipesim.launches.checks import BlockReport, check_launch, check_launches
-from pipesim.launches.files.embedded_ptx import dumped_ptx
+from pipesim.launches.files.embedded_ptx import dumped_so_far
 from pipesim.launches.files.gather import gather, require_folder, write_launches
 from pipesim.launches.inject import counting_library, limits_of, spool_folder
 from pipesim.launches.observe.limits import Limits
@@ -147,15 +147,14 @@ def capture_launches(
     limits = limits_of(kernels, max_launches, max_bytes, once=once)
     into = Path(folder)
     require_folder(into, force=force)
-    dump = dumped_ptx(Path(ptx)) if ptx is not None else {}
     with spool_folder() as spool:
         from pipesim.launches import observe
 
-        observation = observe.start(spool, limits, counting_library())
+        observation = observe.start(spool, replace(limits, dump=ptx is not None), counting_library())
 
         def finish() -> LaunchesReport:
             observation.stop()
-            report, texts = gather(spool, dump, folder=str(into), patterns=limits.patterns)
+            report, texts = gather(spool, dumped_so_far(ptx and Path(ptx)), folder=str(into), patterns=limits.patterns)
             write_launches(report, texts, into, force=force)
             return report
 

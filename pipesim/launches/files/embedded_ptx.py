@@ -6,6 +6,7 @@ import mmap
 import re
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -85,6 +86,13 @@ def dumped_ptx(folder: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     for each in _of_folder(folder):
         found[each.name] = (*found.get(each.name, ()), *([(each.file.name, each.text)] if each.text else []))
     return found
+
+
+def dumped_so_far(folder: Path | None) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The same of a folder that a program which still runs writes, or None: what there is now."""
+    with suppress(UsageError):
+        return dumped_ptx(folder) if folder else {}
+    return {}
 
 
 def _of_file(path: Path, *, needed: bool = True) -> list[FoundKernel]:

@@ -14,6 +14,7 @@ LAUNCHES = "PIPESIM_LAUNCHES_LAUNCHES"
 BYTES = "PIPESIM_LAUNCHES_BYTES"
 ORDERED = "PIPESIM_LAUNCHES_ORDERED"
 COPIES = "PIPESIM_LAUNCHES_COPIES"
+DUMP = "PIPESIM_LAUNCHES_DUMP"
 LIBRARY = "PIPESIM_LAUNCHES_LIBRARY"  #: which counts launches like one before in a Python process
 OBSERVED = "PIPESIM_LAUNCHES_OBSERVED"  #: the id of a process that observes itself: an injected library leaves it alone
 
@@ -25,7 +26,8 @@ class Limits:
     ``patterns``: shell patterns, of which a kernel's name must match one; all kernels without one. ``once``: each
     kernel's first launch only. ``launches``: distinct launches of a process. ``nbytes``: of all records of a process.
     ``ordered``: launches, events and waits of which the order is recorded. ``copies``: bytes that are copied of what
-    the parameters of launches lead to.
+    the parameters of launches lead to. ``dump``: launches of kernels without PTX as well, which a compiler's dump has;
+    in Python processes.
     """
 
     patterns: tuple[str, ...] = ()
@@ -34,6 +36,7 @@ class Limits:
     nbytes: int = 1 << 26
     ordered: int = 0
     copies: int = 0
+    dump: bool = False
 
     def wants(self, kernel: str) -> bool:
         """Whether a kernel's name matches one of the patterns."""
@@ -48,6 +51,7 @@ class Limits:
             BYTES: str(self.nbytes),
             ORDERED: str(self.ordered),
             COPIES: str(self.copies),
+            DUMP: "1" if self.dump else "",
         }
 
     @classmethod
@@ -61,6 +65,7 @@ class Limits:
             _number(environment.get(BYTES, ""), made.nbytes),
             _number(environment.get(ORDERED, ""), made.ordered),
             _number(environment.get(COPIES, ""), made.copies),
+            environment.get(DUMP, "") == "1",
         )
 
 

@@ -219,6 +219,9 @@ class LaunchObserver:
             given.chosen = self.exchange.begin(function, stream, partial(self._described, attempt, None), in_graph=True)
             given.is_done = self.exchange.is_done(function)
 
+    def _has_code(self, known: KnownFunction) -> bool:
+        return known.code is not None and bool(known.code.name or self._limits.dump)
+
     def _kernel_of(self, function: int) -> int:
         return self._kernels.get(function, function) if function else 0
 
@@ -231,7 +234,7 @@ class LaunchObserver:
             return 0
         tally = known.tally
         counter, _ = self._counters.setdefault(id(tally), (len(self._counters), tally))
-        is_every = self.exchange is not None or known.code is None or not known.code.name
+        is_every = self.exchange is not None or not self._has_code(known)
         return (counter + 1 if counter < MOST else 0) | (ALL if is_every else 0)
 
     def _after_call(self, number: int, data: Any) -> None:
@@ -257,7 +260,7 @@ class LaunchObserver:
     def _count_launch(self, attempt: Attempt, symbol: bytes | None) -> None:
         known = self._known.get(attempt.function)
         if known is not None:
-            if known.code is None or not known.code.name:
+            if not self._has_code(known):
                 known.tally.launches += 1
                 self._step(attempt, {"kernel": known.tally.kernel})
                 return
@@ -283,7 +286,7 @@ class LaunchObserver:
         known = self._known.get(attempt.function) or self._learn(attempt.function, name)
         tally, code = known.tally, known.code
         tally.launches += 1
-        if code is None or not code.name:
+        if code is None or not self._has_code(known):
             if code is not None and tally.launches == 1:
                 self._write(
                     _record_of(attempt, known, (1, 1, 1)) | {"why_not": code.why_not, "parameters_known": False}

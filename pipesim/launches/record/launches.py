@@ -121,7 +121,7 @@ class RecordedLaunches:
 
         ``keeps_buffers``: the instrumented kernels may run again.
         """
-        ends = set[LaunchEnd]()
+        ends, self._thread.stopped = set[LaunchEnd](), list[Buffer]()
         for running in self._running:
             try:
                 ends.add(self._end(running, launched=launched, keeps_buffer=keeps_buffers))
@@ -224,14 +224,13 @@ class RecordedLaunches:
 
     def _wait(self, running: _LiveLaunch) -> tuple[LaunchEnd, int]:
         """How the launch ended, and the driver's status; it is stopped at its deadline."""
-        deadline, stopped = self._options.deadline_s, False
+        deadline, stopped = self._options.deadline_s, bool(self._thread.stopped)
         try:
             while (status := self._driver.status(running.stream)) == NOT_READY:
                 took = time.monotonic() - running.began
                 if deadline is not None and not stopped and took >= deadline:
                     stopped = True
-                    for each in self._running:
-                        self._driver.stop(each.buffer)
+                    self._stop_what_has_begun()
                 elif deadline is not None and stopped and took >= deadline + GRACE_S:
                     return LaunchEnd.RUNNING, status
                 time.sleep(_LOOK_S)
@@ -240,7 +239,14 @@ class RecordedLaunches:
             return LaunchEnd.RUNNING, NOT_READY
         if status:
             return LaunchEnd.FAILED, status
-        return LaunchEnd.STOPPED if stopped else LaunchEnd.FINISHED, status
+        return LaunchEnd.STOPPED if running.buffer in self._thread.stopped else LaunchEnd.FINISHED, status
+
+    def _stop_what_has_begun(self) -> None:
+        """Of a graph the kernels that left a record: those after one that hangs then run as they are."""
+        begun = [each for each in self._running if self._driver.contents(each.buffer) != each.loaded.made.initial]
+        for each in begun or self._running:
+            self._thread.stopped.append(each.buffer)
+            self._driver.stop(each.buffer)
 
     def _write_reason(self, record: dict[str, Any], reason: str) -> None:
         key = record["kernel"], reason

@@ -11,7 +11,7 @@ from typing import Any
 from pipesim.bounds import MAX_RECORD_BYTES, MAX_SPOOL_BYTES
 from pipesim.errors import PipesimError, UsageError, internal_error
 from pipesim.inputs import InputKind, json_value
-from pipesim.launches.files.embedded_ptx import dumped_ptx
+from pipesim.launches.files.embedded_ptx import dumped_so_far
 from pipesim.launches.files.found_ptx import Codes
 from pipesim.launches.observe.compilers import Assembler
 from pipesim.launches.observe.parameters import pointers_wanted
@@ -56,8 +56,8 @@ class Preparation:
         if key in self._made:
             return self._made[key]
         try:
-            if not record["code"]:
-                self._codes.dump = texts_of(self._options.dump)
+            if self._options.dump and not record["code"]:
+                self._codes.dump = dumped_so_far(Path(self._options.dump))
             found = self._codes.code_of(launch_record(Members(record, "launch", LAUNCH_MEMBERS)))
             if not found.text:
                 raise NotRecordableError(found.reason)
@@ -106,13 +106,6 @@ class Preparation:
                 "warnings": [each[:400] for each in made.warnings[:8]],
             }
         )
-
-
-def texts_of(dump: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The kernels of a compiler's dump that there are now."""
-    with suppress(PipesimError):
-        return dumped_ptx(Path(dump)) if dump else {}
-    return {}
 
 
 @contextmanager

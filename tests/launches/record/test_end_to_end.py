@@ -233,3 +233,31 @@ def test_a_captured_graph_of_a_process_in_python(fake: FakeCuda, tmp_path: Path)
         (f"kernel {kernel} of launch {launch} of CUDA graph 1", "conforms")
         for launch, kernel in ((3, 1), (3, 2), (4, 1))
     ]
+
+
+MACHINE_CODE = """
+import sys
+name = sys.argv.pop()
+from launching import *
+module, function, values = ctypes.c_void_p(), ctypes.c_void_p(), (ctypes.c_uint64(memory.value), ctypes.c_uint32(5))
+code = b"\\x7fELF\\2\\1\\1\\x41".ljust(24, b"\\0") + bytes(8) + ELF_REST
+assert cuda.cuModuleLoadData(ctypes.byref(module), code) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()) == 0
+places = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, places, None) == 0
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("record", "--diff"), ("launches", "--check")])
+def test_a_dump_has_the_ptx_of_machine_code(fake: FakeCuda, tmp_path: Path, command: tuple[str, str]) -> None:
+    """As of XLA, which keeps none: the dump is written while the program runs."""
+    (fake.folder / "code.py").write_text(MACHINE_CODE)
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / "f.ptx").write_text(PTX)
+    words = (sys.executable, fake.folder / "code.py", fake.folder / "code.ptx", RIGHT)
+    done = run(fake, tmp_path, *command, "--json", "--kernels", RIGHT, "--ptx", "dump", "--", *words)
+    (kernel,) = json.loads(done.stdout)["report"]["kernels"]
+    (one,) = kernel["recorded" if command[0] == "record" else "caught"]
+    assert (done.returncode, kernel["origin"]) == (0, "f.ptx"), kernel
+    assert one.get("agreement", one.get("verdict")) in ("conforms", "proved")

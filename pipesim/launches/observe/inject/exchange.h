@@ -31,6 +31,7 @@ typedef struct Running { /* of a launch of a graph there may be several */
   void *stream, *host;
   uint64_t buffer;
   double began;
+  bool stopped;
 } Running;
 
 static struct {
@@ -233,17 +234,27 @@ static void *begin_exchange(const char *name, void *function, void *stream, Dige
   if (!is_held) pthread_mutex_unlock(&one_launch);
   return NULL;
 }
+/* Of a graph the kernels that left a record: those after one that hangs then run as they are. */
+static void stop_what_has_begun(void) {
+  bool any = false;
+  for (Running *each = running; each; each = each->next)
+    any |= each->stopped = memcmp(each->host, each->ready->initial, each->ready->nbytes) != 0;
+  for (Running *each = running; each; each = each->next) {
+    each->stopped |= !any;
+    if (each->stopped) *(volatile uint32_t *)each->host = 1;
+  }
+}
 static int wait_for(Running *launch, int *status) { /* how it ended */
   bool stopped = false;
   while ((*status = ASK(cuStreamQuery, launch->stream)) == NOT_READY) {
     double took = now() - launch->began;
     if (!stopped && took >= exchange.deadline) {
-      for (Running *each = running; each; each = each->next) *(volatile uint32_t *)each->host = 1;
+      stop_what_has_begun();
       stopped = true;
     } else if (took >= exchange.deadline + GRACE_SECONDS) return RUNNING;
     nanosleep(&(struct timespec){0, 200000}, NULL);
   }
-  return *status ? FAILED : stopped ? STOPPED : FINISHED;
+  return *status ? FAILED : FINISHED;
 }
 /* The buffer as the kernel left it; NULL if it cannot be read. */
 static char *contents_of(Running *launch) {
@@ -314,7 +325,8 @@ static void end_exchange(bool launched, bool keeps_buffers) {
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
   int end = launched ? wait_for(running, &status) : FINISHED;
   double took = now() - running->began;
-  for (Running *each = running; each; each = each->next) end_of(each, launched, end, status, took, keeps_buffers);
+  for (Running *each = running; each; each = each->next)
+    end_of(each, launched, end == FINISHED && each->stopped ? STOPPED : end, status, took, keeps_buffers);
   if (launched && end == RUNNING && exchange.ends_process)
     kill(getpid(), SIGKILL); /* nothing else ends a process whose kernel does not */
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
