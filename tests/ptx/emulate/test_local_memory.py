@@ -77,3 +77,22 @@ def test_a_store_of_few_bytes_leaves_those_and_no_more() -> None:
     assert verdict(" st.local.u8 [%r40], 257;\n", kind="u8") == "proved"
     assert verdict(" st.local.u16 [%r40], 257;\n st.local.u8 [%r40], 0;\n", kind="u16") == "unknown"
     assert verdict(" st.local.u8 [%r40+1], 1;\n st.local.u16 [%r40], 0;\n", kind="u16") == "refuted"
+
+
+def test_what_is_there_already_is_known_after_a_store_that_may_have_happened() -> None:
+    """As a loop around a try does which passes the address of the mbarrier to a function (nvcc -G)."""
+    assert verdict(" @%p6 st.local.u32 [%r40], 1;\n") == "proved"
+    passed = """ setp.ne.u32 %p4, %r1, 0;
+ @%p4 bra met;
+ @!%p0 mbarrier.arrive.shared::cta.b64 _, [%r3];
+met:
+call:
+ st.local.u32 [%r40+8], %r{0};
+ ld.local.u32 %r42, [%r40+8];
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r42], 0;
+ @!%p9 bra call;
+"""
+    start = SET_UP.format(first=1, count=32) + START
+    right, other = (start + passed.format(3), start + " add.u32 %r43, %r3, 8;\n" + passed.format(43))
+    found = [check(program_of(text, params=".param .u32 n", values=[word(1)])).verdict.value for text in (right, other)]
+    assert found == ["proved", "refuted"]

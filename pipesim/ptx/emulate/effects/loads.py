@@ -39,6 +39,7 @@ from pipesim.ptx.emulate.values import (
     Value,
     are_known,
     integers,
+    join_lanes,
     lanes_in,
     lanes_of,
     leaf_of,
@@ -253,6 +254,7 @@ def _forgets_nothing(
 def _store_value(
     cluster: Cluster, warp: EmulatedWarp, space: str, address: int, size: int, value: Value, lane: int = -1
 ) -> None:
+    given = value
     if warp.maybe or warp.has_two_ways:
         value = unknown("what may or may not have been stored", 0)
     if space.startswith("shared") or (not space and WINDOW <= address < WINDOW_END):
@@ -263,8 +265,10 @@ def _store_value(
             cluster.bytes[cta].store(at, size, value)
     elif space == "local" or LOCAL_WINDOW <= address < LOCAL_WINDOW_END:
         at = address if address >= LOCAL_WINDOW else address + LOCAL_WINDOW
-        mask = FULL if warp.mask == warp.lanes else warp.mask
-        warp.local.store(at, size, value, mask if lane < 0 else 1 << lane)
+        mask = 1 << lane if lane >= 0 else FULL if warp.mask == warp.lanes else warp.mask
+        if value is not given and (held := warp.local.load(at, size)) is not None:
+            value = given if same(held, join_lanes(mask, given, held)) else value  # what is there already
+        warp.local.store(at, size, value, mask)
     elif space in ("global", ""):
         cluster.globals.store(warp.agent, address, size, value)
 
