@@ -21,7 +21,8 @@ from pipesim.ptx.emulate.values import WARP
 
 
 class _Use(NamedTuple):
-    """Use of the bytes ``first..end`` by ``agent`` of ``cta``; -1: by an engine or an mbarrier, which belong to none.
+    """Use of the bytes ``first..end`` of the CTA ``where`` (-1: of any) by ``agent`` of ``cta``; -1: by an engine or an
+    mbarrier, which belong to none.
 
     ``part``: between which barriers of its CTA it is, None where it may be any. ``position``: where that is asked for.
     """
@@ -32,6 +33,7 @@ class _Use(NamedTuple):
     writes: bool
     first: int
     end: int
+    where: int = -1
     position: int = -1
     atomic: bool = False
 
@@ -39,7 +41,8 @@ class _Use(NamedTuple):
         """Whether they are of two agents, have bytes in common of which one changes some, and nothing is between."""
         apart = self.part is not None and other.part is not None and self.cta == other.cta and self.part != other.part
         harmless = not (self.writes or other.writes) or (self.atomic and other.atomic)
-        common = self.first < other.end and other.first < self.end
+        same = self.where == other.where or -1 in (self.where, other.where)
+        common = same and self.first < other.end and other.first < self.end
         return common and not apart and not harmless and (self.agent != other.agent or self.agent < 0)
 
 
@@ -98,7 +101,8 @@ def _uses(recorder: StreamRecorder, parts: _Parts, named: Collection[int] = ()) 
                 )
                 position = stream.positions[at] if stream.positions[at] in named else -1
                 bytes_ = access.offset, access.offset + access.nbytes
-                yield _Use(*who, op[0] in WRITES_MEMORY, *bytes_, position)
+                where = access.cta if own else -1  # a copy may go to several
+                yield _Use(*who, op[0] in WRITES_MEMORY, *bytes_, where, position)
     for _, offset in recorder.barriers:
         yield _Use(-1, -1, None, False, offset, offset + 8)
 
@@ -107,7 +111,7 @@ def _unread(accesses: Sequence[UnreadAccess], recorder: StreamRecorder, parts: _
     for each in accesses:
         part = parts.of(each.agent, each.barriers) if each.barriers is not None else None
         cta = recorder.streams[each.agent].cta
-        yield _Use(each.agent, cta, part, each.writes, each.first, each.end, each.position, each.atomic)
+        yield _Use(each.agent, cta, part, each.writes, each.first, each.end, -1, each.position, each.atomic)
 
 
 class _Index:

@@ -16,8 +16,8 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, one_of, semantics_of
 from pipesim.ptx.emulate.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
-from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
-from pipesim.ptx.emulate.values import Leaf, OpenAnswer, Unknown
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Status
+from pipesim.ptx.emulate.values import Leaf, OpenAnswer, Unknown, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.text.instruction import Address, Instruction, Sink
 
@@ -164,7 +164,8 @@ def _ask(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     each = step.instruction
     found = places(cluster, warp, step, 1)
     if len(found) != 1:
-        raise EmulationStop("the lanes of a warp ask different mbarriers in one instruction")
+        _wait_for_each(cluster, warp, step, found)
+        return
     place = next(iter(found))
     if place[0] != warp.cta:
         cluster.notes.undefined[each.position] = "a wait for an mbarrier of another CTA"
@@ -198,6 +199,31 @@ def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Pla
         _wait(cluster, warp, step, place, parity)
     elif step.results and not isinstance(step.instruction.operands[0], Sink):
         _try(cluster, warp, step, place, parity)
+
+
+def _wait_for_each(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, found: dict[Place, int]) -> None:
+    """Lanes wait for different mbarriers in one loop: a wait for each, after which they are taken to be together.
+
+    They leave the loop when each has seen its phase end. A lane may look last at any of them, as waits in a row do; if
+    none of these can come too late, none does where a lane has looked earlier.
+    """
+    each, regions = step.instruction, cluster.code.regions
+    alone = each.position in regions.waits and each.position not in regions.with_accesses and each.has("parity")
+    if not alone or warp.ends_on_no(step):
+        raise EmulationStop("the lanes of a warp ask different mbarriers in one instruction")
+    parities = by_lane(warp, step.get(2, warp), "the parity of a wait")
+    asked = {(at, parities[lane] & 1) for at, lanes in found.items() for lane in lanes_in(lanes)}
+    if len(asked) != len(found):
+        raise EmulationStop("the parity of a wait differs between the lanes")
+    cluster.notes.apart.add(each.position)
+    blocked: list[Callable[[], bool]] = []
+    for place, parity in sorted(asked):
+        _wait(cluster, warp, step, place, parity)
+        if warp.status is Status.BLOCKED:
+            blocked.append(warp.ready)
+            warp.status = Status.READY
+    if blocked:
+        warp.block(lambda: all(ready() for ready in blocked))
 
 
 def _is_one_of_several_waits(warp: EmulatedWarp, step: DecodedStep) -> bool:

@@ -1,0 +1,39 @@
+"""Lanes of a warp that wait for different mbarriers in one loop."""
+
+import pytest
+
+from pipesim.model.coverage import Assumption
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of
+
+#: The first lanes of warp 0 wait for bars[0] and the others for bars[1], on which warp 1 arrives, and then read.
+WAITS = """ setp.eq.u32 %p1, %r1, 1;
+ @%p1 bra writer;
+ setp.ge.u32 %p2, %r2, {lanes};
+ selp.u32 %r10, 8, 0, %p2;
+ add.u32 %r10, %r3, %r10;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r10], 0;
+ @!%p9 bra again;
+ bar.warp.sync -1;
+ ld.shared.u32 %r12, [tile];
+ bra.uni over;
+writer:
+ st.shared.u32 [tile], %r1;
+ bar.warp.sync -1;
+ setp.ne.u32 %p3, %r2, 0;
+ @%p3 bra over;
+ mbarrier.arrive.shared::cta.b64 _, [%r3];
+{second}over:
+"""
+SECOND = " mbarrier.arrive.shared::cta.b64 _, [%r3+8];\n"
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize(("second", "verdict"), [(SECOND, Verdict.PROVED), ("", Verdict.REFUTED)])
+def test_lanes_that_wait_for_different_mbarriers_wait_for_all(lanes: int, second: str, verdict: Verdict):
+    program = program_of(SET_UP.format(first=1, count=1) + WAITS.format(lanes=lanes, second=second))
+    assert check(program, 2_000).verdict is verdict
+    assert program.coverage.complete == (verdict is Verdict.PROVED)
+    assert any(each.kind is Assumption.LANES for each in program.coverage.assumed)
