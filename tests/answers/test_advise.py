@@ -8,8 +8,6 @@ from pipesim.answers.advise.advise import advise
 from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Outcome
 from pipesim.conform.result import LimitKind
-from pipesim.lang.protocol import Protocol
-from pipesim.lang.warp import Warp
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.advise import advise_lines
 from pipesim.targets import find, target_of
@@ -107,20 +105,6 @@ def test_a_flat_program_has_no_stages_to_change() -> None:
     report = advise(target_of(ring().flatten()), {}, H200)
     kinds = {each.change.kind for each in report.advice}
     assert kinds == {ChangeKind.READS, ChangeKind.LOAD_LATENCY, ChangeKind.LOAD_RATE, ChangeKind.SIGNALS}
-
-
-def alone(n: int = 30, m: int = 0, work: int = 300) -> Protocol:
-    """One role: two loops that only work."""
-    p = Protocol("alone")
-
-    @p.role("solo")
-    def solo(w: Warp) -> None:
-        for _ in w.loop(n, "n"):
-            w.work(cycles=work)
-        for _ in w.loop(m, "m"):
-            w.work(cycles=3 * work)
-
-    return p
 
 
 def test_a_change_without_a_period_is_compared_by_its_run() -> None:

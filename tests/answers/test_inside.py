@@ -38,8 +38,6 @@ setp.ne.u32 %p4, %r7, LAST; @%p4 bra end; ld.shared.u32 %r8, [%r12]; end:"""
 LOCK = """@%p3 bra end; take: atom.acquire.cta.shared.cas.b32 %r7, [%r5], 0, 1; setp.ne.u32 %p4, %r7, 0; @%p4 bra take;
 ld.shared.u32 %r8, [%r4+128]; add.u32 %r8, %r8, 1; st.shared.u32 [%r4+128], %r8;
 st.release.cta.shared.u32 [%r5], 0; end:"""
-PEEK = """@%p2 bra other; st.shared.u32 [%r4], %r0; st.volatile.shared.u32 [%r5], 1; ret;
-other: ld.volatile.shared.u32 %r7, [%r5]; setp.eq.u32 %p4, %r7, 0; @%p4 bra end; ld.shared.u32 %r8, [%r4]; end:"""
 RACE, WEAK, DEADLOCK, WRONG = FaultKind.RACE, FaultKind.WEAK_ORDER, Ending.DEADLOCK, FaultKind.WRONG_ITEM
 
 

@@ -58,7 +58,6 @@ ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9;
 end:"""
 RELEASE, RELAXED = "st.release.gpu.global.u32 [%rd1], 1;", "st.relaxed.gpu.global.u32 [%rd1], 1;"
 GIVE, SET = "st.release.gpu.global.u32 [%rd1], 0;", "st.release.gpu.global.u32 [%rd1], 2;"
-WAIT = "hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+4]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;"
 
 
 @pytest.mark.parametrize(

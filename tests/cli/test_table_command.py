@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,31 +49,6 @@ def test_what_is_written_is_the_protocols_table(call: Call, ring: str) -> None:
     known = site_table(find(ring).build({"stages": 5, "warps": 3}))
     assert (table.agents, table.barriers) == (known.agents, known.barriers)
     assert [(s.role, s.kind, s.barrier) for s in table.sites] == [(s.role, s.kind, s.barrier) for s in known.sites]
-
-
-def test_what_no_line_can_say_is_refused_without_the_file_that_was_tried(
-    call: Call, user: Callable[[str], None]
-) -> None:
-    source = """
-from pipesim import Protocol
-
-
-def odd():
-    p = Protocol("odd")
-    p.role("load tiles")(lambda w: w.work(1))
-    return p
-"""
-    user(source)
-    answer = call("table", "mine.py")
-    assert answer.code == 2
-    cause = "a CUDA compiler reads it: a name consists of letters, digits and _, and begins with no digit"
-    assert answer.error == [
-        "pipesim: the role 'load tiles' cannot be written into a table",
-        f"  probable cause: {cause}",
-        "  try: rename the role in the protocol",
-    ]
-    user(source.replace("load tiles", "load_tiles"))
-    assert call("table", "mine.py").code == 0  # the twin
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ import pytest
 from tests.support.paths import ROOT
 from tools.try_it import LEFT_OUT, examples, modules
 
-FOLDER = ROOT / "docs" / "try"
 ASK = """import json, sys, answer
 for kernel in json.load(open("kernels.json"))[::int(sys.argv[1])]:
     verdict = json.loads(answer.verdict(kernel["ptx"], kernel["launch"], json.dumps(kernel["sources"])))["verdict"]

@@ -40,19 +40,6 @@ def test_a_consumer_that_never_arrives(ring: Any, where: Any) -> None:
     )  # fmt: skip
 
 
-def named(*joins: int) -> Protocol:
-    """A role for each number: how often it joins barrier 1, which wants all of them."""
-    p = Protocol("named")
-    for me, times in enumerate(joins):
-
-        def body(w: Warp, times: int = times) -> None:
-            for _ in range(times):
-                w.bar_sync(1, 32 * len(joins))
-
-        p.role(f"w{me}")(body)
-    return p
-
-
 def test_a_commit_and_a_multicast_are_suppliers_too() -> None:
     p = Protocol("async", cluster=2)
     tile, bars = p.smem("tile", 1, 64), p.mbarriers("b", 1, count=2)

@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipesim.formats.html.page import Page, page_parts
-from pipesim.scene.runs import simulated_scene
-from pipesim.targets import find
-from pipesim.timed.profile import load_profile
 from tests.export.test_html import counterexample, runs
 from tests.support.browser import PROGRAM, said
-from tests.support.devtools import Tab
 
 pytestmark = [
     pytest.mark.slow,
@@ -118,32 +114,6 @@ def test_light_and_dark(tmp_path: Path) -> None:
     light, dark = "rgb(255, 255, 255)", "rgb(20, 24, 29)"
     assert said(timeline(), script, tmp_path / "light") == [light, light, dark]
     assert said(timeline(), script, tmp_path / "dark", "--blink-settings=preferredColorScheme=0") == [dark, light, dark]
-
-
-FRAMES = """window.gaps = []; window.took = [];
-  const t = pipesim.timeline, draw = t.draw.bind(t);
-  t.draw = () => { draw(); window.took.push([t.took, t.drawn]); };
-  let last = performance.now();
-  (function tick(now) { window.gaps.push(now - last); last = now; requestAnimationFrame(tick); })(last); 0"""
-
-
-def test_100_000_events_stay_responsive_while_the_wheel_zooms_and_moves(tmp_path: Path) -> None:
-    """Driven as a person does, with the wheel: the time of each frame, and how much of the run was drawn in it."""
-    program = find("producer_consumer").build({"tiles": 7_200}, twice=False)
-    run, trace = simulated_scene(program, load_profile("h200"))
-    assert len(trace.events) > 100_000
-    (tmp_path / "large.html").write_bytes(bytes_of(Page("large", (run,))))
-    with Tab(tmp_path / "large.html") as tab:
-        assert tab.js("pipesim.timeline.runs[0].slices.track.length") > 70_000
-        tab.js(FRAMES)
-        for by, key in ((-100, "ctrl"), (100, "shift"), (100, "ctrl"), (-100, "shift")):
-            for _ in range(20):
-                tab.wheel(700, 250, by, **{key: True})
-        gaps, took = tab.js("new Promise((done) => setTimeout(() => done([window.gaps, window.took]), 100))")
-    assert len(took) >= 60, "most turns of the wheel were drawn"
-    assert sorted(gaps)[len(gaps) * 9 // 10] < 100, "ms between frames, without a GPU on a busy machine"
-    assert sorted(ms for ms, _ in took)[len(took) * 9 // 10] < 50, "ms to draw"
-    assert max(drawn for _, drawn in took) <= 1_200 * 8, "at most one slice in a pixel of each of the tracks"
 
 
 @pytest.mark.parametrize("width", [360, 1400])

@@ -247,9 +247,6 @@ def test_a_program_of_too_many_operations_is_neither_read_nor_written(monkeypatc
         dumps(TINY_PROGRAM)
 
 
-STRANGE: list[Any] = [None, -1, 10**30, 1.5, "x", "", True, [], [[]], [[1]], {}, {"a": 1}, [[0, "ARRIVE"]], [[[0]]]]
-
-
 def test_a_wrong_operation_in_a_file_is_named_with_file_agent_and_line() -> None:
     with pytest.raises(ProgramFormatError) as caught:
         loads(TINY.replace('"ARRIVE", 0, 1', '"ARRIVE", 4, 1'), "p.json")

@@ -10,52 +10,6 @@ from pipesim.report.text import words
 from pipesim.report.text.layout import middle, wrap
 
 
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        (words.number(1_792), "1,792"),
-        (words.number(-1_792), "−1,792"),
-        (words.number(None), "–"),
-        (words.cycles(755_499), "755"),
-        (words.cycles(755_500), "756"),
-        (words.cycles(0), "0"),
-        (words.cycles(None), "–"),
-        (words.percent(931), "93.1 %"),
-        (words.percent(-22), "−2.2 %"),
-        (words.percent(12_345), "1,234.5 %"),
-        (words.signed_percent(3), "+0.3 %"),
-        (words.signed_percent(-22), "−2.2 %"),
-        (words.signed_percent(0), "0.0 %"),
-        (words.signed_percent(None), "–"),
-        (words.plus_minus(4), "±0.4 %"),
-        (words.plus_minus(None), "–"),
-        (words.size(16384), "16 KiB"),
-        (words.size(1 << 20), "1 MiB"),
-        (words.size(1536), "1,536 bytes"),
-        (words.size(1), "1 byte"),
-        (words.size(0), "0 bytes"),
-        (words.size(None), "–"),
-        (words.count(1, "warp"), "1 warp"),
-        (words.count(2, "warp"), "2 warps"),
-        (words.time_bound(5_001), "±6 ns"),
-        (words.time_bound(6_000), "±6 ns"),
-        (words.time_bound(999), "±999 ps"),
-        (words.megahertz(1_979_600), "1,980 MHz"),
-        (words.seconds(0.0149), "0.01 s"),
-        (words.warps((("load", 1), ("mma", 2)))[0], "1 load warp → 2 mma warps"),
-        (" | ".join(words.warps((("load", 1), ("mma", 2), ("store", 1)))), "1 load warp | 2 mma warps | 1 store warp"),
-        (words.parameter("tile_bytes", 16384), "16 KiB a tile"),
-        (words.parameter("scale_bytes", 100), "scale 100 bytes"),
-        (words.parameter("work", 1_200), "work 1,200 cycles a tile"),
-        (words.parameter("grid", 1), "grid 1 CTA"),
-        (words.parameter("arrive_lanes", 32), "32 arriving lanes a warp"),
-        (words.parameter("max_depth", 3), "max depth 3"),
-    ],
-)
-def test_words(said: str, text: str) -> None:
-    assert said == text
-
-
 def test_a_source_line_below_the_current_folder_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert words.place(f"{tmp_path}/kernels/gemm.py:41") == "kernels/gemm.py:41"

@@ -11,11 +11,6 @@ def nvdisasm() -> Path:
     return _installed("nvidia-cuda-nvdisasm", "nvdisasm")
 
 
-def cuobjdump() -> Path:
-    """What tells the registers of a kernel in a cubin."""
-    return _installed("nvidia-cuda-cuobjdump", "cuobjdump")
-
-
 def _installed(distribution: str, name: str) -> Path:
     files = importlib.metadata.files(distribution) or []
     return next(Path(str(file.locate())) for file in files if file.name == name)

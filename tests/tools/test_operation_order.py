@@ -9,7 +9,7 @@ from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.targets import find
 from tools.corpus.modular_pairs import PAIRS
-from tools.corpus.operation_order import Comparison, compared, names_by_address, names_of_protocol
+from tools.corpus.operation_order import Comparison, compared, names_of_protocol
 
 Code = list[Operation]
 
@@ -38,28 +38,6 @@ def beside(kernel: Program, protocol: Program) -> Comparison:
 def places(code: Code, kind: Op) -> list[int]:
     """Where operations of a kind stand."""
     return [at for at, op in enumerate(code) if op[0] == kind]
-
-
-def test_barriers_are_named_by_their_address_in_every_cta() -> None:
-    assert names_by_address([(0, 64), (0, 0), (1, 8), (1, 99)], [("full", 2), ("empty", 1)]) == [
-        (0, "empty", 0),
-        (0, "full", 0),
-        (1, "full", 1),
-        (1, "unnamed", 3),
-    ]
-
-
-def test_the_same_program_is_equal_whatever_the_numbers_of_its_barriers() -> None:
-    found = beside(ring(), ring())
-    assert (found.barriers, found.matched, found.lines) == (8, 8, [])
-    inits, loads, waits, arrivals = 8, 6 * (1 + 1 + 2), 8 * 6, 2 * (4 + 6)  # the consumers prime the four stages
-    assert found.equal == inits + loads + waits + arrivals
-
-
-def test_a_stage_tried_before_its_wait_is_a_wait() -> None:
-    tried = ring(lookahead=1)
-    assert any(op[0] == Op.TRY_WAIT for code in tried.code for op in code)
-    assert beside(tried, ring()).differences == ()
 
 
 def dropped(kind: Op) -> Callable[[Code], Code]:
@@ -93,20 +71,6 @@ def test_a_changed_operation_is_the_one_difference(warp: int, change: Callable[[
     lines = beside(with_code(ring(), warp, change), ring()).lines
     assert len(lines) == 1
     assert said in lines[0]
-
-
-def test_waits_for_two_barriers_in_another_order_are_told_though_each_barrier_sees_the_same() -> None:
-    def swapped(code: Code) -> Code:
-        first, second = places(code, Op.WAIT)[:2]
-        code[first], code[second] = code[second], code[first]
-        return code
-
-    found = beside(with_code(ring(), 5, swapped), ring())
-    assert found.differences == ()
-    (line,) = found.lines
-    assert line == (
-        "warp 5 of CTA 0, order among barriers: kernel WAIT parity 0 on full[1]; protocol WAIT parity 0 on full[0]"
-    )
 
 
 @pytest.mark.slow

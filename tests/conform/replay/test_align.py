@@ -18,7 +18,6 @@ from pipesim.timed.engine import simulate
 from pipesim.timed.profile import load_profile
 from pipesim.trace.schema import Events, Trace
 from pipesim.trace.sites import site_table
-from tests.support.paths import TRACES
 
 PROTOCOLS = {"producer_consumer": {"tiles": 9}, "epilogue_residual": {}, "attention_sm90": {}}
 COLUMNS = ("site", "stage", "parity", "iteration", "value", "cycle")
@@ -69,7 +68,3 @@ def test_a_stretch_is_aligned_as_its_operations_one_by_one(
 
 
 # what two CTAs have in common
-
-STORED = TRACES / "h200" / (
-    "epilogue_residual-a2-at700-cs2-es2-e150-fto1-ki3-od0-r1-sb2048-s4-st4-t16-g132-both.parquet"
-)  # fmt: skip

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipesim.conform.replay.align import Passes, Place, Sight
 from pipesim.conform.result import DivergenceKind, TraceVerdict
 from pipesim.errors import EvidenceError
 from pipesim.model.ops import Op
@@ -262,24 +261,3 @@ def test_what_was_kept_is_judged_although_others_lost_records(stored: Make) -> N
 
 
 # counting
-
-
-def test_passes_are_counted_exactly_from_the_window_on() -> None:
-    passes = Passes(Sight(2, 4))
-    for certain in (True, False, True):
-        assert passes.place(7) is Place.HIDDEN
-        passes.unseen(7, certain=certain)
-        if passes.place(7) is Place.EITHER:
-            break
-    assert (passes.least(7), passes.place(7), passes.iteration(7)) == (1, Place.EITHER, 2)
-    passes.unseen(7, certain=False)  # it left no record: it was below the window, if it happened
-    assert (passes.least(7), passes.place(7)) == (1, Place.EITHER)
-    passes.note_pass(7)
-    assert (passes.least(7), passes.place(7), passes.iteration(7)) == (3, Place.SEEN, 3)
-    passes.unseen(7, certain=False)
-    assert passes.least(7) == 3
-    passes.note_pass(7)
-    assert (passes.place(7), passes.iterations) == (Place.HIDDEN, (4, 4))
-    passes.unseen(7, certain=False)
-    passes.unseen(7, certain=True)
-    assert passes.iterations == (5, 6)

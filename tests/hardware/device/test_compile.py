@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hwkernels.device import compile as compiling
-from hwkernels.device.compile import _MAGIC, _only_kernel, _read_cache, compile_cubin
-from hwkernels.device.sources import PACKAGE, headers, source_file
+from hwkernels.device.compile import _only_kernel, compile_cubin
+from hwkernels.device.sources import PACKAGE, source_file
 from pipesim.errors import CompileError, MissingExtraError, UsageError
 from pipesim.process.temporary import cache_folder
 from tests.support.lanes import long_but, slow_but
@@ -120,30 +118,6 @@ def test_a_process_whose_launches_are_caught_compiles_again(tiny, own_cache, mon
     assert len(ran) == 1
 
 
-FORGED = {
-    "a log longer than the entry": (1000).to_bytes(4, "little") + b"log" + b"\x7fELF",
-    "a log that is no text": (2).to_bytes(4, "little") + b"\xff\xfe" + b"\x7fELF",
-    "nothing after the log": (3).to_bytes(4, "little") + b"log",
-    "no length of the log": b"\0",
-}
-
-
-@pytest.mark.parametrize("body", FORGED.values(), ids=FORGED)
-def test_a_forged_entry_is_no_entry(tmp_path, body):
-    """Its checksum is right: whoever wrote it knows how to make one."""
-    path = tmp_path / "forged.cubin"
-    path.write_bytes(_MAGIC + hashlib.sha256(body).digest() + body)
-    assert _read_cache(path) is None
-
-
-def test_an_entry_that_is_no_ordinary_file_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "fifo.cubin")
-    assert _read_cache(tmp_path / "fifo.cubin") is None
-    body = (3).to_bytes(4, "little") + b"log" + b"\x7fELF"
-    (tmp_path / "right.cubin").write_bytes(_MAGIC + hashlib.sha256(body).digest() + body)
-    assert _read_cache(tmp_path / "right.cubin") == (b"\x7fELF", "log")
-
-
 @pytest.mark.parametrize(
     "text",
     ["__global__ " + "_" * 5000, "__global__ __launch_bounds__(" + "(" * 5000, "/*" * 50_000, "__global__ " * 1000],
@@ -200,37 +174,6 @@ def test_nvrtc_missing(tiny, monkeypatch):
     with pytest.raises(MissingExtraError) as caught:
         compile_cubin(tiny, {"VALUE": 1})
     assert caught.value.correction == "pip install 'pipesim[gpu]'"
-
-
-def _without_macros(text: str) -> str:
-    """The source as if its author had never heard of the recorder."""
-    text = text.replace('#include "recorder.cuh"', "struct PipesimCta;")
-    text = re.sub(r"\s*\bPIPESIM_(KERNEL_PARAM|PARAM|PASS|STOP)\b", "", text)
-    text = text.replace("PIPESIM_BEFORE(", "(")
-    text = re.sub(r"\n#define (RECORDS_BEHIND|RECORD_EXPECT|PIPESIM_CHECKED|PIPESIM_ROOM)\b(.*\\\n)*.*", "", text)
-    said = r"AGENT|AT|SAY|RECORD(_AGAIN|_IF)?|ANCHOR|FLUSH"
-    while match := re.search(rf"\b(PIPESIM_({said})|RECORD_EXPECT)\(", text):
-        end, depth = match.end(), 1
-        while depth:
-            depth += {"(": 1, ")": -1}.get(text[end], 0)
-            end += 1
-        text = text[: match.start()] + text[end:]
-    return text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ring", [(2, 1024, 1, 1), (4, 4112, 3, 32)])
-def test_switched_off_it_is_as_if_it_were_not_there(tmp_path, ring):
-    for path in headers():
-        if path.name != "recorder.cuh":
-            (tmp_path / path.name).write_text(_without_macros(path.read_text()))
-    bare = tmp_path / SOURCE.name
-    bare.write_text(_without_macros(SOURCE.read_text()))
-    assert set(re.findall(r"PIPESIM_\w+", bare.read_text())) == {"PIPESIM_FAULT", "PIPESIM_TABLE"}
-    defines = dict(zip(("STAGES", "TILE_BYTES", "CONSUMER_WARPS", "ARRIVE_LANES"), ring, strict=True))
-    off = compile_cubin(SOURCE, defines | {"PIPESIM_TRACE": 0})
-    assert off.cubin == compile_cubin(bare, defines | {"PIPESIM_TRACE": 0}).cubin
-    assert off.cubin != compile_cubin(SOURCE, defines | {"PIPESIM_TRACE": 1}).cubin
 
 
 @pytest.mark.slow

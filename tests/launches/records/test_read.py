@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipesim import bounds
-from pipesim.errors import UsageError
 from pipesim.launches.records.read import read_spool
 from pipesim.launches.records.record import (
     CountRecord,
@@ -145,12 +143,3 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "7.jsonl").symlink_to(tmp_path / "elsewhere" / "7.jsonl")
     assert read_spool(folder) == SpoolRecords(notes=["7.jsonl: it is a link"])
-
-
-def test_there_must_be_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_spool(tmp_path / "nothing")
-
-
-def test_the_record_that_the_tests_make_is_json() -> None:
-    assert json.loads(json.dumps(RECORD)) == RECORD

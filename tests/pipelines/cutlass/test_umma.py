@@ -21,7 +21,6 @@ from tests.pipelines.structs import arrive, commit, role_code
 
 Shape = tuple[int, int]
 Body = Callable[[Any, PipelineState], Any]
-ONE: Shape = (1, 1)
 PAIR: Shape = (2, 1)
 
 
