@@ -182,10 +182,9 @@ def _check(program: Program, max_states: int, *, one_memory: bool) -> Check:
         needs = by_commit_order and how is How.CERTIFICATE
         return Check(said, how, operations, phases, states, certificate.doubts, found, by_commit_order=needs)
 
-    if run.finished and not run.faults and not unordered:
-        exchanged = exchanged_barriers(program, certificate.doubts)
-        if not certificate.doubts or (exchanged and _holds_exchanged(program, exchanged, one_memory=one_memory)):
-            return replace(verdict(Verdict.PROVED, How.CERTIFICATE), doubts=())
+    ordered = run.finished and not run.faults and not unordered
+    if ordered and (not certificate.doubts or _holds_exchanged(program, certificate.doubts, one_memory=one_memory)):
+        return replace(verdict(Verdict.PROVED, How.CERTIFICATE), doubts=())
     found = _first_of_each(program, certificate.doubts)
     if all(is_unsure(program, each.fault) for each in (*found, *unordered)):
         shown = at_once(program)
@@ -232,8 +231,11 @@ def _by_search(program: Program, max_states: int, *, doubtful: bool, one_memory:
     return Verdict.PROVED, How.SEARCH, seen.states, ()
 
 
-def _holds_exchanged(program: Program, exchanged: frozenset[int], *, one_memory: bool) -> bool:
-    """Whether one run represents every schedule, if phases of these barriers may get each other's arrivals."""
+def _holds_exchanged(program: Program, doubts: tuple[Doubt, ...], *, one_memory: bool) -> bool:
+    """Whether one run represents every schedule, if phases of the barriers in doubt may get each other's arrivals."""
+    exchanged = exchanged_barriers(program, doubts)
+    if not exchanged:
+        return False
     memory = None if one_memory or memory_order(program) is None else MemoryOrder(program, exchanged)
     _, certificate = certified(program, memory, exchanged=exchanged)
     return not certificate.doubts and (memory is None or not (memory.exchange_fails or memory.faults))
