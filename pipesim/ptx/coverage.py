@@ -337,9 +337,32 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
     unfenced = unfenced_products(words.kernel.function, regions.graph, regions.uses, _ways(words))
     for p, register in sorted(unfenced.items()):
         what = f"no fence since an access to {register}" if register else "no fence at all comes before it"
-        yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what, _FENCE)
+        if register and (moved := _moved_past(words, p, register)):
+            what, correction = (
+                f"{what} at {at(moved[0])}, which the compiler has moved past the fence at {at(moved[1])}",
+                _BIND,
+            )
+        else:
+            correction = _FENCE
+        yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what, correction)
 
 
+def _moved_past(words: _Words, product: int, register: str) -> tuple[int, int] | None:
+    """The last write of a register before a product, and a fence before it that the source has after that write.
+
+    A compiler orders an ``asm volatile`` with memory, and not with registers that it does not name.
+    """
+    body, writes = words.kernel.function.body, words.kernel.code.regions.uses.writes
+    write = next((p for p in range(product - 1, -1, -1) if register in writes[p]), -1)
+    fence = next((p for p in range(write, -1, -1) if body[p].opcode == "wgmma" and body[p].has("fence")), -1)
+    lines = [body[p].source.frames[0] for p in (write, fence, product) if p >= 0 and body[p].source is not None]
+    if len(lines) < 3 or len({(each.file, each.function) for each in lines}) > 1:
+        return None
+    return (write, fence) if lines[0].line < lines[1].line < lines[2].line else None
+
+
+#: As CUTLASS's warpgroup_fence_operand does.
+_BIND = 'name the registers as operands ("+r") of an empty asm volatile between that access and the fence'
 _FENCE = "execute wgmma.fence before it, after that access"
 
 

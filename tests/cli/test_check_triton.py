@@ -97,8 +97,8 @@ def test_what_is_missing_or_wrong_is_said(call: Call, monkeypatch: pytest.Monkey
 
 
 def test_what_a_parameter_is_follows_from_its_use() -> None:
-    code = "a = d.load([0]) + (M + 1) // M\ntl.store(at + 1, tl.cdiv(n, 2))\nX += n"
-    assert [_use(name, code) for name in ("d", "M", "at", "n", "X", "b_desc", "in_ptr")] == [
-        "box", "", "*fp16", "", "*fp16", "box", "*fp16",
+    code = "a = d.load([0]) + (M + 1) // M\ntl.store(at + 1, tl.cdiv(n, 2))\nX += n\nb = (z + z.to(tl.float32))"
+    assert [_use(name, code) for name in ("d", "M", "at", "n", "X", "b_desc", "in_ptr", "z")] == [
+        "box", "", "*fp16", "", "*fp16", "box", "*fp16", "",
     ]  # fmt: skip
     assert _strides(["x", "stride_am", "stride_ak", "row_stride"]) == {"stride_am": 1, "stride_ak": 0}

@@ -28,7 +28,7 @@ from pipesim.ptx.launch.settings import BOX, setting_words
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  #: of Triton's compiler
 _MAP = r"{0}\.(load|store|gather|scatter|block_type|block_shape|nbytes|layout)|tma\.\w+\({0}\b"
 _ADDRESS = r"(load|store|atomic_\w+|make_\w+)\({0}\b|[=,(] ?{0} \+|\b{0} \+="
-_NUMBER = r"[%/<>*-] {0}\b|\b{0} [%/<>*-]|(cdiv|range)\([^()]*\b{0}\b"
+_NUMBER = r"[%/<>*-] {0}\b|\b{0} [%/<>*-]|(cdiv|range)\([^()]*\b{0}\b|\b{0}\.to\((?!tl\.pointer)"
 
 
 def compiled_question(target: str, functions: Sequence[str], arch: str, sets: Sequence[str], how: Any) -> FoundQuestion:

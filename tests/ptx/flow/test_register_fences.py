@@ -7,6 +7,9 @@ import pytest
 from pipesim.findings.catalog import report_fault
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check
+from pipesim.ptx.extract import extract
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 FENCE = " wgmma.fence.sync.aligned;\n"
@@ -79,3 +82,16 @@ def test_a_way_that_no_warp_takes_needs_none() -> None:
     body = f" setp.eq.u32 %p5, %r8, 9;\n @%p5 bra there;\n{FENCE} bra over;\nthere:\n bar.sync 1;\nover:\n{P}{DONE}"
     program = program_of(SET_UP.format(first=1, count=1) + ZERO + body, 4)
     assert not program.coverage.forbidden
+
+
+@pytest.mark.parametrize(("written", "correction"), [(11, "name the registers"), (13, "execute wgmma.fence")])
+def test_an_access_that_the_compiler_has_moved_past_the_fence_is_named(written: int, correction: str) -> None:
+    """The source has the fence at line 12: an access of line 11 has been before it."""
+    access = f" .loc 1 {written} 1\n mov.u32 %r31, 1;\n"
+    text = SET_UP.format(first=1, count=1) + ZERO + " .loc 1 12 1\n" + FENCE + access + " .loc 1 14 1\n" + P + DONE
+    module = read_module(text_of(text) + '.file 1 "k.cu"\n', "small.ptx")
+    program = extract(module, Launch("kernel", (1, 1, 1), (128, 1, 1))).program
+    (found,) = program.coverage.forbidden
+    assert found.kind is FaultKind.WGMMA_FENCE
+    assert found.correction.startswith(correction)
+    assert ("which the compiler has moved past the fence at k.cu:12" in found.what) == (written == 11)
