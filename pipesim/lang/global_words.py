@@ -27,7 +27,7 @@ from pipesim.model.word_barriers import (
     of_several_clusters,
     too_narrow,
 )
-from pipesim.model.words import WordAct, WordEvent, WordsOfRun
+from pipesim.model.words import Swaps, WordAct, WordEvent, WordsOfRun
 
 Place = tuple[int, int]  #: an agent, and the place of an operation in its code
 NOT_CHECKED = "the order of what CTAs do to words has not been checked"
@@ -264,6 +264,7 @@ class GridRun:
         made.place(places)
         observed = {e.address for e in self._events if e.observed}
         offsets = sorted({each.offset for each in self._waiting.values()})
+        alike = self._alike()
         words = WordsOfRun(
             words=tuple(found),
             why_not=why_not,
@@ -272,7 +273,8 @@ class GridRun:
             sequence=tuple(self._sequence),
             observed=frozenset(observed),
             off_turn=len(self._sequence) < len(self._turns),
-            alike=self._alike(),
+            swaps=Swaps.NONE if alike is None else Swaps.ALL,
+            does=alike,
             narrow=self._narrow(),
         )
         grid = replace(
@@ -293,9 +295,10 @@ class GridRun:
         found = too_narrow(words, [each.cta for each in self._program.agents])
         return f"{self._program.line(found.agent, found.position)}: its scope is one CTA" if found else ""
 
-    def _alike(self) -> bool:
-        """Whether the CTAs differ in nothing but whose shared memory they use, and each comes once to an atomic whose
-        answer is used. Names of what they write to global memory are not compared if nothing reads by them.
+    def _alike(self) -> list[object] | None:
+        """What each CTA does, if they differ in nothing but whose shared memory they use, and each comes once to an
+        atomic whose answer is used. Names of what they write to global memory are not compared where nothing
+        reads by them.
         """
         program, words = self._program, self._memory.words
         ctas = [program.agents[e.agent].cta for e in self._events if e.observed]
@@ -313,7 +316,8 @@ class GridRun:
             mine = [words.get((n, pc)) or each for pc, each in enumerate(said)]
             kinds.setdefault(program.agents[n].cta, []).append(mine)
         first, *others = kinds.values()
-        return len(set(ctas)) == len(ctas) == program.ctas and all(each == first for each in others)
+        once = len(set(ctas)) == len(ctas) == program.ctas
+        return first if once and all(each == first for each in others) else None
 
     def _stream(
         self, made: WordBarriers, agent: int, places: dict[int, tuple[int, int]], line: int

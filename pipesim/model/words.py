@@ -15,6 +15,7 @@ TURNS = "turns"
 STRONG_DATA = "strong_data"
 #: The setting that is what some waits see of words: of each the number of its agent and 11, and how many writes.
 SEES = "sees"
+MANY_WARPS = "too many warps execute its atomics"
 Passes = Callable[[int], "bool | None"]  #: whether a wait ends with a value of its word, None if that depends on more
 Range = tuple[int, int]  #: first byte, the one after the last
 
@@ -105,6 +106,15 @@ class Look(NamedTuple):
     pc: int = -1
 
 
+class Swaps(Enum):
+    """Who may change places in an order of atomics, so that one order is as good as another."""
+
+    NONE = 0
+    CTAS = 1
+    WARPS = 2  #: those of a CTA, and whole CTAs: each comes once
+    ALL = 3  #: CTAs that each come once
+
+
 @dataclass
 class GlobalWord:
     """A word by which CTAs talk. ``writes``: in the order of the run; ``first``: its value before them.
@@ -139,11 +149,12 @@ class WordsOfRun:
     ``open_data``: a position at which it is not known what of the data that CTAs share is accessed, -1 if all is
     known; ``strong_data``: whether that is since strong accesses meet there; ``tiles``: names of the data.
 
-    ``sequence``: CTA and word of each write, in order; ``observed``: words with atomics whose answer is used, of which
+    ``sequence``: CTA and word of each write, in order (where several warps of a CTA take turns the number of CTAs and
+    the agent's); ``observed``: words with atomics whose answer is used, of which
     the order of the writes is that of the program; ``zeros``: names of words taken to
     be 0 at first; ``loops``: positions of the loops that are waits now; ``off_turn``: the order was not possible;
-    ``alike``: all CTAs do the same, to the same words and data, and each comes once to such an atomic: one order is as
-    good as another. ``narrow``: why the kernel may do more than orders of all accesses show, each of which it may have,
+    ``swaps``: who may change places in that order, if what each ``does`` in its turn is the same in
+    all. ``narrow``: why the kernel may do more than orders of all accesses show, each of which it may have,
     as where several CTAs access a word with a scope of one. ``places``: of the words. ``followed``: positions at which
     nothing else is accessed. ``met``: how many words were known. ``looks``: what waits saw, in
     the order of the run.
@@ -161,13 +172,14 @@ class WordsOfRun:
     zeros: tuple[str, ...] = ()
     loops: tuple[int, ...] = ()
     off_turn: bool = False
-    alike: bool = False
+    swaps: Swaps = Swaps.NONE
     set_within: tuple[Range, ...] = ()
     narrow: str = ""
     places: tuple[Range, ...] = ()
     followed: frozenset[int] = frozenset()
     met: int = 0
     looks: tuple[Look, ...] = ()
+    does: object = None
 
     @property
     def seen(self) -> tuple[tuple[int, int], ...]:

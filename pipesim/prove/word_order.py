@@ -19,7 +19,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
-from pipesim.model.words import GlobalWord, Look, WordAct, WordsOfRun, WordWait
+from pipesim.model.words import GlobalWord, Look, Swaps, WordAct, WordsOfRun, WordWait
 from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
@@ -37,6 +37,7 @@ _MOST_TURNS = 18  #: digits of a setting
 _MOST_SEEN = 9  #: writes: a digit
 Seen = tuple[tuple[int, int], ...]  #: agents with how many writes their waits see, of each in its order
 _REPLACES = (WordAct.STORE, WordAct.CHANGE)  #: what leaves a value that the one before does not decide
+_FEW, _MOST_RUNS = 4, 256  #: of many CTAs; else in orders of which some do not come, or have been looked at
 _MOST_VALUES = 1 << 12  #: of one word, that are looked at for one wait
 
 
@@ -309,13 +310,18 @@ def orders(make: Callable[..., _Made], most: int, most_instructions: int) -> Ite
     """
     open_: deque[tuple[tuple[int, ...], Seen]] = deque([((), ())])
     asked: set[tuple[tuple[int, ...], Seen]] = {((), ())}
+    begun: dict[Seen, list[tuple[int, ...]]] = {}  # the orders in which something was seen
     seen: set[tuple[object, ...]] = set()
     runs = spent = met = 0
+    most_runs = most if most <= _FEW else max(most, _MOST_RUNS)
+    alike = False  # whether those that may change places do the same in each turn
     while open_:
-        if runs == most or spent > most_instructions:
+        if len(seen) == most or runs == most_runs or spent > most_instructions:
             yield None
             return
         turns, sees = open_.popleft()
+        if any(each[: len(turns)] == turns for each in begun.get(sees, ())):
+            continue  # that order has been looked at
         if len(turns) > _MOST_TURNS or any(version > _MOST_SEEN for _, version in sees):
             yield None
             return
@@ -334,9 +340,18 @@ def orders(make: Callable[..., _Made], most: int, most_instructions: int) -> Ite
         seen.add((found.order, found.seen))
         yield made
         looks = _possible(made.program, found)
-        if found.alike and not any(look.others for look in looks):
+        begun.setdefault(sees, []).append(tuple(who for who, _ in found.sequence))
+        swaps = found.swaps
+        if runs == 1 and swaps in (Swaps.ALL, Swaps.WARPS):
+            rotated = [make(each) for each in _rotated(found, most)]
+            spent += sum(each.instructions for each in rotated)
+            alike = all(each.words is not None and _do_the_same(each.words, found) for each in rotated)
+        swaps = swaps if alike or swaps is Swaps.CTAS else Swaps.NONE
+        if swaps is Swaps.ALL and not any(look.others for look in looks):
             return
-        others = [(each, ()) for each in _earlier(found)] + [(turns, each) for each in _otherwise(looks, sees)]
+        others: list[tuple[tuple[int, ...], Seen]] = []
+        others += [(_first_named(each, made.program, swaps), ()) for each in _earlier(found)]
+        others += [(turns, each) for each in _otherwise(looks, sees)]
         open_ += [each for each in dict.fromkeys(others) if each not in asked]
         asked.update(others)
 
@@ -376,6 +391,42 @@ def _otherwise(looks: Sequence[Look], sees: Seen) -> Iterator[Seen]:
             kept += [(agent, version) for version in max(mine, given, key=len)]
         kept += [each for each in before if each[0] == look.agent]
         yield from (tuple(sorted((*kept, (look.agent, other)), key=lambda each: each[0])) for other in look.others)
+
+
+def _rotated(found: WordsOfRun, most: int) -> Iterator[tuple[int, ...]]:
+    """Orders in each of which everyone comes in another turn: with these each has come in each turn. One that is none
+    if they are too many.
+    """
+    turns = [who for who, _ in found.sequence]
+    who = [*dict.fromkeys(turns)]
+    if len(who) > most:
+        yield (-1,)
+        return
+    for n in range(1, len(who)):
+        other = dict(zip(who, who[n:] + who[:n], strict=True))
+        yield tuple(other[each] for each in turns)
+
+
+def _do_the_same(other: WordsOfRun, found: WordsOfRun) -> bool:
+    """Whether in another order each does in its turn what another one did: what it does depends on its turn alone."""
+    return not other.off_turn and (other.swaps, other.does, other.stuck) == (found.swaps, found.does, found.stuck)
+
+
+def _first_named(turns: tuple[int, ...], program: Program, swaps: Swaps) -> tuple[int, ...]:
+    """The order in which those that may change places come by their numbers; all these are as good."""
+    if swaps not in (Swaps.CTAS, Swaps.WARPS):
+        return turns
+    ctas = [agent.cta for agent in program.agents]
+    count, width = max(ctas) + 1, len(ctas) // (max(ctas) + 1)
+    place, warps, found = dict[int, int](), dict[int, dict[int, int]](), list[int]()
+    for who in turns:
+        cta = who if swaps is Swaps.CTAS else (who - count) // width
+        mine = place.setdefault(cta, len(place))
+        if swaps is Swaps.WARPS:
+            inside = warps.setdefault(cta, {})
+            mine = count + mine * width + inside.setdefault((who - count) % width, len(inside))
+        found.append(mine)
+    return tuple(found)
 
 
 def _earlier(found: WordsOfRun) -> Iterator[tuple[int, ...]]:

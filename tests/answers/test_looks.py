@@ -142,3 +142,67 @@ def test_a_wait_on_whose_end_all_threads_vote_is_one_of_the_thread_that_loads(
     else:
         assert {each.finding.kind for each in found.refutations} == ({wrong} if wrong else set())
         assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
+
+
+#: The first lane of each warp takes a lock, or counts and the last one adds up.
+WARP_LOCK = """and.b32 %r2, %r0, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra end;
+spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN
+ld.global.u32 %r9, [%rd2]; add.u32 %r9, %r9, 1; st.global.u32 [%rd2], %r9; GIVEN
+end:"""
+WARP_LAST = """and.b32 %r2, %r0, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra end; shr.u32 %r2, %r0, 5;
+mad.lo.u32 %r2, %r1, 2, %r2; mad.wide.u32 %rd5, %r2, 4, %rd2; st.global.u32 [%rd5], %r2; GIVEN
+atom.relaxed.gpu.global.add.u32 %r8, [%rd1], 1; mov.u32 %r3, %nctaid.x; mad.lo.u32 %r3, %r3, 2, -1;
+setp.ne.u32 %p2, %r8, %r3; @%p2 bra end; TAKEN ld.global.v2.u32 {%r4, %r5}, [%rd2];
+end:"""
+GIVES = {"exch": "atom.relaxed.gpu.global.exch.b32 %r7, [%rd1], 0;", "store": "st.relaxed.gpu.global.u32 [%rd1], 0;"}
+
+
+@pytest.mark.parametrize(("taken", "given"), [(FENCE, FENCE), ("", FENCE), (FENCE, "")])
+@pytest.mark.parametrize("gives", [*GIVES, "last"])
+def test_several_warps_of_a_cta_take_a_lock_or_count(gives: str, taken: str, given: str) -> None:
+    """It was not judged: orders were those of CTAs."""
+    body = WARP_LAST if gives == "last" else WARP_LOCK.replace("GIVEN", "GIVEN " + GIVES[gives])
+    found = check(kernel(body.replace("TAKEN", taken).replace("GIVEN", given), 2, 64), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == ([] if taken and given else [WEAK])
+    assert found.verdict is (Verdict.PROVED if taken and given else Verdict.REFUTED)
+    again = kernel(body.replace("TAKEN", taken).replace("GIVEN", given), 2, 64).kernel
+    for name, (value,) in found.scope.policies.items():
+        again = again and again.with_setting(name, value)
+    assert (taken and given) or (again and prove(again.program).verdict is Verdict.REFUTED)
+
+
+#: What a CTA does with the first ticket, or the second one, depends on which CTA it is.
+TICKET = """atom.relaxed.gpu.global.add.u32 %r8, [%rd1], 1; add.u32 %r9, %r8, %r1; sub.u32 %r10, %r8, %r1;
+setp.ne.u32 %p1, %r9, 1; @%p1 bra end; setp.eq.u32 %p2, %r10, 0; @%p2 bra end; WRONG
+end:"""
+
+
+WAIT = "hang: ld.relaxed.gpu.global.u32 %r9, [%rd1+4]; setp.eq.u32 %p3, %r9, 0; @%p3 bra hang;"
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [("st.global.u32 [%rd2], %r1;", RACE), (WAIT, Ending.DEADLOCK), ("", None)])
+def test_ctas_that_do_the_same_in_one_order_may_not_in_another(wrong: str, kind: FaultKind | Ending | None) -> None:
+    """It was proved by the order in which CTA 0 comes first, and 1 next."""
+    found = check(kernel(TICKET.replace("WRONG", wrong), 2), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == ([kind] if kind else [])
+    assert found.verdict is (Verdict.REFUTED if kind else Verdict.PROVED)
+
+
+#: CTAs take tiles until there are none; each odd tile waits for the one before.
+TILES = """again: atom.relaxed.gpu.global.add.u32 %r8, [%rd1], 1; setp.ge.u32 %p1, %r8, 4; @%p1 bra end;
+mad.wide.u32 %rd5, %r8, 4, %rd1; mad.wide.u32 %rd6, %r8, 4, %rd2; and.b32 %r9, %r8, 1; setp.eq.u32 %p2, %r9, 0;
+@%p2 bra make;
+spin: ld.HOW.gpu.global.u32 %r10, [%rd5]; setp.eq.u32 %p3, %r10, 0; @%p3 bra spin; ld.global.u32 %r11, [%rd6-4];
+make: st.global.u32 [%rd6], %r8; SET bra again;
+end:"""
+SETS = "st.release.gpu.global.u32 [%rd5+4], 1;"
+
+
+@pytest.mark.parametrize(
+    ("how", "sets", "wrong"), [("acquire", SETS, None), ("relaxed", SETS, WEAK), ("acquire", "", Ending.DEADLOCK)]
+)
+def test_tiles_by_ticket_that_depend_on_each_other(how: str, sets: str, wrong: FaultKind | Ending | None) -> None:
+    """Of CTAs that do not ask which they are one order is as good as those with other numbers."""
+    found = check(kernel(TILES.replace("HOW", how).replace("SET", sets), 2, which="0"), {}, quick=True)
+    assert [each.finding.kind for each in found.refutations] == ([wrong] if wrong else [])
+    assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)

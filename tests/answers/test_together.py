@@ -208,14 +208,14 @@ def test_who_sets_a_word_may_be_a_cta_that_is_not_followed(sets: str, grid: int,
     assert found.scope.together == together
 
 
-def kernel(body: str, grid: int = 3, threads: int = 1) -> Target:
+def kernel(body: str, grid: int = 3, threads: int = 1, which: str = "%ctaid.x") -> Target:
     """Threads ``%r0`` of each CTA ``%r1`` do this: ``%rd1`` are words, ``%rd2`` data, ``%rd3`` the CTA's own."""
     whole = f""".version 8.6
 .target sm_90a
 .address_size 64
 .visible .entry small(.param .u64 flags, .param .u64 x, .param .u64 y)
 {{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .f32 %f<9>;
-mov.u32 %r0, %tid.x; setp.ge.u32 %p0, %r0, {threads}; @%p0 ret; mov.u32 %r1, %ctaid.x;
+mov.u32 %r0, %tid.x; setp.ge.u32 %p0, %r0, {threads}; @%p0 ret; mov.u32 %r1, {which};
 ld.param.u64 %rd1, [flags]; ld.param.u64 %rd2, [x]; ld.param.u64 %rd4, [y]; mad.wide.u32 %rd3, %r1, 4, %rd4;
 {body}
 ret; }}

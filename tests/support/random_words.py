@@ -127,6 +127,15 @@ def _tries(rng: random.Random, count: int) -> Threads:
     return made
 
 
+def _tickets(rng: random.Random, count: int) -> Threads:
+    made = []
+    for _ in range(count):
+        rest = [Step(rng.choice(("read", "write")), 0) for _ in range(rng.randrange(1, 3))]
+        how, ticket = rng.choice(("relaxed", "acq_rel")), rng.randrange(count + 1)
+        made.append([Step("count", 0, ticket, how, len(rest)), *rest])
+    return made
+
+
 def _strong(rng: random.Random, step: Step) -> list[Step]:
     """A release, or a fence and a relaxed one; an acquire, or a relaxed one and a fence."""
     if rng.random() < 0.5:

@@ -14,7 +14,7 @@ from pipesim.answers.every_cta.together import is_set_outside, open_wait
 from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
-from pipesim.model.words import WordsOfRun
+from pipesim.model.words import MANY_WARPS, WordsOfRun
 from pipesim.prove.word_order import NO_ORDER, cannot_be_seen, is_decided, may_be_excluded, more_than_orders, orders
 from pipesim.ptx.emulate.global_accesses import in_shared
 from pipesim.ptx.extract import Extraction
@@ -100,7 +100,7 @@ def _why_not(made: Extraction, found: WordsOfRun, strictness: Strictness) -> str
     if made.limited or made.program.coverage.stopped:
         return "a warp is not followed to its end"
     if len(made.streams) > _MOST_WARPS and made.kernel.launch.turns:
-        return "too many warps execute its atomics"
+        return MANY_WARPS
     on_global, launch = [each for each in found.places if not in_shared(each[0])], made.kernel.launch
     plain = replace(made.kernel, launch=replace(launch, inside=False, turns=()))
     both = (made.kernel, plain) if on_global and launch.grid != launch.cluster else ()

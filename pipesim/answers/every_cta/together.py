@@ -18,7 +18,7 @@ from pipesim.bounds import MAX_AGENTS
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.finding import Verdict
-from pipesim.model.words import WordsOfRun
+from pipesim.model.words import MANY_WARPS, WordsOfRun
 from pipesim.prove.check import check as prove
 from pipesim.prove.word_order import (
     MOST_ORDERS,
@@ -178,8 +178,8 @@ def _of_size(
     code, large = kernel.kernel.code, size * len(kernel.streams) > _MOST_IN_ORDER
     most = MOST_ORDERS.get(size, 1 if large else _FEW_ORDERS)
     for made in orders(partial(kernel.together, size), most, MOST_TOGETHER):
-        if made is None or (large and made.words and made.words.observed and not made.words.stuck):
-            known.why_not = "" if known.sizes else "too many orders of atomics"
+        if made is None or (made.words and _are_too_many(made.words, large=large)):
+            known.why_not = "" if known.sizes else MANY_WARPS if made and not large else "too many orders of atomics"
             return False
         made = made if known.open_data else _with_strong_data(kernel, made, size, strictness)
         found = made.words
@@ -202,6 +202,11 @@ def _of_size(
             known.open_data = place_in(made.kernel, found.open_data)
     known.sizes.append(size)
     return True
+
+
+def _are_too_many(found: WordsOfRun, *, large: bool) -> bool:
+    """Whether orders of the atomics of as many CTAs are not looked at."""
+    return found.why_not == MANY_WARPS or (large and bool(found.observed) and not found.stuck)
 
 
 def _with_strong_data(kernel: Extraction, made: Extraction, size: int, strictness: Strictness) -> Extraction:

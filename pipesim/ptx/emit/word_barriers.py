@@ -20,16 +20,17 @@ from pipesim.model.word_barriers import (
     of_several_clusters,
     too_narrow,
 )
-from pipesim.model.words import GlobalWord, Look, Range, WordAct, WordEvent, WordsOfRun
+from pipesim.model.words import MANY_WARPS, GlobalWord, Look, Range, Swaps, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_accesses import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.text.instruction import Instruction, Special, parts_of
 
 _NO_SHARED_MEMORY = 1 << 24  #: a CTA has less
+MOST_TAKING = 9  #: CTAs and warps: a digit of a setting
 _NO_DATA = MAX_POINTED_BYTES  #: accesses to data in global memory are below
 _STATIC = re.compile(r"E(\d+)([A-Za-z_]\w*)$")  #: how the name of a function's own variable ends
 
@@ -62,9 +63,8 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     if not why_not and cluster.together:  # data of one cluster is looked at with its own accesses as operations
         data = data_between_ctas(cluster, words, made.talked)
     made.look_at_weak(data)
-    observed = [(cluster.recorder.streams[e.agent].cta, e.address) for e in words.events if e.observed]
-    once = len({cta for cta, _ in observed}) == len(observed) == len(cluster.together)
-    alike = bool(cluster.together) and once and _alike(cluster, words, data, made.events)
+    turns, observed = made.turns, frozenset(e.address for e in words.events if e.observed)
+    swaps, does = _swaps(cluster, words, data, made) if cluster.together and observed else (Swaps.NONE, None)
     looks = made.finish(data)
     zeros = tuple(word_name(cluster, at, words.sizes[at]) for at in words.taken_for_zero if at in made.events)
     waits = (e.position for e in words.events if e.act is WordAct.WAIT or e.observed)
@@ -78,18 +78,19 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         data.open,
         data.strong,
         data.tiles,
-        tuple(words.sequence),
-        frozenset(word for _, word in observed),
+        turns,
+        observed,
         zeros,
         tuple(sorted(loops)),
         words.off_turn,
-        alike,
+        swaps,
         tuple(sorted({_set_within(cluster, p, at) for p, at, *_ in words.waiting.values() if not in_shared(at)})),
         made.narrow(),
         tuple((at, at + words.sizes[at]) for at in made.events),
         followed - words.at_data,
         len(words.places),
         looks,
+        does,
     )
 
 
@@ -100,8 +101,38 @@ def _set_within(cluster: Cluster, position: int, address: int) -> Range:
     return start, start + MAX_POINTED_BYTES
 
 
-def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData, asked: Collection[int]) -> bool:
-    """Whether the CTAs differ in nothing but whose shared memory it is that they use, and in values of no word."""
+def _swaps(cluster: Cluster, words: GlobalWords, data: GlobalData, made: _WordBarriers) -> tuple[Swaps, object]:
+    """Which CTAs or warps may change places, so that of orders that differ in this one is as good as another, and what
+    each of them does in its turn.
+
+    CTAs that never ask which they are differ in nothing. Else they may not differ in what they do but in whose shared
+    memory it is that they use, and in values of no word; and each, or each of their warps, comes once to an atomic.
+    """
+    streams, body = cluster.recorder.streams, cluster.code.body
+    parts = (part for each in body for operand in each.operands for part in (operand, *parts_of(operand)))
+    asks = any(isinstance(part, Special) and part.name.startswith(_WHICH_CTA) for part in parts)
+    by_warp = any(who >= cluster.ctas for who, _ in made.turns)
+    if not asks and not by_warp:
+        return Swaps.CTAS, None
+    acting = [e.agent for e in words.events if e.observed]
+    if len({*acting}) < len(acting):
+        return Swaps.NONE, None
+    said = _said(cluster, words, data, made.events)
+    if by_warp:
+        return (Swaps.WARPS if all(each == said[0] for each in said) else Swaps.NONE), [said[each] for each in acting]
+    order = [streams[each].cta for each in acting]
+    of_ctas = [[each for n, each in enumerate(said) if streams[n].cta == cta] for cta in range(cluster.ctas)]
+    every = sorted(order) == [*range(cluster.ctas)] and all(each == of_ctas[0] for each in of_ctas)
+    return (Swaps.ALL if every else Swaps.NONE), [of_ctas[each] for each in order]
+
+
+_WHICH_CTA = ("%ctaid", "%cluster", "%smid", "%gridid", "%envreg")
+
+
+def _said(
+    cluster: Cluster, words: GlobalWords, data: GlobalData, asked: Collection[int]
+) -> list[tuple[object, ...]]:  # fmt: skip
+    """What each agent does, as any other one may do it."""
     recorder, accesses = cluster.recorder, list(cluster.recorder.accesses)
     barriers, named = list(recorder.barriers), list(recorder.named)
 
@@ -112,18 +143,19 @@ def _alike(cluster: Cluster, words: GlobalWords, data: GlobalData, asked: Collec
             return e.act, e.address, leaves, e.written, e.observed
         return in_its_cta(op, accesses, barriers, named)
 
-    kinds: dict[int, list[object]] = {}
+    found: list[tuple[object, ...]] = []
     for agent, stream in enumerate(recorder.streams):
         shared = [(at, said(op), where) for at, ops in data.before.get(agent, {}).items() for op, where in ops]
-        kinds.setdefault(stream.cta, []).append((tuple(map(said, stream.code)), tuple(stream.positions), shared))
-    first, *others = kinds.values()
-    return all(each == first for each in others)
+        stands = words.waiting.get(agent, ())[:2]
+        found.append((tuple(map(said, stream.code)), tuple(stream.positions), shared, stands))
+    return found
 
 
 class _WordBarriers:
     def __init__(self, cluster: Cluster, words: GlobalWords, names: dict[Place, tuple[str, int]]) -> None:
         self._cluster, self._words, self._names = cluster, words, names
         self._streams = cluster.recorder.streams
+        self.turns = words.turns([stream.cta for stream in self._streams])
         self.barriers = WordBarriers(self._enter_barrier)
         self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(words.asked)}
         self.looks = words.looks
@@ -156,12 +188,9 @@ class _WordBarriers:
             return "a barrier of the cluster"
         if any(stream.held for stream in self._streams):
             return "what follows depends on the result of a try_wait"
-        ctas, decides = [stream.cta for stream in self._streams], self._cluster.code.regions.observations.read
-        for events in self.events.values() if self._cluster.together else ():
-            asked = any(e.observed and e.position in decides for e in events)
-            who = {e.agent for e in events if e.act.writes} if asked else set()
-            if len({ctas[agent] for agent in who}) < len(who):
-                return "several warps of a CTA execute its atomics"
+        many = self._cluster.ctas + len(self._streams) > MOST_TAKING
+        if self._cluster.together and many and max((who for who, _ in self.turns), default=0) >= self._cluster.ctas:
+            return MANY_WARPS
         for warp in self._cluster.warps:
             apart = any(pc not in frame.joins for frame in warp.frames for pc, _ in frame.pending)
             if warp.agent in self._words.waiting and apart:

@@ -7,7 +7,7 @@ an event: loops that wait for a value, stores, atomics. What these order in ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -81,7 +81,9 @@ class GlobalWords:
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self.events: list[WordEvent] = []
-        self.sequence: list[tuple[int, int]] = []  #: CTA and word of each write
+        self.sequence: list[tuple[int, int]] = []  #: agent and word of each write
+        self._by_warp = self._inside or launch.turns[:1] >= (launch.together,)  #: a turn is that of one
+        self._first_warp = 0 if self._inside else launch.together  # the number of the first one
         self.taken_for_zero: dict[int, None] = {}  #: words of which the launch does not say what they hold at first
         self.doubts: dict[int, str] = {}  #: by position: why what is done there is not understood
         self.waiting: dict[int, tuple[int, int, Callable[[int], bool | None], int]] = {}  #: by agent: position, word,
@@ -102,6 +104,17 @@ class GlobalWords:
     def off_turn(self) -> bool:
         """Whether a write that was to come next never came, or one that was to be seen."""
         return len(self.sequence) < len(self._turns) or self._looks.left
+
+    def turns(self, ctas: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Who writes, and the word of each write: a CTA, or one of its warps, from the number of CTAs on, if several
+        warps of a CTA execute atomics whose answers decide. ``ctas``: of each agent.
+        """
+        asked = {e.address for e in self.events if e.observed}
+        by_word = ({e.agent for e in self.events if e.act.writes and e.address == at} for at in asked)
+        several = any(len({ctas[agent] for agent in agents}) < len(agents) for agents in by_word)
+        if self._by_warp or several:
+            return tuple((self._first_warp + agent, word) for agent, word in self.sequence)
+        return tuple((ctas[agent], word) for agent, word in self.sequence)
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -465,14 +478,14 @@ class GlobalWords:
         warp.block(ready)
 
     def _is_in_turn(self, warp: TalkingWarp, writes: int) -> bool:
-        at, who = len(self.sequence), warp.agent if self._inside else warp.cta
+        at, who = len(self.sequence), self._first_warp + warp.agent if self._by_warp else warp.cta
         return all(turn == who for turn in self._turns[at : at + writes])
 
     def _change(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
         after: int, *, observed: bool = False,
     ) -> None:  # fmt: skip
-        self.sequence.append((warp.agent if self._inside else warp.cta, at))
+        self.sequence.append((warp.agent, at))
         before, self.values[at] = self.values[at], after
         self._history[at].append(after)
         self._version += 1

@@ -59,8 +59,14 @@ def _voted(
     result, vote, branch = uses.writes[barrier], body[barrier].operands[-1], body[left]
     others = loop - {load, barrier}
     made = {name for p in others for name in uses.writes[p]}
-    plain = all(body[p].opcode in _PLAIN for p in others) and isinstance(vote, Register) and len(result) == 1
-    if not plain or branch.guard is None or branch.opcode != "bra" or not set(uses.needs[load]).isdisjoint(made):
+    plain = all(body[p].opcode in _PLAIN for p in others) and len(result) == 1
+    if (
+        not plain
+        or not isinstance(vote, Register)
+        or branch.guard is None
+        or branch.opcode != "bra"
+        or not set(uses.needs[load]).isdisjoint(made)
+    ):
         return None
     of_load = _made_of(uses.writes[load], others, uses)
     of_vote = _made_of(result, others, uses)
