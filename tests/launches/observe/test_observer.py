@@ -199,11 +199,12 @@ def test_an_array_that_cannot_be_read_without_waiting_is_not(tmp_path, state, sa
     assert said in note["text"]
 
 
-def test_kernels_of_a_graph_are_recorded_when_it_is_instantiated(world):
+@pytest.mark.parametrize("number", [643, 696])
+def test_kernels_of_a_graph_are_recorded_when_it_is_instantiated_or_gets_them(world, number):
     node = calls.KernelNode(1, 3, 1, 1, 64, 1, 1, 0, world.calls.array((b"abcd",)), None, None, None)
     world.driver.layouts[1] = (4,)
     world.driver.graphs[55] = [(node, (2, 1, 1))]
-    world.calls.call(643, calls.FirstTwo(None, 55))
+    world.calls.call(number, calls.FirstTwo(None, 55))
     (record,) = world.records()
     assert (record["via"], record["grid"], record["cluster"], record["kernel"]) == (
         *("graph", [3, 1, 1], [2, 1, 1]),
