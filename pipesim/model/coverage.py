@@ -152,7 +152,7 @@ class NotJudgedKind(Enum):
     LEFT_OUT = "accesses and instructions that were left out"
     INFERRED_BYTES = "byte counts inferred"
     LANES_MEET = "exchanges between lanes (such as shfl.sync) of which data decides which lanes take part"
-    DATA_LAPS = "loops that data ends, beyond the eighth lap"
+    DATA_LAPS = "places in loops where data decides, beyond the eighth answer"
     NEVER_WRAPPED = "barriers that complete too few phases to use a stage again"
 
     @property
@@ -174,7 +174,7 @@ _ONE_NOT_JUDGED = {
     NotJudgedKind.LEFT_OUT: "access or instruction that was left out",
     NotJudgedKind.INFERRED_BYTES: "byte count inferred",
     NotJudgedKind.LANES_MEET: "exchange between lanes (such as shfl.sync) of which data decides which lanes take part",
-    NotJudgedKind.DATA_LAPS: "loop that data ends, beyond the eighth lap",
+    NotJudgedKind.DATA_LAPS: "place in a loop where data decides, beyond the eighth answer",
     NotJudgedKind.NEVER_WRAPPED: "barrier that completes too few phases to use a stage again",
 }
 

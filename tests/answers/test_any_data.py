@@ -7,7 +7,9 @@ import pytest
 from pipesim.answers.check import check
 from pipesim.model.coverage import NotJudgedKind
 from pipesim.model.finding import Verdict
-from pipesim.ptx.launch.values import Pointer
+from pipesim.ptx.emulate.data_answers import MOST_LAPS, DataAnswers
+from pipesim.ptx.free.varying import FreeInputs, Varying
+from pipesim.ptx.launch.values import Launch, Pointer
 from pipesim.targets import Target
 from tests.support.small_ptx import SET_UP, extraction_of
 
@@ -66,3 +68,9 @@ def test_what_fails_before_the_first_answer_is_refuted() -> None:
     body = LOOP.format(vote=vote, goes_on=goes_on).replace(" bar.sync 0;\n", "", 1)
     found = check(target(body), {}, quick=True)
     assert found.verdict is Verdict.REFUTED
+
+
+def test_answers_are_counted_for_each_cta() -> None:
+    answers = DataAnswers(Launch("small", (2, 1, 1), (32, 1, 1), (2, 1, 1), any_data=True), FreeInputs())
+    free = [isinstance(answers.answer(3, 1, (cta, 0)), Varying) for _ in range(MOST_LAPS + 1) for cta in range(2)]
+    assert free == [True] * 2 * MOST_LAPS + [False] * 2

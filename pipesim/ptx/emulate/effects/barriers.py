@@ -60,7 +60,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
             return False
         if vote is not None:
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
-            warp.write_results(step, _result(cluster, each, named, generation))
+            warp.write_results(step, _result(cluster, each, (warp.cta, number), generation))
             warp.mask, warp.whole = inside
         return True
 
@@ -100,15 +100,16 @@ def _arrive(named: NamedBarrier, threads: int, lanes: int, vote: list[Value] | N
         named.complete()
 
 
-def _result(cluster: Cluster, each: Instruction, named: NamedBarrier, generation: int) -> Value:
+def _result(cluster: Cluster, each: Instruction, place: tuple[int, int], generation: int) -> Value:
     """Of a generation's votes, the same for all warps; where these are not known it may be any, if that is asked."""
+    named = cluster.named[place]
     if generation not in named.reduced:
         votes = named.results[generation]
         found = _of_wait(cluster, each, votes, _reduce(each.modifiers, votes, each.line))
         if cluster.data is not None and not isinstance(found, int):
             known = [v for v in votes if isinstance(v, int)]
             most = len(votes) - len(known) if each.has("popc") else 1
-            free = cluster.data.answer(each.position, most)
+            free = cluster.data.answer(each.position, most, place)
             found = 1 - free if each.has("and") else sum(map(bool, known)) * each.has("popc") + free
         named.reduced[generation] = found
     return named.reduced[generation]

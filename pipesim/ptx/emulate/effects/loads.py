@@ -239,7 +239,7 @@ def _stored(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, space: str)
     alone = warp.mask.bit_count() == 1 and not (warp.maybe or warp.has_two_ways)
     if cluster.data is None or not alone or space not in _SHARED or not isinstance(given, Unknown):
         return given
-    return cluster.data.stored(step.instruction, cluster.code.regions.uses, cluster.code.body, given)
+    return cluster.data.stored(step.instruction, cluster.code.regions.uses, cluster.code.body, given, warp.agent)
 
 
 def _forgets_nothing(
