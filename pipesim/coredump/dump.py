@@ -23,6 +23,7 @@ from pipesim.errors import CoreDumpError
 _CORE, _CUDA = 4, 190  # e_type and e_machine
 LANES = 32
 _MOST_REGISTERS = 255
+_MOST_CALLS, _CALL_BYTES = 16, 16
 WIDE = 10  #: from this version of the SMs on, an instruction has 8 bits for a uniform register
 #: Where constant bank 0 has the sizes of a block and of the grid, and where stacks end: before that version, and since
 SIZES_AT, STACK_AT = ((0, 12), (0x360, 0x370)), (0x28, 0x37C)
@@ -327,6 +328,12 @@ class CoreDump:
         """The uniform registers of a warp, from UR0 on."""
         return _words(self.data(DumpSection.UNIFORM_REGISTERS, *warp.table))
 
+    def callers(self, warp: DumpWarp, lane: DumpLane, /) -> tuple[int, ...]:
+        """The addresses of the calls that a lane is in, the innermost first."""
+        section = self._section(DumpSection.BACKTRACE, warp.section, lane.row)
+        rows = self._rows(section) if section is not None and section.row else _Rows(b"", 8)
+        return tuple(rows.get(n, 8, "Q") - _CALL_BYTES for n in range(min(rows.count, _MOST_CALLS)))
+
     def images(self) -> Iterator[bytes]:
         """The machine code that is loaded, each module once: with the addresses at which it is, where that is there."""
         for _, section in self.elf.of_kind(DumpSection.RELOCATED_IMAGE):
@@ -364,5 +371,5 @@ def _words(data: bytes) -> tuple[int, ...]:
 
 def open_dump(path: Path) -> CoreDump:
     """A core dump of a GPU, as it is or packed by gzip or xz. CoreDumpError if it is none."""
-    unused = frozenset({DumpSection.LOCAL_MEMORY, DumpSection.BACKTRACE})
+    unused = frozenset({DumpSection.LOCAL_MEMORY})
     return CoreDump(open_elf(path, unused), str(path))

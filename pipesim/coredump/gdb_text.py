@@ -173,6 +173,10 @@ class GdbDump(CoreDump):
         """None: a text has no machine code in files."""
         return iter(())
 
+    def callers(self, _warp: DumpWarp, _lane: DumpLane, /) -> tuple[int, ...]:
+        """Nothing: a text has ``bt`` of one thread at most."""
+        return ()
+
     def line_at(self, address: int) -> str:
         """The line of the source that the text has beside a program counter."""
         return self._lines.get(address, "")

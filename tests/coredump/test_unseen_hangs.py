@@ -79,6 +79,17 @@ SAID = {
         ("CTA 0 could store 0 (stdatomic.cu:6); whether it did is not known",),
         ("has not begun",),
     ),
+    "inlined_roles": (  # the kernel is one call of a function that has all roles
+        (
+            "(parity 0, now in phase 0): it has 1 of 2 arrivals (templ.cu:15)",
+            "warp/1 would send the arrival next (templ.cu:21)",
+        ),
+        ("templ.cu:28",),
+    ),
+    "debug_build": (  # nvcc -G: the driver says where the function that waits was called
+        ("3 arrivals (callwait.cu:11)", "warp/1 to warp/3 wait for mbarrier 0xc00", "1 arrivals (callwait.cu:15)"),
+        ("h.cuh",),
+    ),
     "over_arrive": (
         (
             "? an exception stopped the kernels: whether these waits would have ended is not known",

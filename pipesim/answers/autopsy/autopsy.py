@@ -108,7 +108,7 @@ class _Launch:
                     spin = unit.spins.get(p.name)
                     if spin is not None and p.name in waits and p.standing.waits is WaitsFor.GLOBAL:
                         cta = number_of(self.grid, p.cta.block)
-                        line = self.dump.place(p.standing.code, p.standing.offset)
+                        line = self.dump.place_of(p.standing)
                         word = self.dump.word_name(self.grid, spin.address)
                         yield WaitingCta((self.number, cta), self.key(unit), word, p.name, line, spin)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from pipesim.answers.autopsy.standing import Standings
+from pipesim.answers.autopsy.own_lines import OwnLines
+from pipesim.answers.autopsy.standing import Standing, Standings
 from pipesim.coredump.cubin import Cubin, MachineCode, cubins_of
 from pipesim.coredump.dump import CoreDump, Dim, DumpCta, DumpGrid
 from pipesim.coredump.line_table import LineFrame
@@ -37,10 +39,11 @@ class CodedDump:
         }
         self.codes |= {each.address: (cubin, each) for cubin in self.cubins for each in cubin.functions if each.address}
         self.wide = dump.wide
+        self._own: dict[int, OwnLines] = {}
         self.standings = Standings(dump, [code for _, code in self.codes.values()], wide=self.wide)
 
-    def place(self, code: MachineCode | None, offset: int) -> str:
-        """A line of the source, of the user's where calls are inlined into each other, or a place in machine code."""
+    def place(self, code: MachineCode | None, offset: int, calls: Sequence[int] = ()) -> str:
+        """A line of the source, or a place in machine code; ``calls``: the addresses of those that led there."""
         pc = (code.address if code is not None else 0) + offset
         given = next(filter(None, (self.dump.line_at(pc + n) for n in (0, SIZE, 2 * SIZE))), "")  # after a wait
         if given and not self.anonymous:
@@ -48,11 +51,17 @@ class CodedDump:
         if code is None or self.anonymous:
             return f"+{offset:#x}"
         cubin = self.codes[code.address][0] if code.address in self.codes else None
-        frames = cubin.lines.lines_of(code.address + offset) if cubin is not None else []
-        if not frames or not frames[-1].file:
+        if cubin is None:
             return f"{kernel_name(code.name)}+{offset:#x}"
-        file, line, _ = line_of(frames)
-        return f"{short_file(file)}:{line}"
+        if code.address not in self._own:
+            self._own[code.address] = OwnLines(cubin, code, self.standings.flow(code).syncs)
+        frame = self._own[code.address].line_of(offset, [each - code.address for each in calls])
+        return f"{short_file(frame.file)}:{frame.line}" if frame else f"{kernel_name(code.name)}+{offset:#x}"
+
+    def place_of(self, standing: Standing) -> str:
+        """The line of where lanes wait."""
+        calls = self.dump.callers(standing.warp, standing.lanes[0])
+        return self.place(standing.code, standing.offset, calls)
 
     def word_name(self, grid: DumpGrid, address: int) -> str:
         """A word of global memory, by the parameter of the kernel that points to it or closely before it."""

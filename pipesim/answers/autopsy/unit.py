@@ -172,7 +172,7 @@ class Unit:
             arrivals_missing=max(missing, 0),
             count=count,
             bytes_missing=lacks,
-            line=self.dump.place(standing.code, standing.offset),
+            line=self.dump.place_of(standing),
         )
 
     def waited_for(self, placed: PlacedWarp) -> str:
@@ -344,7 +344,7 @@ class Unit:
                 others.setdefault(("", at, exception), []).append(self._name(p.number, p.rank))
             elif p.name not in names and p.standing.waits is not WaitsFor.LANES:
                 does = WaitsFor.NOTHING if self._is_over(p) else p.standing.waits
-                line = self.dump.place(p.standing.code, p.standing.offset)
+                line = self.dump.place_of(p.standing)
                 others.setdefault((does.value, line, ""), []).append(p.name)
         if self._cut and self._absent:
             others[UNKNOWN_LANES, "", ""] = list(self._absent)

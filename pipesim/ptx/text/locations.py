@@ -181,7 +181,7 @@ def with_own_lines(body: Sequence[Instruction]) -> tuple[Instruction, ...]:
     can be about than places that call it, as one has that wraps an instruction.
     """
     lines = {each.source for each in body if each.source is not None and each.opcode in _REPORTED and _is_read(each)}
-    helpers = _Helpers(line.frames for line in lines)
+    helpers = Helpers(line.frames for line in lines)
     own: dict[SourceLine, SourceLine] = {}
     made = []
     for each in body:
@@ -197,10 +197,11 @@ def _is_read(each: Instruction) -> bool:
     return each.spaces.isdisjoint({"param", "const", "local"})
 
 
-class _Helpers:
-    """Of each function its lines, and the places that call it."""
+class Helpers:
+    """Of each function its lines, and the places that call it; ``most``: lines that one of a header has as a helper."""
 
-    def __init__(self, found: Iterable[tuple[Frame, ...]]) -> None:
+    def __init__(self, found: Iterable[tuple[Frame, ...]], most: int = _OF_A_HEADER) -> None:
+        self._most = most
         self._lines: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._calls: defaultdict[tuple[str, str], set[tuple[str, int, int]]] = defaultdict(set)
         for frames in found:
@@ -215,7 +216,7 @@ class _Helpers:
             frame = frames[n]
             lines = len(self._lines[frame.file, frame.function])
             calls = len(self._calls[frame.file, frame.function])
-            if lines > max(calls, _OF_A_HEADER * (frame.file != frames[named].file)):
+            if lines > max(calls, self._most * (frame.file != frames[named].file)):
                 named = n
             elif calls > 1:
                 break

@@ -131,3 +131,35 @@ __global__ void x_overarrive(float *y) { __shared__ u64 b; if (threadIdx.x == 0)
 // trap: exception: trap in warp 1 (as of a bounded wait), the rest waits for an mbarrier
 __global__ void x_trap(float *y, int n) { __shared__ u64 b; if (threadIdx.x == 0) init(&b, 2), initfence(); __syncthreads(); if (threadIdx.x % 32 == 0 && threadIdx.x < 32) arrive(&b); if (threadIdx.x >= 32) { for (int i = 0; !try_wait(&b, 0); ++i) if (i > n) __trap(); } else wait(&b, 0); y[threadIdx.x] = 1; }
 // launched as x_trap<<<2, 64>>>(y, 1000);
+
+// inlined_roles: template kernel, namespaces, struct parameter with pointers; consumer 1 of 2 arrives at a barrier of the wrong struct (kv instead of q)
+namespace lib { namespace detail {
+template <int S> struct Pipe { alignas(128) float t[S][T]; u64 full[S], empty[S]; };
+struct Params { const float *x; float *y; int tiles; int pad; const float *z; };
+template <int S, typename F> struct Kernel {
+    struct Storage { Pipe<S> q, kv; };
+    static __device__ void run(const Params &p, Storage &s);
+};
+template <int S, typename F> __device__ void Kernel<S, F>::run(const Params &p, Storage &s) {
+    const int w = threadIdx.x / 32;
+    if (threadIdx.x == 0) { for (int i = 0; i < S; ++i) init(&s.q.full[i], 1), init(&s.q.empty[i], 2), init(&s.kv.full[i], 1), init(&s.kv.empty[i], 3); initfence(); }
+    __syncthreads();
+    if (w == 0) { if (threadIdx.x == 0) for (int i = 0; i < p.tiles; ++i) {
+        wait(&s.q.empty[i % S], i / S % 2 ^ 1); expect(&s.q.full[i % S], T * 4); copy(s.q.t[i % S], p.x + i * T, T * 4, &s.q.full[i % S]);
+        wait(&s.kv.empty[i % S], i / S % 2 ^ 1); expect(&s.kv.full[i % S], T * 4); copy(s.kv.t[i % S], p.z + i * T, T * 4, &s.kv.full[i % S]); }
+    } else {
+        F acc = 0;
+        for (int i = 0; i < p.tiles; ++i) {
+            wait(&s.q.full[i % S], i / S % 2); acc += s.q.t[i % S][threadIdx.x]; __syncwarp();
+            if (threadIdx.x % 32 == 0) { if (w == 1) arrive(&s.q.empty[i % S]); else arrive(&s.kv.empty[i % S]); }
+            wait(&s.kv.full[i % S], i / S % 2); acc *= s.kv.t[i % S][threadIdx.x]; __syncwarp();
+            if (threadIdx.x % 32 == 0) arrive(&s.kv.empty[i % S]);
+        }
+        p.y[threadIdx.x] = acc;
+    }
+}
+template <typename K> __global__ void __launch_bounds__(96) device_kernel(const __grid_constant__ Params p) { __shared__ typename K::Storage s; K::run(p, s); }
+} }
+// launched as lib::detail::Params p{x, y, 9, 0, x + 4096}; lib::detail::device_kernel<lib::detail::Kernel<2, float>><<<2, 96>>>(p);
+
+// debug_build: call_wait, by nvcc -G
