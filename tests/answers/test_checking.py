@@ -16,7 +16,6 @@ from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 from pipesim.targets import Target, find, target_of
-from tests.support.mistakes.small import two_of_three
 from tests.support.nine_warps import nine_warps
 
 EXPLAINED = (
@@ -194,17 +193,6 @@ def test_sizes_that_were_lowered_before_an_interrupt_stay(ring: Target) -> None:
     (shown,) = steps.report().refutations
     assert shown.at == {"tiles": 1}
     assert shown.unfinished == (CheckStep.SMALLEST, CheckStep.SCHEDULE)
-
-
-def test_smaller_sizes_of_what_the_search_leaves_unknown_have_their_time_too() -> None:
-    target = target_of(two_of_three)
-    heard = Heard()
-    whole = check(target, {}, max_states=5, progress=heard)
-    assert (whole.verdict, whole.left_out) == (Verdict.UNKNOWN, ())
-    assert heard.units[CheckStep.SMALLER] == [(0, 3), (1, 3), (2, 3)]
-    cut = check(target, {}, max_states=5, budget=Budget(2, Clock()))
-    assert (cut.verdict, cut.left_out) == (Verdict.UNKNOWN, (LeftOut(CheckStep.SMALLER, CutBy.TIME, 1, 3),))
-    assert "faults of smaller sizes: time limit after 1 of 3" in words(cut)
 
 
 def test_a_budget_counts_work_and_asks_its_clock() -> None:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from pipesim.answers.any_size import Families, build_by, require_trip_counts, trip_counts
+from pipesim.answers.any_size import Families, build_by, require_trip_counts
 from pipesim.answers.budget import Budget, BudgetSpentError, watch_builds
-from pipesim.answers.checking.counterexample import FEW_STATES, MOST_TRIES, at_size, fails_so
 from pipesim.answers.checking.failures import CheckQuestion, Keyed
-from pipesim.answers.checking.state import NO_VERDICT, CheckState, report_of
+from pipesim.answers.checking.state import CheckState, report_of
 from pipesim.answers.checking.verdict import (
     at_every_size,
     beyond_the_limit,
@@ -36,7 +35,6 @@ from pipesim.model.program import Program
 from pipesim.process.limits import Limit, LimitReachedError
 from pipesim.prove.any_size.family import EveryValue, SomeValues
 from pipesim.prove.check import Check, How, unknown
-from pipesim.prove.counterexample.confirm import carry_over
 from pipesim.prove.counterexample.leftovers import advisories as left_over
 from pipesim.ptx.launch.settings import is_open_word
 from pipesim.targets import Target
@@ -100,8 +98,6 @@ class SteppedCheck:
         if found.verdict is Verdict.PROVED and (talk.may_hang or talk.may_race):
             found = unknown(known.asked.program, How.OPEN_WORDS if talk.may_hang else How.OPEN_DATA)
             known.take(found)
-        if found.verdict is Verdict.UNKNOWN and found.how not in NO_VERDICT:
-            self._step(CheckStep.SMALLER)
         if asked.quick:
             self._known.leave_out(CutBy.NOT_ASKED)
         return report_of(known, (), self.left_out)
@@ -213,8 +209,8 @@ class SteppedCheck:
 
     def _work(self, step: CheckStep) -> Callable[[Unit], None]:
         match step:
-            case CheckStep.VERDICT | CheckStep.CTAS | CheckStep.SMALLER:
-                return self._by_smaller
+            case CheckStep.VERDICT | CheckStep.CTAS:
+                raise AssertionError(step)  # no work of their own
             case CheckStep.SMALLEST:
                 return self._known.failures.lower
             case CheckStep.SCHEDULE:
@@ -231,24 +227,6 @@ class SteppedCheck:
                 return self._look_at_sizes
             case _:
                 assert_never(step)
-
-    def _by_smaller(self, unit: Unit) -> None:
-        """A fault of a smaller size, if its schedule fails at this one as well; else what is known already."""
-        asked, found = self._known.asked, self._known.found
-        assert found is not None
-        values = {**asked.target.defaults, **asked.params}
-        names = trip_counts(asked.target, asked.params, asked.program)
-        sizes = [(name, value) for name in names for value in range(min(values[name], MOST_TRIES))]
-        for n, (name, value) in enumerate(sizes):
-            unit(n, len(sizes))
-            smaller = at_size(asked.target, {**asked.params, name: value}, FEW_STATES)
-            if smaller is None or not fails_so(smaller[1], None):
-                continue
-            shown = [carry_over(asked.program, each.schedule) for each in smaller[1].refutations]
-            wrong = tuple(each for each in shown if each is not None)
-            if wrong:
-                self._known.take(replace(found, verdict=Verdict.REFUTED, how=How.SCHEDULE, refutations=wrong))
-                return
 
     def _look_for_leftovers(self, unit: Unit) -> None:
         unit(0, 1)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from pipesim.answers.kernel.lines import KernelLines
 from pipesim.answers.kernel.slips import Slip
 from pipesim.explain.sync_changes import SyncChange, SyncChangeKind, sync_changes
-from pipesim.model.groups import COMMITS, ENGINE_ACCESSES, PARITY_WAITS, SIGNALS
+from pipesim.model.groups import ENGINE_ACCESSES
 from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 from pipesim.prove.repair.correction import ChangedToken
@@ -50,7 +49,6 @@ def slip_sentence(kernel: KernelLines, slip: Slip, before: Program, after: Progr
         return sentence(repair)
     changes = sorted(sync_changes(before, after).changes, key=lambda change: not change.on)  # on barriers first
     effects = list(dict.fromkeys(_places(before, after))) or list(filter(None, map(_effect, changes)))
-    effects = effects or list(_counts(before, after))
     lines = [line for line, _ in slip.lines]
     edits = " and ".join(_edit(kernel.text(line), new) for line, new in slip.lines)
     words = {word for line, new in slip.lines for word in {*_WORD.findall(new)} ^ {*_WORD.findall(kernel.text(line))}}
@@ -75,31 +73,6 @@ def _places(before: Program, after: Program) -> Iterator[str]:
 
 
 _USES = {"copies to": {Op.TMA_LOAD}, "reads": {Op.READ}, "writes": {Op.WRITE}, "uses": ENGINE_ACCESSES}
-
-
-def _counts(before: Program, after: Program) -> Iterator[str]:
-    """How often a role waits for, signals or fills the barriers of a group, where that is another number."""
-    was, now = _tally(before), _tally(after)
-    for key in dict.fromkeys((*now, *was)):
-        if was[key] != now[key]:
-            role, does, group = key
-            yield f"{role} {does} {group} {now[key]:,} times instead of {was[key]:,}"
-
-
-def _tally(program: Program) -> Counter[tuple[str, str, str]]:
-    found: Counter[tuple[str, str, str]] = Counter()
-    for agent, code in zip(program.agents, program.code, strict=True):
-        for op in code:
-            does = _DOES.get(op[0])
-            if does is not None and operand(op, "barrier") >= 0:
-                found[agent.role, does, program.barriers[operand(op, "barrier")].name] += 1
-    return found
-
-
-_DOES = {
-    **dict.fromkeys(SIGNALS, "arrives on"), **dict.fromkeys(COMMITS, "commits to"),
-    **dict.fromkeys(PARITY_WAITS, "waits for"), int(Op.TMA_LOAD): "copies, signalled on,",
-}  # fmt: skip
 
 
 def changed_token(

@@ -26,7 +26,6 @@ class CheckStep(Enum):
 
     VERDICT = "the verdict"
     CTAS = "other CTAs"  #: of which some have no verdict, or findings that are not explained
-    SMALLER = "faults of smaller sizes"  #: before the verdict, where the search reached its limit
     SMALLEST = "the smallest size"
     SCHEDULE = "a shorter schedule"
     CORRECTIONS = "likely corrections"

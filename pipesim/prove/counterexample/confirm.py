@@ -9,13 +9,13 @@ from pipesim.model.edits import Listing, listing, replace_operations, with_listi
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import TAKES_REGISTERS
-from pipesim.model.moves import Move, attempt
+from pipesim.model.moves import Move
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.warp_shape import WARP, warp_shape_faults
 from pipesim.prove.counterexample.leftovers import exit_faults
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.refutation import Doubt, Refutation, Schedule, Why
+from pipesim.prove.refutation import Doubt, Refutation, Why
 from pipesim.prove.stale_waits import stale_waits
 
 _NONE = (-1, -1)  #: no transfer
@@ -77,23 +77,6 @@ def _lapping_schedule(doubt: Doubt, play: Play, agents: Sequence[int]) -> Refuta
     if not play.faults:
         play.go_on(agents)
     return refutation(play)
-
-
-def carry_over(program: Program, schedule: Schedule) -> Refutation | None:
-    """A schedule of a smaller program on this one: as far as its moves are possible, then on; None if all goes well."""
-    agents = range(len(program.agents))
-    for order in (agents, agents[::-1]):
-        play = Play(program)
-        for move in schedule:
-            if play.faults or attempt(program, play.state, move) is None:
-                break
-            play.make(move)
-        if not play.faults:
-            play.go_on(order)
-        found = refutation(play)
-        if found is not None:
-            return found
-    return None
 
 
 def hang_beside(program: Program) -> tuple[Refutation, ...]:

@@ -91,9 +91,6 @@ class Unknown(_LanewiseOperators):
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
 
-    def __repr__(self) -> str:
-        return f"Unknown({self.leaf.what}, line {self.leaf.line})"
-
 
 class PerLane(_LanewiseOperators):
     """One value for each of the 32 lanes, of which each is an integer or unknown."""
@@ -102,9 +99,6 @@ class PerLane(_LanewiseOperators):
 
     def __init__(self, each: list[Value]) -> None:
         self.each = each
-
-    def __repr__(self) -> str:
-        return f"PerLane({self.each})"
 
 
 class Ramp(PerLane):
@@ -131,9 +125,6 @@ class OpenAnswer(_LanewiseOperators):
 
     def __init__(self, asked: int, if_false: Value, if_true: Value) -> None:
         self.asked, self.if_false, self.if_true = asked, if_false, if_true
-
-    def __repr__(self) -> str:
-        return f"OpenAnswer({self.asked}: {self.if_false} | {self.if_true})"
 
 
 def lanes_of(each: list[Value]) -> Value:
