@@ -355,7 +355,8 @@ def _moved_past(words: _Words, product: int, register: str) -> tuple[int, int] |
     body, writes = words.kernel.function.body, words.kernel.code.regions.uses.writes
     write = next((p for p in range(product - 1, -1, -1) if register in writes[p]), -1)
     fence = next((p for p in range(write, -1, -1) if body[p].opcode == "wgmma" and body[p].has("fence")), -1)
-    lines = [body[p].source.frames[0] for p in (write, fence, product) if p >= 0 and body[p].source is not None]
+    sources = [body[p].source for p in (write, fence, product) if p >= 0]
+    lines = [source.frames[0] for source in sources if source is not None]
     if len(lines) < 3 or len({(each.file, each.function) for each in lines}) > 1:
         return None
     return (write, fence) if lines[0].line < lines[1].line < lines[2].line else None

@@ -219,7 +219,7 @@ def _wait_for_each(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, foun
     blocked: list[Callable[[], bool]] = []
     for place, parity in sorted(asked):
         _wait(cluster, warp, step, place, parity)
-        if warp.status is Status.BLOCKED:
+        if warp.status is Status.BLOCKED and warp.ready is not None:
             blocked.append(warp.ready)
             warp.status = Status.READY
     if blocked:
