@@ -42,7 +42,7 @@ def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.views.launches import HangCause, HangReport
     from pipesim.formats.documents import document, hang_exit_code
     from pipesim.hang.compare import compare_dumps
-    from pipesim.hang.dumps import HangWatch, dump_environment, dump_now
+    from pipesim.hang.dumps import HangWatch, dump_environment, dump_now, written_meanwhile
     from pipesim.hang.surroundings import pipe_folder, require_dump_folder
     from pipesim.process.program import run_program, without_secrets
     from pipesim.report.pages.autopsy import hang_lines
@@ -60,7 +60,7 @@ def _carry_out(options: argparse.Namespace) -> int:
         words = program_of(options)
         require_dump_folder(options.keep)
         _warn_without_driver()
-        watch = HangWatch(options.after, remark)
+        watch, before = HangWatch(options.after, remark), set(options.keep.glob("core.*"))
         first = ", or of a container `docker kill -s QUIT`" * (os.getpid() == 1)
         remark(f"when it hangs: Ctrl-\\ here, or in another terminal `pipesim hang --now {os.getpid()}`{first}")
         with pipe_folder(options.keep) as pipes:
@@ -68,7 +68,8 @@ def _carry_out(options: argparse.Namespace) -> int:
             ran = run_program(words, environment, to_stderr=options.json, look=watch.look, ask=watch.ask)
         current().start(None)
         status, ending = ran.status if watch.cause is None else None, ran.ending
-        report = HangReport(without_secrets(words), status, watch.cause, options.after, watch.dumps)
+        dumps = watch.dumps if watch.cause is not None else written_meanwhile(options.keep, before)
+        report = HangReport(without_secrets(words), status, watch.cause, options.after, dumps)
     with progress("reading the core dumps"):
         report = replace(report, alike=compare_dumps(report.complete))
     code = show_answer(

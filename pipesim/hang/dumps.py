@@ -104,6 +104,14 @@ def take_dumps(program: int, wait: Callable[[float], None] = sleep) -> tuple[Pro
     return tuple(_dump_of(each, ends.get(each, DumpEnd.MISSING)) for each in targets)
 
 
+def written_meanwhile(folder: Path, before: Collection[Path]) -> tuple[ProcessDump, ...]:
+    """Dumps that are new in a folder: the driver writes one of an exception too, and the program ends by itself."""
+    new = sorted(each for each in folder.glob("core.*") if each not in before)
+    numbers = [(each, each.name.rpartition(".")[2]) for each in new]
+    targets = [DumpTarget(int(number), "", folder, each) for each, number in numbers if number.isdecimal()]
+    return tuple(_dump_of(each, DumpEnd.COMPLETE if is_complete(each.file) else DumpEnd.TRUNCATED) for each in targets)
+
+
 def is_complete(path: Path) -> bool:
     """True if a file has all the sections that its header announces; the driver writes their table last."""
     try:

@@ -15,7 +15,12 @@ from tests.support import fake_dumping_driver as fake
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("manner", "code", "said"),
-    [("", 5, "1 of 1 core dump"), ("early --json", 3, '"end": "truncated"'), ("ends", 3, None)],
+    [
+        ("", 5, "1 of 1 core dump"),
+        ("early --json", 3, '"end": "truncated"'),
+        ("ends", 3, None),
+        ("traps", 134, "an exception stopped the program: 1 of 1"),
+    ],
 )
 def test_its_exit_code_says_whether_it_was_dumped(
     call: Call, tmp_path: Path, manner: str, code: int, said: str | None
@@ -26,7 +31,7 @@ def test_its_exit_code_says_whether_it_was_dumped(
     assert answer.code == code
     assert any("Ctrl-\\" in line for line in answer.error)
     assert (said or "") in " ".join(answer.out.split())
-    assert ("cannot be read" in answer.out) == (code == 5)  # it is no dump of the driver
+    assert ("cannot be read" in answer.out) == (code in (5, 134))  # it is no dump of the driver
 
 
 @pytest.mark.parametrize(

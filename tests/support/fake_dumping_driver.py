@@ -1,9 +1,9 @@
-"""A program with the manners of NVIDIA's driver: ``python fake_dumping_driver.py [early|mute|deaf|ranks|ends]``.
+"""A program with the manners of NVIDIA's driver: ``python fake_dumping_driver.py [early|mute|deaf|ranks|ends|traps]``.
 
 It makes a pipe, waits for a byte, removes the pipe, writes an ELF file piece by piece with its table last, and aborts:
 as seen with driver 580. ``early``: it ends in the middle of that, ``mute``: before it. ``deaf``: it has no context.
 ``ranks``: two processes below a launcher, which ends the second as soon as it sees that the first has ended. ``ends``:
-with status 3.
+with status 3. ``traps``: it writes the file without a byte, as of an exception.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def hang(manner: str) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR)  # open at both ends: the byte may come at any time
     os.write(1, b"hangs\n")
-    os.read(reader, 1)
+    if manner != "traps":
+        os.read(reader, 1)
     if manner == "mute":
         os._exit(1)
     pipe.unlink()

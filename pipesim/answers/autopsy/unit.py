@@ -180,7 +180,9 @@ class Unit:
         standing = placed.standing
         match standing.waits:
             case WaitsFor.MBARRIER:
-                return self.barrier_name(*self.barrier_of(placed))
+                word = self.word(placed)
+                none = ", which is not initialised" if word is not None and not (word.expected or word.parity) else ""
+                return self.barrier_name(*self.barrier_of(placed)) + none
             case WaitsFor.NAMED:
                 return meeting_name(standing.number)
             case WaitsFor.CLUSTER:

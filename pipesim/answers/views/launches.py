@@ -132,7 +132,8 @@ class DumpsAlike:
 class HangReport:
     """What became of a program. ``cause`` is None where it ended by itself, with ``status`` as a shell has it.
 
-    ``seconds``: without input and output, where that was the cause. ``dumps``: one of each process with a CUDA context.
+    ``seconds``: without input and output, where that was the cause. ``dumps``: one of each process with a CUDA context,
+    or those of an exception, of which the program ended.
     ``alike``: those that are complete, by what they say.
     """
 

@@ -256,7 +256,7 @@ def _verdict(report: AutopsyReport, width: int) -> list[str]:
 
 def hang_lines(report: HangReport, width: int) -> list[str]:
     """The report in lines of at most ``width`` cells."""
-    if report.cause is None:
+    if report.cause is None and not report.dumps:
         return []  # the program ended by itself, and has said what it has to say
     lines = wrap(hang_sentence(report), width, f"{mark(ok=False)} ")
     for each in report.dumps:
@@ -268,7 +268,9 @@ def hang_lines(report: HangReport, width: int) -> list[str]:
 
 def hang_sentence(report: HangReport) -> str:
     """Why the program was dumped, and how many dumps there are."""
-    why = report.cause.value if report.cause is not None else ""
+    if report.cause is None:
+        return f"an exception stopped the program: {len(report.complete)} of {count(len(report.dumps), 'core dump')}"
+    why = report.cause.value
     if report.cause is HangCause.STOOD_STILL:
         why += f" for {report.seconds:g} s"
     return f"the program hung, and was ended ({why}): {len(report.complete)} of {count(len(report.dumps), 'core dump')}"
