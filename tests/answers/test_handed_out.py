@@ -74,7 +74,7 @@ AFTER = " and.pred %p6, %p7, %p9;\n and.pred %p6, %p6, %p1;\n not.pred %p8, %p6;
         (FIFTH, LATE, False, {"handed_out:2": 5}),
         (TAIL.format(tail=2), RIGHT, True, {}),
         (TAIL.format(tail=2), WRONG, True, None),
-        (LATER, RIGHT, True, {}),
+        pytest.param(LATER, RIGHT, True, {}, marks=pytest.mark.long),
         (LATER, AFTER, True, {"handed_out:1": 10, "handed_out:2": 14}),
     ],
 )  # fmt: skip
@@ -190,7 +190,7 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
         pytest.param(
             _NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN, marks=pytest.mark.long
         ),  # after 21,845 it overflows
-        (_NUMBER.format(100), WRONG, 4096, False, 0, Stop.NOT_SHOWN),
+        pytest.param(_NUMBER.format(100), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
         pytest.param(" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_MORE.format(300), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),

@@ -78,8 +78,8 @@ def test_a_tile_that_is_not_as_the_others_is_read() -> None:
     assert prove(emit(made, run).program).verdict is Verdict.UNKNOWN
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("most", [1 << 22, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("most", [1 << 22, 200])
 def test_moments_store_what_changed(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Of two warps with 1,000 registers more, 670 moments would store 1,400,000 values: they store 133,000.
 

@@ -48,7 +48,9 @@ def test_the_folder_is_hostile(folder: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("sweep", "producer_consumer", "-p", "tiles=1", "-p", "stages=1,2", "--jobs", "2"),
+        pytest.param(
+            ("sweep", "producer_consumer", "-p", "tiles=1", "-p", "stages=1,2", "--jobs", "2"), marks=pytest.mark.long
+        ),
         pytest.param(("verify", "producer_consumer", "cluster_multicast", "-p", "tiles=2"), marks=pytest.mark.long),
         pytest.param(("check", "producer_consumer", "-p", "tiles=2"), marks=pytest.mark.long),
         ("check", str(ROOT / "docs/examples/row_max.ptx"), "--quick"),

@@ -48,7 +48,7 @@ def test_one_without_recordings(call: Call) -> None:
     assert call("list", "gemm_sm100", "--json").json["report"]["traces"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_as_json_the_list_has_what_one_has(call: Call) -> None:
     rows = {row["name"]: row for row in call("list", "--json").json["protocols"]}
     one = call("list", "gemm_sm90", "--json").json

@@ -9,7 +9,14 @@ from tests.support.paths import ROOT
 from tools import docs_output as tool
 
 #: Pages whose blocks take more than a second, and are of kinds that other pages have.
-LONG = {"docs/from-a-hang.md", "docs/diagnosis.md", "docs/ci.md", "docs/protocols.md", "docs/plain-cuda.md"}
+LONG = {
+    "docs/from-a-hang.md",
+    "docs/diagnosis.md",
+    "docs/ci.md",
+    "docs/protocols.md",
+    "docs/plain-cuda.md",
+    "docs/tutorial.md",
+}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_cause_that_is_out_of_view_is_said_again() -> None:
     assert_on_the_last_screen(near)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_sentence_is_longer_than_two_lines_of_100_cells() -> None:
     said = [each for name in EXAMPLES for each in sentences(render(name, 1_000).splitlines())]
     assert [each for each in said if cell_len(each) > MOST_CELLS] == []

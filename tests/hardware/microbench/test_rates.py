@@ -60,7 +60,7 @@ def test_a_launch_has_few_instructions() -> None:
     assert sum(bench.launches.values()) < 300
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_profile_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rings are simulated instead of captured: what was fitted is what they were made with."""
     here = replace(BASE, device=INFO.name, sms=INFO.sms, values=BASE.values | {"copy.issue": 190})

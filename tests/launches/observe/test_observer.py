@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sys
 from ctypes import c_uint32, c_uint64
@@ -67,41 +66,6 @@ def world(tmp_path):
     return World(tmp_path)
 
 
-def test_a_launch_as_it_was_asked_for(world):
-    world.driver.layouts[1] = (4, 8)
-    world.driver.memory[DATA] = bytes(4096)
-    world.calls.launch(1, b"\1\2\3\4", (DATA + 512).to_bytes(8, "little"), grid=7, symbol="kernel_name")
-    assert world.records("process")[0] | {"pid": 0, "argv": []} == {
-        "kind": "process",
-        "version": 1,
-        "pid": 0,
-        "argv": [],
-        "device": "NVIDIA H200",
-        "arch": "sm_90",
-    }
-    (record,) = world.records()
-    code = record.pop("code")
-    assert (world.folder / code).read_bytes() == PTX
-    image = record.pop("image")
-    assert len(image) == 64
-    assert record == {
-        "kind": "launch",
-        "kernel": "kernel_name",
-        "origin": "PTX that the driver compiled",
-        "grid": [7, 1, 1],
-        "block": [128, 1, 1],
-        "cluster": [1, 1, 1],
-        "dynamic_shared": 0,
-        "via": "launch",
-        "registers": 64,
-        "parameters": [
-            {"bytes": "01020304", "pointers": [], "maps": []},
-            {"bytes": "000200000" + "07f0000", "pointers": [{"at": 0, "align": 512}], "maps": []},
-        ],
-        "parameters_known": True,
-    }
-
-
 def test_the_order_of_launches_becomes_a_sequence_that_can_be_checked(tmp_path):
     head = PTX[: PTX.index(b".visible")].decode()
     kernels = {1: " st.global.u64 [%r], 0; griddepcontrol.launch_dependents;", 2: " ld.global.u64 %v, [%r];"}
@@ -144,36 +108,6 @@ def encode(world, at, swizzle=3):
     lists = [(c_uint64 * 2)(256, 128), (c_uint64 * 1)(512), (c_uint32 * 2)(64, 32), (c_uint32 * 2)(1, 1)]
     dims, strides, box, steps = (world.calls.keep(each) for each in lists)
     world.calls.call(697, calls.EncodeTiled(at, 9, 2, DATA, dims, strides, box, steps, 0, swizzle))
-
-
-def test_a_tensor_map_is_known_by_its_bytes_also_inside_a_structure_and_with_another_address(world):
-    held = ctypes.create_string_buffer(bytes(range(128)), 128)
-    at = world.calls.keep(held)
-    encode(world, at)
-    expected = {
-        "element": "bf16",
-        "dims": [256, 128],
-        "box": [64, 32],
-        "strides": [512],
-        "element_strides": [1, 1],
-        "swizzle": "128B",
-        "interleave": "none",
-        "pixels": 0,
-    }
-    world.driver.layouts[1] = (256, 128)
-    world.calls.launch(1, bytes(64) + bytes(range(128)) + bytes(64), bytes(128))
-    first, second = world.records()[0]["parameters"]
-    assert first["maps"] == [{"at": 64} | expected]
-    assert second["maps"] == []  # 128 bytes that were never encoded
-
-    before = calls.FirstTwo(at, DATA)
-    data = calls.CallbackData(0, b"", world.calls.keep(before), None, None, None)
-    world.observer.on_call(calls.REPLACE, ctypes.addressof(data))
-    held[0] = b"\xff"  # the driver replaces the address
-    data.site, data.result = 1, world.calls.keep(ctypes.c_int(0))
-    world.observer.on_call(calls.REPLACE, ctypes.addressof(data))
-    world.calls.launch(1, bytes(256), held.raw)
-    assert world.records()[1]["parameters"][1]["maps"] == [{"at": 0} | expected]
 
 
 def test_arrays_that_decide_are_copied_and_others_are_not(tmp_path):
