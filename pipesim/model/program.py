@@ -196,6 +196,14 @@ class Program(ProgramData):
         return on_engine or any(access.space == Space.TENSOR for access in self.accesses)
 
     @cached_property
+    def cell_bounds(self) -> dict[int, int]:
+        """The byte at which each cell begins; after the last cell of an access, the one at which that ends."""
+        found: dict[int, int] = {}
+        for access, (first, end) in zip(self.accesses, self.cells, strict=True):
+            found |= {first: access.offset, end: access.offset + access.nbytes}
+        return found
+
+    @cached_property
     def cells(self) -> tuple[tuple[int, int], ...]:
         """For each access its cells ``(first, end)``.
 

@@ -303,9 +303,7 @@ def _unread_of(program: Program, left: list[_Delivered]) -> set[Leftover]:
     """Each delivery with the bytes that no agent reads."""
     if not left:
         return set()
-    bounds: dict[int, int] = {}
-    for access, (first, end) in zip(program.accesses, program.cells, strict=True):
-        bounds |= {first: access.offset, end: access.offset + access.nbytes}
+    bounds = program.cell_bounds
     found = set()
     for each in left:
         part = (0, 0)

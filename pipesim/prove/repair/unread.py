@@ -26,9 +26,7 @@ def _of_one_side(program: Program) -> list[int]:
     """How many bytes of the CTAs' memory operations write and none reads, and how many they read and none writes; then
     the same of accesses that have nothing else, as often as they are executed.
     """
-    written, read, bounds = Counter[tuple[int, ...]](), Counter[tuple[int, ...]](), dict[int, int]()
-    for access, (first, end) in zip(program.accesses, program.cells, strict=True):
-        bounds |= {first: access.offset, end: access.offset + access.nbytes}
+    written, read, bounds = Counter[tuple[int, ...]](), Counter[tuple[int, ...]](), program.cell_bounds
     for op in (op for op in program.operations if op[0] in TOUCHES_MEMORY):
         if program.accesses[operand(op, "access")].space is not Space.GLOBAL:
             used = (cell for each in program.accesses_of(op) for cell in range(*program.cells[each]))

@@ -23,7 +23,7 @@ from pipesim.ptx.emulate.register_snapshots import (
     known_bytes,
     slots_of,
 )
-from pipesim.ptx.emulate.values import WARP, PerLane, Value, lanes_of
+from pipesim.ptx.emulate.values import PerLane, Value, each_lane, lanes_of
 from pipesim.ptx.free.forms import Atom, Form
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
 
@@ -278,12 +278,8 @@ def _most_held(values: list[Value], added: list[Change]) -> int:
 def _is_elsewhere(value: Value, now: Value, t: Atom) -> bool:
     """Whether a value tells that this is not the end of the lap: another sum than after it, and no comparison."""
     if isinstance(value, PerLane) or isinstance(now, PerLane):
-        both = zip(_lanes(value), _lanes(now), strict=True)
+        both = zip(each_lane(value), each_lane(now), strict=True)
         return any(not is_next(a, b, t, _NONE) and _is_elsewhere(a, b, t) for a, b in both)
     if not isinstance(value, int) or not isinstance(now, int):
         return False
     return all(atom.function is None for form in (form_of(value), form_of(now)) for atom, _ in form.terms)
-
-
-def _lanes(value: Value) -> list[Value]:
-    return value.each if isinstance(value, PerLane) else [value] * WARP

@@ -28,7 +28,7 @@ from pipesim.ptx.emulate.register_snapshots import (
     known_bytes,
     slots_of,
 )
-from pipesim.ptx.emulate.values import WARP, Leaf, PerLane, Unknown, Value, lanes_of, same
+from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, each_lane, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
 from pipesim.ptx.launch.values import LAPS_SEEN, LAUNCH_CONTROL
@@ -347,7 +347,7 @@ def _change(before: Value, now: Value) -> Change:
     if same(before, now):
         return _SAME
     if isinstance(before, PerLane | int) and isinstance(now, PerLane | int):
-        pairs = zip(_lanes(before), _lanes(now), strict=True)
+        pairs = zip(each_lane(before), each_lane(now), strict=True)
         found = [_change(a, b) for a, b in pairs]
         return tuple(each if isinstance(each, Form) else None for each in found)
     return None
@@ -368,16 +368,12 @@ def _left(value: Value) -> Value:
     return value if _cut_off(value) else LEFT
 
 
-def _lanes(value: Value) -> list[Value]:
-    return value.each if isinstance(value, PerLane) else [value] * WARP
-
-
 def with_laps(value: Value, more: Change, replaced: dict[Atom, Form], t: Form, inputs: FreeInputs) -> Value:
     """A value at the beginning of a lap, before which ``t`` others were gone through that each added ``more``."""
     if more is None:
         return LEFT
     if isinstance(more, tuple):
-        lanes = zip(_lanes(value), more, strict=True)
+        lanes = zip(each_lane(value), more, strict=True)
         return lanes_of([with_laps(each, added, replaced, t, inputs) for each, added in lanes])
     if not isinstance(value, int):
         return _replaced(value, replaced, inputs) if not more.constant else LEFT
@@ -430,7 +426,7 @@ def is_next(value: Value, now: Value, t: Atom, u: Atom) -> bool:
         return True
     if isinstance(value, PerLane):
         return isinstance(now, PerLane | int) and all(
-            is_next(a, b, t, u) for a, b in zip(value.each, _lanes(now), strict=True)
+            is_next(a, b, t, u) for a, b in zip(value.each, each_lane(now), strict=True)
         )
     if value.__class__ is not Varying:
         return same(value, now) if not isinstance(value, int) else isinstance(now, int) and identity(now) == value

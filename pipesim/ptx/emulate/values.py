@@ -127,6 +127,11 @@ class OpenAnswer(_LanewiseOperators):
         self.asked, self.if_false, self.if_true = asked, if_false, if_true
 
 
+def each_lane(value: Value) -> list[Value]:
+    """What each lane holds."""
+    return value.each if isinstance(value, PerLane) else [value] * WARP
+
+
 def lanes_of(each: list[Value]) -> Value:
     """The value that holds these: one of them if all are the same."""
     first = each[0]
@@ -289,8 +294,7 @@ def join_lanes(mask: int, value: Value, other: Value) -> Value:
         return _joined_answers(mask, value, other)
     if isinstance(value, int) and isinstance(other, int) and identity(value) == identity(other):
         return value
-    ours = value.each if isinstance(value, PerLane) else [value] * WARP
-    theirs = other.each if isinstance(other, PerLane) else [other] * WARP
+    ours, theirs = each_lane(value), each_lane(other)
     return lanes_of([ours[i] if mask >> i & 1 else theirs[i] for i in range(WARP)])
 
 

@@ -25,6 +25,7 @@ from pipesim.ptx.emulate.values import (
     Leaf,
     PerLane,
     Value,
+    each_lane,
     join_lanes,
     lanes_in,
     lanes_that_hold,
@@ -307,7 +308,7 @@ class EmulatedWarp(DividedWarp):
     def _perhaps(self, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access or fence under a guard that is not known: it may have happened, and what it loads is not known."""
         p = self.R[step.guard]
-        each = p.each if isinstance(p, PerLane) else [p] * WARP
+        each = each_lane(p)
         self.whole, mask = self.mask, self.mask
         for lane in lanes_in(mask):
             value = each[lane]

@@ -180,7 +180,7 @@ def _shift(program: Program, agent: int, repair: Repair, op: Operation) -> Opera
     if not (together or op[0] == repair.at.op) or not of_group(program, op, repair.group):
         return op
     at = program.barriers[operand(op, "barrier")]
-    there = {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (at.name, at.cta)}
+    there = stages_of(program, agent, at.name, at.cta)
     stages = sorted(there)
     if repair.was == TO_THE_OTHER:
         turn = at.stage % repair.value

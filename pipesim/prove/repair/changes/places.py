@@ -367,7 +367,7 @@ def _at_stage(program: Program, op: Operation, now: dict[int, int], stages: int)
     """The operation with its barrier and its slot at the stage that is meant, in rings of as many stages."""
     if op[0] in ON_BARRIER and op[0] != Op.INIT and operand(op, "barrier") >= 0:
         at = program.barriers[operand(op, "barrier")]
-        group = {b.stage: n for n, b in enumerate(program.barriers) if (b.name, b.cta) == (at.name, at.cta)}
+        group = stages_of(program, 0, at.name, at.cta)
         if len(group) == stages and at.stage in now:
             op = with_operand(op, "barrier", group[now[at.stage]])
     if op[0] in TOUCHES_MEMORY:
