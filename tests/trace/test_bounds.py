@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from pipesim import bounds
-from pipesim.errors import PipesimError, TraceFormatError, UsageError
+from pipesim.errors import PipesimError, TraceFormatError
 from pipesim.trace import files
-from pipesim.trace.files import _encode, read_meta, read_trace, write_trace
+from pipesim.trace.files import _encode, read_trace, write_trace
 from pipesim.trace.schema import AgentInfo, BarrierGroup, Trace
 
 
@@ -76,22 +75,6 @@ def test_more_rows_than_can_be_read_are_not_written(
     assert caught.value.fact == "the trace has 96 records; a file holds at most 95"
     assert caught.value.correction == "record fewer CTAs (--record-ctas) or fewer iterations (--window)"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_no_ordinary_file_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo.parquet")
-    (tmp_path / "zero.parquet").symlink_to("/dev/zero")
-    for read in (read_trace, read_meta):
-        for name, kind in (("fifo", "FIFO"), ("zero", "device")):
-            error = refused(tmp_path / f"{name}.parquet", read)
-            assert isinstance(error, UsageError)
-            assert (error.exit_code, error.cause) == (2, f"it is a {kind}")
-
-
-def test_a_name_that_no_file_can_have() -> None:
-    for name in ("a" * 5000, "a\0b"):
-        with pytest.raises(UsageError, match="there is no such trace file"):
-            read_trace(name)
 
 
 # the description

@@ -16,14 +16,6 @@ def columns(events: Events) -> dict[str, list[int]]:
     return {name: getattr(events, name).tolist() for name in COLUMNS}
 
 
-def test_an_empty_buffer_is_an_empty_table() -> None:
-    buffer = EventBuffer()
-    assert len(buffer) == 0
-    events = buffer.events(sm_khz=1)
-    assert columns(events) == {name: [] for name in COLUMNS}
-    assert {getattr(events, name).dtype for name in COLUMNS} == {np.dtype(np.int64)}
-
-
 @given(
     cycles=st.lists(st.integers(0, 2**53), min_size=1, max_size=20),
     sm_khz=st.integers(10_000, 8_000_000),

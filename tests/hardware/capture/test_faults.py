@@ -11,7 +11,7 @@ import pytest
 
 from hwkernels.capture import CaptureRequest, TwinSubject
 from hwkernels.capture.request import check_request
-from hwkernels.capture.subprocess_capture import dump, load, run_in_subprocess
+from hwkernels.capture.subprocess_capture import run_in_subprocess
 from hwkernels.twins.fault import FAULTS, KernelFault, parse_fault
 from hwkernels.twins.hopper.producer_consumer import check_fault
 from pipesim.errors import KernelHangError, ParameterError, PipesimError
@@ -67,14 +67,6 @@ def test_where_a_fault_means_nothing(fault, changes, fact):
 def test_windows_out_of_range(window):
     with pytest.raises(ParameterError, match="window"):
         check_request(request(window=window))
-
-
-def test_a_request_survives_the_way_to_another_process():
-    faulty = CaptureRequest(
-        TwinSubject("producer_consumer", 3), PARAMS, clock="both", fault=KernelFault("no_acquire", 3), seed=5
-    )
-    assert load(dump(faulty, None)) == (faulty, None)
-    assert load(dump(request(window=(1, 4)), None)) == (request(window=(1, 4)), None)
 
 
 CHILD = """

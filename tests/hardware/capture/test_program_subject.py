@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hwkernels.capture import CaptureRequest, ProgramSubject
+from hwkernels.capture import CaptureRequest
 from hwkernels.capture.plan import plan
 from hwkernels.capture.request import check_request
-from hwkernels.capture.subprocess_capture import dump, load
 from hwkernels.interpreter.chip import compile_interpreter
 from hwkernels.twins.buffers import Input, Output
 from pipesim.answers.evidence import interpreted_request
@@ -43,12 +42,6 @@ def test_a_grid_is_so_many_runs() -> None:
     assert isinstance(jobs, Input)
     assert (len(jobs.data), len(set(jobs.data["sync"].tolist()))) == (3, 3)
     assert plan(asked).shape.grid == (3,)
-
-
-def test_it_goes_to_other_processes() -> None:
-    asked = request("producer_consumer")
-    again, builds = load(dump(asked, None))
-    assert (again, builds) == (asked, None)
 
 
 @pytest.mark.parametrize("records", [False, True])
@@ -87,9 +80,3 @@ def test_a_program_that_cannot_be_recorded_says_why(code: str, cause: str) -> No
         check_request(asked)
     assert caught.value.cause.startswith(cause)
     assert "docs/own-kernel.md" in caught.value.correction
-
-
-def test_a_subject_is_named_by_its_program() -> None:
-    subject = request("producer_consumer").subject
-    assert isinstance(subject, ProgramSubject)
-    assert (subject.name, subject.protocol) == ("producer_consumer", "producer_consumer")

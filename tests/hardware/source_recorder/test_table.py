@@ -9,28 +9,9 @@ from hwkernels.device.sources import source_file
 from hwkernels.source_recorder.table import Table, read_table
 from hwkernels.twins.hopper.producer_consumer import PRODUCER_CONSUMER
 from pipesim.errors import UsageError
-from pipesim.trace.schema import BarrierGroup, EventKind, Site
 
 TABLE = PRODUCER_CONSUMER.table_file
 VALUES = {"STAGES": 4, "TILE_BYTES": 1024, "CONSUMER_WARPS": 2, "ARRIVE_LANES": 32}
-
-
-def test_the_kernels_table():
-    assert read_table(TABLE, VALUES) == Table(
-        roles=(("producer", 1), ("consumer", 2)),
-        barriers=(BarrierGroup("full", 4, 1), BarrierGroup("empty", 4, 64)),
-        sites=(
-            Site("producer_wait_empty", "producer", EventKind.WAIT_ENTER, "empty"),
-            Site("producer_got_empty", "producer", EventKind.WAIT_RETURN, "empty"),
-            Site("producer_expect_full", "producer", EventKind.EXPECT, "full"),
-            Site("producer_copy_full", "producer", EventKind.COPY, "full"),
-            Site("consumer_wait_full", "consumer", EventKind.WAIT_ENTER, "full"),
-            Site("consumer_got_full", "consumer", EventKind.WAIT_RETURN, "full"),
-            Site("consumer_work_begin", "consumer", EventKind.WORK_BEGIN),
-            Site("consumer_work_end", "consumer", EventKind.WORK_END),
-            Site("consumer_arrive_empty", "consumer", EventKind.ARRIVE, "empty"),
-        ),
-    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from hwkernels.source_recorder.record_format import MAX_SITES
 from hwkernels.source_recorder.table import read_table
-from hwkernels.source_recorder.table_file import Variant, expressions, fixed_macros, table_text, variants_of
+from hwkernels.source_recorder.table_file import Variant, fixed_macros, table_text, variants_of
 from hwkernels.twins import REGISTRY
 from pipesim.errors import ConfigurationError, ParameterError
 from pipesim.targets import find
@@ -20,27 +20,6 @@ from tools.tables import text_of
 def test_the_files_are_what_their_protocols_say(name):
     twin = REGISTRY[name]
     assert twin.table_file.read_text(encoding="utf-8") == text_of(twin), "run python tools/tables.py"
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [
-        ((3, 3, 3, 3), "3"),
-        ((2, 5, 2, 7), "A"),
-        ((8, 20, 8, 28), "4 * A"),
-        ((6, 15, 8, 28), "A * B"),
-        ((12, 30, 16, 56), "2 * A * B"),
-        ((66, 69, 66, 71), "64 + A"),
-        ((96, 192, 96, 256), "32 + 32 * A"),
-        ((5, 8, 6, 11), "A + B"),
-        ((1, 4, 1, 6), "-1 + A"),
-        ((100, 97, 99, 94), "105 - A - B"),
-        ((1, 2, 1, 3), None),  # A // 2
-    ],
-)
-def test_an_expression_of_the_names(numbers, text):
-    values = [{"A": a, "B": b} for a, b in ((2, 3), (5, 3), (2, 4), (7, 4))]
-    assert next(expressions(numbers, values), None) == text
 
 
 def build(params):
