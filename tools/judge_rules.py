@@ -632,11 +632,15 @@ def _lane_rules() -> Iterator[Rule]:
         yield Rule("lanes", said, f"pipesim.lang.{target}", instead, judges)
     at = "pipesim.ptx.emulate."
     for said, function, off in (
-        ("accesses of two lanes are in order after a barrier of both", "exchanges.LaneExchanges._is_ordered", _yes),
+        (
+            "accesses of two lanes are in order after a barrier of both",
+            "lanes.exchanges.LaneExchanges._is_ordered",
+            _yes,
+        ),
         ("an exchange of values orders no accesses", "code.orders_lanes", converges),
     ):
         yield Rule("lanes", said, f"{at}{function}", off, (("exchanges", of_exchanges),))
-    fences = f"{at}lanes_apart.LaneFences."
+    fences = f"{at}lanes.apart.LaneFences."
     of_each_lane = (("lane fences", of_fences),)
     yield Rule("lanes", "a fence is an acquire of its own lane", f"{fences}fence", _yes, of_each_lane)
     said = "a fence makes a release of what its own lane signals"

@@ -17,7 +17,7 @@ from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
-from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
+from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
 from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
 from pipesim.ptx.emulate.regions import Regions

@@ -10,7 +10,7 @@ from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
+from pipesim.ptx.emulate.global_memory.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.memory import Bytes
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Unknown
@@ -93,7 +93,7 @@ def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.
     function = read_module(text_of(""), "small.ptx").functions[0]
     image = Image(LAUNCH, function)
     memory = GlobalMemory(image, Policies(), FreeInputs(), HandedOut(LAUNCH, image, FreeInputs()))
-    monkeypatch.setattr("pipesim.ptx.emulate.global_memory.MAX_STORED_BYTES", 100)
+    monkeypatch.setattr("pipesim.ptx.emulate.global_memory.global_memory.MAX_STORED_BYTES", 100)
     for address in range(0, 104, 4):
         memory.store(0, address, 4, 7)
     with pytest.raises(EmulationStop, match="more than 100 bytes of global memory are stored"):

@@ -16,7 +16,7 @@ from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import MANY_WARPS, WordsOfRun
 from pipesim.prove.word_order import NO_ORDER, cannot_be_seen, is_decided, may_be_excluded, more_than_orders, orders
-from pipesim.ptx.emulate.global_accesses import in_shared
+from pipesim.ptx.emulate.global_memory.global_accesses import in_shared
 from pipesim.ptx.extract import Extraction
 from pipesim.ptx.flow.slice import is_word
 from pipesim.trace.arrays import np

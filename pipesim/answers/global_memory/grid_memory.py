@@ -16,7 +16,7 @@ from pipesim.model.tables import Tile
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.coverage import kind_on_global, place_in
 from pipesim.ptx.emit.names import source_of
-from pipesim.ptx.emulate.global_accesses import strength_of
+from pipesim.ptx.emulate.global_memory.global_accesses import strength_of
 from pipesim.ptx.emulation import Kernel, emulate, on_global_memory
 from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.flow.opcodes import may_touch_global

@@ -44,7 +44,7 @@ from pipesim.answers.global_memory.spans import (
 from pipesim.answers.global_memory.strong import lost_update, order_decides, order_decides_inside, strong_accesses
 from pipesim.model.ops import Scope
 from pipesim.ptx.coverage import kind_on_global
-from pipesim.ptx.emulate.global_accesses import (
+from pipesim.ptx.emulate.global_memory.global_accesses import (
     MODULE_VARIABLES,
     AccessKind,
     GlobalAccess,

@@ -16,7 +16,7 @@ from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.global_memory.reading import GlobalReading, read_global
 from pipesim.answers.global_memory.spans import MOST_SPANS, Spans, TooManyError, joined
 from pipesim.ptx.emit.record import Range
-from pipesim.ptx.emulate.global_accesses import GlobalAccess
+from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.free.forms import Form, Terms

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
-from pipesim.ptx.emulate.global_accesses import GlobalAccess
+from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import Leaf
 from pipesim.ptx.emulation import Kernel, emulate

@@ -9,7 +9,7 @@ from enum import Enum
 
 from pipesim.answers.global_memory.memories import Chosen
 from pipesim.model.ops import Order
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, Strength, strength_of
+from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, Strength, strength_of
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.uses import Uses, stores_one_value
 from pipesim.ptx.text.instruction import Instruction

@@ -14,8 +14,8 @@ from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
-from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
+from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
+from pipesim.ptx.emulate.global_memory.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.text.instruction import Instruction
 

@@ -24,8 +24,8 @@ from pipesim.model.words import MANY_WARPS, GlobalWord, Look, Range, Swaps, Word
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_accesses import WINDOW, in_shared, place_of
-from pipesim.ptx.emulate.global_words import STRONG, GlobalWords
+from pipesim.ptx.emulate.global_memory.global_accesses import WINDOW, in_shared, place_of
+from pipesim.ptx.emulate.global_memory.global_words import STRONG, GlobalWords
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.text.instruction import Instruction, Special, parts_of
 

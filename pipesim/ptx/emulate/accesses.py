@@ -10,8 +10,8 @@ from typing import Protocol
 from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Engine, Op, Space
 from pipesim.ptx.emit.record import Place, Range, StreamRecorder
-from pipesim.ptx.emulate.global_accesses import AccessKind, kind_of, lanes_of_address
-from pipesim.ptx.emulate.lanes_apart import LanesApart
+from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, kind_of, lanes_of_address
+from pipesim.ptx.emulate.lanes.apart import LanesApart
 from pipesim.ptx.emulate.memory import Items, merge_ranges
 from pipesim.ptx.emulate.stop import Notes
 from pipesim.ptx.emulate.values import Value

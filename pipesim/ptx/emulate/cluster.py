@@ -25,10 +25,10 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.data_answers import DataAnswers
-from pipesim.ptx.emulate.exchanges import LaneExchanges
-from pipesim.ptx.emulate.global_accesses import RANK_SHIFT, GlobalAccesses, in_shared
-from pipesim.ptx.emulate.global_memory import GlobalMemory, HandedOut
-from pipesim.ptx.emulate.global_words import GlobalWords
+from pipesim.ptx.emulate.global_memory.global_accesses import RANK_SHIFT, GlobalAccesses, in_shared
+from pipesim.ptx.emulate.global_memory.global_memory import GlobalMemory, HandedOut
+from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
+from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items
 from pipesim.ptx.emulate.shared_uses import settled_reads

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipesim.ptx.emulate.global_memory import ANY_TILE
+from pipesim.ptx.emulate.global_memory.global_memory import ANY_TILE
 from pipesim.ptx.emulate.register_snapshots import (
     KnownBytes,
     RegisterSnapshot,

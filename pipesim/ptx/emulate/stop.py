@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple, assert_never
 
 from pipesim.errors import PtxError
-from pipesim.ptx.emulate.exchanges import ExchangeOrder
+from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder
 from pipesim.ptx.emulate.values import Leaf
 from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Instruction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from pipesim.ptx.emulate.lanes_apart import LaneAct
+from pipesim.ptx.emulate.lanes.apart import LaneAct
 from pipesim.ptx.flow.divergence import names_all_lanes
 from pipesim.ptx.flow.opcodes import is_understood
 from pipesim.ptx.text.instruction import Instruction

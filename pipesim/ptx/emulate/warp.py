@@ -17,7 +17,8 @@ from pipesim.model.ops import Op, operand
 from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
-from pipesim.ptx.emulate.exchanges import LaneEvent
+from pipesim.ptx.emulate.global_memory.waits_for_words import end_of_wait
+from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
 from pipesim.ptx.emulate.synchronisation import counts_each_thread
 from pipesim.ptx.emulate.values import (
@@ -32,7 +33,6 @@ from pipesim.ptx.emulate.values import (
     leaf_of,
     of_lane,
 )
-from pipesim.ptx.emulate.waits_for_words import end_of_wait
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
 from pipesim.ptx.flow.opcodes import ACCESSES, EXCHANGES, may_touch_shared
 

@@ -16,9 +16,9 @@ from typing import Protocol
 from pipesim.model.ops import Engine
 from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
-from pipesim.ptx.emulate.exchanges import LaneExchanges, Way
-from pipesim.ptx.emulate.lanes import WarpLanes
-from pipesim.ptx.emulate.lanes_apart import LaneFences, LanesApart
+from pipesim.ptx.emulate.lanes.apart import LaneFences, LanesApart
+from pipesim.ptx.emulate.lanes.collectives import WarpLanes
+from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges, Way
 from pipesim.ptx.emulate.memory import LocalMemory
 from pipesim.ptx.emulate.regions import BranchRegion
 from pipesim.ptx.emulate.stop import EmulationStop, Status, WarpStop

@@ -10,7 +10,7 @@ from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import FaultKind
 from pipesim.model.program import Program
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.exchanges import ExchangeOrder, LaneExchanges, lanes_at
+from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, lanes_at
 from tests.support.random_programs.lane_exchanges import SET_UP as EXCHANGED
 from tests.support.random_programs.lane_exchanges import random_exchanges
 from tests.support.small_ptx import SET_UP, program_of, text_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.ptx.emulate.global_accesses import AccessKind, GlobalAccesses
+from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccesses
 from pipesim.ptx.emulation import emulate, on_global_memory, prepare
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module

@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.lanes import WarpLanes
+from pipesim.ptx.emulate.lanes.collectives import WarpLanes
 from pipesim.ptx.emulate.values import FULL, PerLane, Value, of_lane
 from tests.support.small_ptx import SET_UP, program_of
 

@@ -11,8 +11,8 @@ from pipesim.ptx.emulate.accesses import record
 from pipesim.ptx.emulate.cluster import Cluster, NamedBarrier
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, semantics_of, unknown
-from pipesim.ptx.emulate.exchanges import LaneEvent
-from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
+from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
+from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, UnreadAccess
 from pipesim.ptx.emulate.values import WARP, OpenAnswer, PerLane, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp

@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
-from pipesim.ptx.emulate.exchanges import lanes_at
+from pipesim.ptx.emulate.lanes.exchanges import lanes_at
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane

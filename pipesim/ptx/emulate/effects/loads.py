@@ -14,8 +14,7 @@ from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
-from pipesim.ptx.emulate.exchanges import lanes_at
-from pipesim.ptx.emulate.global_accesses import (
+from pipesim.ptx.emulate.global_memory.global_accesses import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
     RANK_SHIFT,
@@ -27,8 +26,9 @@ from pipesim.ptx.emulate.global_accesses import (
     place_of,
     to_generic,
 )
-from pipesim.ptx.emulate.global_words import GlobalWords
+from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.integers import extended
+from pipesim.ptx.emulate.lanes.exchanges import lanes_at
 from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
     FULL,

@@ -14,8 +14,8 @@ from pipesim.ptx.emulate.accesses import flush, record
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, one_of, semantics_of
-from pipesim.ptx.emulate.exchanges import LaneEvent, lanes_at
-from pipesim.ptx.emulate.lanes_apart import ON_MBARRIER
+from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
+from pipesim.ptx.emulate.lanes.exchanges import LaneEvent, lanes_at
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, Status
 from pipesim.ptx.emulate.values import Leaf, OpenAnswer, Unknown, lanes_in
 from pipesim.ptx.emulate.warp import EmulatedWarp

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pipesim.model.ops import Order, Scope
 from pipesim.ptx.emit.record import Range, StreamRecorder
-from pipesim.ptx.emulate.exchanges import ExchangeOrder, LaneExchanges, Way, lanes_at
+from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder, LaneExchanges, Way, lanes_at
 from pipesim.ptx.emulate.memory import merge_ranges, runs
 from pipesim.ptx.emulate.values import FULL, Leaf, PerLane, Ramp, Unknown, Value, integers, lanes_in, lift
 from pipesim.ptx.free.forms import Form, Terms

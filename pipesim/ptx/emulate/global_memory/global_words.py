@@ -16,10 +16,10 @@ from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
 from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.code import Code, DecodedStep
-from pipesim.ptx.emulate.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
-from pipesim.ptx.emulate.global_memory import changed_by_atomic
+from pipesim.ptx.emulate.global_memory.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
+from pipesim.ptx.emulate.global_memory.global_memory import changed_by_atomic
 from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.lanes_apart import LaneAct, LaneFences, relies_on
+from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.emulate.word_looks import WordLooks
 from pipesim.ptx.flow.observations import Observations

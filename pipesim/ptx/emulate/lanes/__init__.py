@@ -1,0 +1,1 @@
+"""What lanes of one warp do together, apart, and for each other."""
