@@ -163,7 +163,8 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
     the box of the tensor map at the place; an element's type may be left out where the launch file has it. The policies
     ``launch_control`` and ``tile_counter`` are also words, as ``cta`` is, each tile that is ``handed_out``, and the
-    sizes of the launch: ``grid`` and ``grid.y`` in CTAs, ``block`` in threads, ``shared`` in bytes.
+    sizes of the launch: ``grid``, ``grid.y`` and ``cluster`` in CTAs, ``block`` in threads, ``shared`` in bytes; with
+    commas those of several dimensions, ``grid=8,4``.
     """
     require_parameters(launch, function)
     for setting in settings:
@@ -240,6 +241,10 @@ def _with_setting(launch: Launch, function: Function, option: str, text: str) ->
     policy, colon, at = name.partition(":")
     known = policy in _POLICIES if not colon else policy == HANDED_OUT and _whole(at) is not None
     if known and policy not in {each.name for each in launch.parameters}:
+        if policy in SHAPES and 0 < number.count(",") < 3 and "." not in policy:  # sizes of several dimensions
+            for axis, size in zip(("", ".y", ".z"), number.split(","), strict=False):
+                launch = _with_setting(launch, function, option, f"{policy}{axis}={size}")
+            return launch
         if _whole(number) not in (range(1, 1 << 31) if policy in SHAPES else range(1 << 63)):
             raise ParameterError(f"{option} {text[:60]}: expected a count or a value from 0 on")
         return launch.with_setting(name, int(number, 0))

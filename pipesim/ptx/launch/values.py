@@ -24,7 +24,8 @@ ANY_DATA = "any_data"  #: the setting, and how the names of answers begin that d
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z
-SHAPES = ("grid", "grid.y", "grid.z", "block", "block.y", "block.z")  #: sizes, as words of ``--set``
+#: Sizes, as words of ``--set``.
+SHAPES = tuple(f"{shape}{axis}" for shape in ("grid", "block", "cluster") for axis in ("", ".y", ".z"))
 NO_SHAPE: Shape = (0, 0, 0)  #: a size that has not been given yet
 
 

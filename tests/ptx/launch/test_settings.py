@@ -83,3 +83,11 @@ def test_what_cannot_be_set(setting, fact):
         after(setting)
     assert fact in raised.value.fact
     assert raised.value.correction
+
+
+def test_sizes_of_a_launch_may_be_given_in_several_dimensions() -> None:
+    launch = Launch("k", (1, 1, 1), (32, 1, 1))
+    found = with_settings(launch, kernel("ret;"), ["grid=8,4", "cluster=2", "block.y=2"])
+    assert (found.grid, found.cluster, found.block) == ((8, 4, 1), (2, 1, 1), (32, 2, 1))
+    with pytest.raises(ParameterError, match="expected a count"):
+        with_settings(launch, kernel("ret;"), ["grid=8,0"])
