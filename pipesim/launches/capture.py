@@ -154,7 +154,8 @@ def capture_launches(
 
         def finish() -> LaunchesReport:
             observation.stop()
-            report, texts = gather(spool, dumped_so_far(ptx and Path(ptx)), folder=str(into), patterns=limits.patterns)
+            dumped = dumped_so_far(Path(ptx) if ptx else None)
+            report, texts = gather(spool, dumped, folder=str(into), patterns=limits.patterns)
             write_launches(report, texts, into, force=force)
             return report
 

@@ -46,7 +46,7 @@ class _Use(NamedTuple):
         return common and not apart and not harmless and (self.agent != other.agent or self.agent < 0)
 
 
-class _Parts:
+class _SharedParts:
     """The parts that barriers of the whole CTA divide what each agent does into, by how many barriers came before."""
 
     def __init__(self, recorder: StreamRecorder) -> None:
@@ -87,7 +87,7 @@ class _Parts:
             begin = end
 
 
-def _uses(recorder: StreamRecorder, parts: _Parts, named: Collection[int] = ()) -> Iterator[_Use]:
+def _uses(recorder: StreamRecorder, parts: _SharedParts, named: Collection[int] = ()) -> Iterator[_Use]:
     """Those that were carried out; with the position of those at ``named`` ones."""
     ranges = list(recorder.accesses)
     for agent, stream in enumerate(recorder.streams):
@@ -107,7 +107,7 @@ def _uses(recorder: StreamRecorder, parts: _Parts, named: Collection[int] = ()) 
         yield _Use(-1, -1, None, False, offset, offset + 8)
 
 
-def _unread(accesses: Sequence[UnreadAccess], recorder: StreamRecorder, parts: _Parts) -> Iterator[_Use]:
+def _unread(accesses: Sequence[UnreadAccess], recorder: StreamRecorder, parts: _SharedParts) -> Iterator[_Use]:
     for each in accesses:
         part = parts.of(each.agent, each.barriers) if each.barriers is not None else None
         cta = recorder.streams[each.agent].cta
@@ -136,7 +136,7 @@ def touching_others(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) 
     """The positions of those that may touch what other warps, copies or mbarriers use; reads do not disturb reads."""
     if not accesses:
         return frozenset()
-    parts = _Parts(recorder)
+    parts = _SharedParts(recorder)
     unread = {*_unread(accesses, recorder, parts)}
     others = _Index({*_uses(recorder, parts), *(each._replace(position=-1) for each in unread)})
     return frozenset(one.position for one in unread if others.meets(one))
@@ -146,7 +146,7 @@ def touching_engines(accesses: Sequence[UnreadAccess], recorder: StreamRecorder)
     """The positions of those that may touch what copies or mbarriers use."""
     if not accesses:
         return frozenset()
-    parts = _Parts(recorder)
+    parts = _SharedParts(recorder)
     engines = _Index({use for use in _uses(recorder, parts) if use.agent < 0})
     return frozenset(one.position for one in _unread(accesses, recorder, parts) if engines.meets(one))
 
@@ -162,7 +162,7 @@ def settled_reads(
     """
     if not strong:
         return frozenset()
-    parts = _Parts(recorder)
+    parts = _SharedParts(recorder)
     reads, writes = list[_Use](), {*_unread(accesses, recorder, parts)}
     for each in _uses(recorder, parts, strong):
         if each.position in strong:
