@@ -90,6 +90,10 @@ SAID = {
         ("3 arrivals (callwait.cu:11)", "warp/1 to warp/3 wait for mbarrier 0xc00", "1 arrivals (callwait.cu:15)"),
         ("h.cuh",),
     ),
+    "triton_grid_barrier": (  # CTAs whose warps have all come to the barrier above ask for the word as well
+        ("warp/0 of CTAs 0 to 11 wait for it to be at least 13 (tri.py:26)",),
+        ("it runs", "warp/1 of CTAs"),
+    ),
     "over_arrive": (
         (
             "? an exception stopped the kernels: whether these waits would have ended is not known",

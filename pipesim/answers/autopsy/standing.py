@@ -65,6 +65,7 @@ class Standing:
     number: int = -1
     count: int = -1
     written: frozenset[int] = frozenset()
+    otherwise: Standing | None = None  #: where they are if the named barrier that they came from is complete
 
 
 class CodeFlow:
@@ -98,14 +99,31 @@ class CodeFlow:
             yield index + 1
 
     def way_back(self, start: int) -> Sequence[int]:
-        """The shortest way from an instruction back to itself, with it; () if there is none of a spin's length."""
+        """The shortest way from an instruction back to itself, with it; () if there is none of a spin's length.
+
+        Where that asks for nothing, as what other lanes do, it is one by what asks: a compare-and-swap, or an addition
+        of 0.
+        """
+        way = self._way(start, start)
+        if way and _asks(self, way) is None:
+            near = range(max(start - _LONGEST_SPIN // 4, 0), min(start + _LONGEST_SPIN // 4, len(self.syncs)))
+            for n in near:
+                sync = self.syncs[n]
+                if sync is not None and n != start and (sync.kind is SassSync.SWAP or _adds_nothing(self, n)):
+                    there, back = self._way(start, n), self._way(n, start)
+                    if there and back and _asks(self, (*there, *back)) is not None:
+                        return (*there, *back)
+        return way
+
+    def _way(self, start: int, goal: int) -> Sequence[int]:
+        """The shortest way from one instruction to another, without that."""
         came: dict[int, int] = {}
         front = [start]
         while front and len(came) < 8 * _LONGEST_SPIN:
             reached = []
             for index in front:
                 for following in self.after(index):
-                    if following == start:
+                    if following == goal:
                         way = [index]
                         while way[-1] != start:
                             way.append(came[way[-1]])
@@ -201,11 +219,15 @@ class Standings:
         behind = _behind(flow, index)
         if behind < 0 and not flow.code.words[index].low:
             return Standing(warp, lanes, None, lanes[0].offset, pc, WaitsFor.UNKNOWN)
-        if behind >= 0:
-            return self._waiting(warp, lanes, flow, index, behind, _BEHIND[flow.syncs[behind].kind])  # type: ignore[union-attr]
+        asking = None
         if asks is not None:
-            found = self._waiting(warp, lanes, flow, index, *asks)
-            return replace(found, written=frozenset(flow.code.words[n].rd + k for n in way for k in (0, 1)))
+            asking = self._waiting(warp, lanes, flow, index, *asks)
+            asking = replace(asking, written=frozenset(flow.code.words[n].rd + k for n in way for k in (0, 1)))
+        if behind >= 0:
+            found = self._waiting(warp, lanes, flow, index, behind, _BEHIND[flow.syncs[behind].kind])  # type: ignore[union-attr]
+            return replace(found, otherwise=asking) if behind < index - 1 else found
+        if asking is not None:
+            return asking
         return Standing(warp, lanes, code, index * SIZE, pc, WaitsFor.NOTHING)
 
     def _waiting(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -26,6 +27,7 @@ from pipesim.answers.views.autopsy import UNKNOWN_LANES, DumpedCtas, WarpPlace
 from pipesim.conform.diagnose.examination import RebuiltBarrier
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, Dim, DumpCta, DumpGrid, DumpWarp
+from pipesim.coredump.sass.walk import comes_to
 from pipesim.coredump.sass.word import SIZE
 from pipesim.explain.blocked_agents import REGISTERS, cycle_of
 from pipesim.model.barrier import BarrierWord
@@ -69,7 +71,21 @@ class Unit:
                     for n, each in enumerate(standing):
                         name = self._name(number, rank, each.lanes[0].lane if n else -1)
                         found.append(PlacedWarp(name, cta, rank, number, each))
+        met = Counter((p.rank, p.standing.number) for p in found if p.standing.waits is WaitsFor.NAMED)
+        for n, p in enumerate(found):
+            other, count = p.standing.otherwise, p.standing.count or self.warps * LANES
+            if other is not None and LANES * met[p.rank, p.standing.number] >= count and self._comes_to(p, other):
+                found[n] = replace(p, standing=other)
         return tuple(sorted(found, key=lambda each: (each.rank, each.number)))
+
+    def _comes_to(self, placed: PlacedWarp, other: Standing) -> bool:
+        """Whether lanes come to where they would ask; else they go on to the barrier, as the others of their CTA."""
+        if other.code is None:
+            return False
+        ready, _ = self._walks(other.code).code_of(placed.number, self.block_of(placed.rank), placed.rank)
+        start = (other.pc - other.code.address) // SIZE
+        lanes = lane_state(self.dump.dump, other.warp, other.lanes[:1], start, wide=self.dump.wide)
+        return comes_to(ready, lanes, other.offset // SIZE) is not None
 
     def _name(self, number: int, rank: int, lane: int = -1) -> str:
         """A warp, or lanes of it that are elsewhere, the first of which is ``lane``."""
