@@ -53,12 +53,12 @@ def random_threads(seed: int, counts: tuple[int, ...] = (2, 2, 3)) -> Threads:
     return made
 
 
-def random_talk(seed: int) -> Threads:
+def random_talk(seed: int, counts: tuple[int, ...] = (2, 3)) -> Threads:
     """The same, of protocols that ask more: which flag it is, several words under one lock, updates under a lock."""
     rng = random.Random(seed)
-    made = rng.choice((_look_back, _counts_under_a_lock, _updates_under_a_lock, _looks, _tries))(
-        rng, rng.choice((2, 3))
-    )
+    makers = (_counts_under_a_lock, _updates_under_a_lock, _tries, _tickets)
+    makers += (_look_back, _looks) if max(counts) <= WORDS else ()
+    made = rng.choice(makers)(rng, rng.choice(counts))
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _change(rng, made)
     return made
@@ -264,9 +264,14 @@ _PTX = {
 _SKIPS = ("see", "look", "try")
 
 
-def ptx_of(threads: Threads) -> tuple[str, Launch]:
-    """The kernel, and its launch. What an atomic may leave out is the rest of its thread."""
-    text = _HEAD
+#: Each thread is the first lane of one of the two warps of a CTA.
+_OF_WARPS = """mov.u32 %r5, %tid.x; and.b32 %r6, %r5, 31; setp.ne.u32 %p1, %r6, 0; @%p1 ret; shr.u32 %r5, %r5, 5;
+mov.u32 %r6, %ctaid.x; mad.lo.u32 %r1, %r6, 2, %r5;"""
+
+
+def ptx_of(threads: Threads, *, warps: bool = False) -> tuple[str, Launch]:
+    """The kernel, and its launch. What an atomic may leave out is the rest of its thread. ``warps``: two in a CTA."""
+    text = _HEAD.replace("mov.u32 %r1, %ctaid.x;", _OF_WARPS) if warps else _HEAD
     for me in range(len(threads)):
         text += f"setp.eq.u32 %p1, %r1, {me}; @%p1 bra CTA{me};\n"
     for me, mine in enumerate(threads):
@@ -279,7 +284,8 @@ def ptx_of(threads: Threads) -> tuple[str, Launch]:
             ends[after] = ends.get(after, "") + f"L{me}_{n}_end:\n" * (what == "count" or what in _SKIPS)
         text += ends.get(len(mine), "") + "ret;\n"
     given = (Parameter("words", Pointer()), Parameter("x", Pointer()))
-    return text + "}\n", Launch("talk", (len(threads), 1, 1), (1, 1, 1), parameters=given)
+    grid, block = (len(threads) // 2, 64) if warps else (len(threads), 1)
+    return text + "}\n", Launch("talk", (grid, 1, 1), (block, 1, 1), parameters=given)
 
 
 _INSIDE = """.version 8.6
@@ -358,12 +364,22 @@ def judged(seed: int) -> str:
 
 def judged_talk(seed: int) -> str:
     """As :func:`judged`, of what asks more, by all that a check does."""
-    threads = random_talk(seed)
-    text, launch = ptx_of(threads)
+    return _judged_by_check(seed, random_talk(seed))
+
+
+def judged_warps(seed: int) -> str:
+    """The same of four threads, which are warps of two CTAs."""
+    every = (random_talk if seed % 2 else random_threads)(seed, (4,))
+    alone = [[step._replace(how="relaxed") if step.how == "cta" else step for step in mine] for mine in every]
+    return _judged_by_check(seed, alone, warps=True)
+
+
+def _judged_by_check(seed: int, threads: Threads, *, warps: bool = False) -> str:
+    text, launch = ptx_of(threads, warps=warps)
     read = extract(read_module(text, "talk.ptx"), launch)
     found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
-    kinds = [each.finding.kind for each in found.refutations]
-    said = {"race" if each in _RACES else each if isinstance(each, str) else each.name.lower() for each in kinds}
+    kinds, races = [each.finding.kind for each in found.refutations], {*_RACES, FaultKind.WRONG_ITEM}
+    said = {"race" if each in races else each if isinstance(each, str) else each.name.lower() for each in kinds}
     return _compared(seed, said, explore(threads), proved=found.verdict is Verdict.PROVED)
 
 

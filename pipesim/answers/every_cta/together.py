@@ -18,7 +18,7 @@ from pipesim.bounds import MAX_AGENTS
 from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.finding import Verdict
-from pipesim.model.words import MANY_WARPS, WordsOfRun
+from pipesim.model.words import MANY_WARPS, Swaps, WordsOfRun
 from pipesim.prove.check import check as prove
 from pipesim.prove.word_order import (
     MOST_ORDERS,
@@ -200,6 +200,8 @@ def _of_size(
         known.more = known.more or more_than_orders(made.program, found)
         if found.open_data >= 0:
             known.open_data = place_in(made.kernel, found.open_data)
+        if known.refuted and found.swaps is Swaps.ALL:
+            break  # whether other orders are as good is not asked
     known.sizes.append(size)
     return True
 
