@@ -110,6 +110,15 @@ def test_steps_may_be_counted_down() -> None:
     assert prove(program).verdict is Verdict.PROVED
 
 
+def test_the_next_tile_may_be_none() -> None:
+    """Each lap chooses the next number, or -1 after the last one: left out are laps that choose as this one does."""
+    text, launch = nested_kernel(2_000, 3)
+    chosen = " add.u32 %r12, %r12, 1;\n setp.lt.u32 %p7, %r12, %r10;\n selp.u32 %r12, %r12, -1, %p7;\n"
+    program = program_of((text.replace(" add.u32 %r12, %r12, 1;\n", chosen), launch))
+    assert [470 < each.more < 500 for each in program.laps] == [True]  # of four tiles
+    assert prove(program).verdict is Verdict.PROVED
+
+
 def test_a_program_does_the_same_as_one_with_all_laps() -> None:
     inner, outer = min(laps().laps, key=sum_of), max(laps().laps, key=sum_of)
     assert any(inner.begin[0] >= outer.begin[0] and inner.end[0] <= outer.end[0] for inner in laps().laps)

@@ -5,7 +5,7 @@ Each function takes what is known before, and leaves in the state about which pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -60,8 +60,8 @@ def proof_of(state: CheckState, program: Program) -> Check:
 
 
 def by_laps(state: CheckState) -> Check | None:
-    """The verdict on a kernel of which laps are left out, if it is proved; else the check is about as much of it as
-    is followed.
+    """The verdict on a kernel of which laps are left out, if it is proved or hangs; else the check is about as much of
+    it as is followed.
     """
     asked = state.asked
     if not asked.program.laps:
@@ -70,10 +70,25 @@ def by_laps(state: CheckState) -> Check | None:
     if found.verdict is Verdict.PROVED or state.cut is not None:
         state.asked = replace(asked, program=asked.program.with_laps)
         return found
+    if (hangs := _hangs_after_laps(state, asked.program)) is not None:
+        state.asked = replace(asked, program=replace(asked.program, laps=()))
+        return hangs
     target = asked.target.followed
     state.asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
     state.look_elsewhere()
     return None
+
+
+def _hangs_after_laps(state: CheckState, program: Program) -> Check | None:
+    """The verdict on a kernel whose warps all wait at the end of the run from which laps are left out.
+
+    That is where a schedule of the kernel leads. Of other faults that are found without these laps this is not known.
+    """
+    if not program.laps or not program.coverage.blocked:
+        return None
+    found = proof_of(state, replace(program, laps=()))
+    hangs = found.verdict is Verdict.REFUTED and {each.kind for each in found.refutations} == {Ending.DEADLOCK}
+    return found if hangs else None
 
 
 def with_sizes_nearby(state: CheckState, kernel: Kernel, first: Check) -> Check:
@@ -203,18 +218,31 @@ def at_every_size(state: CheckState, proved: Check, every: EverySize) -> Check:
 
     With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
     """
-    asked = state.asked
     for program, settings in every:
         found = proof_of(state, program)
         if found.verdict is not Verdict.PROVED:
-            target, state.size = every.target(settings), settings
-            state.asked = replace(asked, target=target, program=target.build(grid=asked.ctas))
-            state.take(found)
-            return found
+            return _at_size(state, every.target(settings), settings, found)
         state.assume_for(program, found)
     if not state.talk:
+        for program, settings in every.beyond():
+            found = _hangs_after_laps(state, program) or proof_of(state, program)
+            if found.verdict is Verdict.REFUTED:  # of the same read to its end
+                target = every.target(settings)
+                program = target.build(grid=state.asked.ctas)
+                found = _hangs_after_laps(state, program) or proof_of(state, program)
+                if found.verdict is Verdict.REFUTED:
+                    return _at_size(state, target, settings, found)
         state.ranges, state.together = list(every.ranges), every.together
     return proved
+
+
+def _at_size(state: CheckState, target: Target, settings: Mapping[str, int], found: Check) -> Check:
+    """The verdict on the kernel with these settings, about which the check continues."""
+    program = target.build(grid=state.asked.ctas)
+    program = replace(program, laps=()) if found.verdict is Verdict.REFUTED else program
+    state.asked, state.size = replace(state.asked, target=target, program=program), settings
+    state.take(found)
+    return found
 
 
 def with_each_number_of_tiles(state: CheckState, proved: Check) -> Check:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 from itertools import product
 from math import lcm
 from typing import NamedTuple
 
+from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.every_cta.launches import shape_of_program
 from pipesim.answers.every_size.classes import AnyWord, SizeClass, SizeClasses, has_all_tiles
+from pipesim.answers.every_size.nearby import values_nearby
 from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
-from pipesim.ptx.emulation import all_left
+from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emulation import all_left, emulate, emulate_without_laps
+from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER
 from pipesim.targets import Target
 
 _FEW_CLASSES = 12  #: of which the last one says which kinds of CTAs there are
 #: Laps that are shown to repeat together, since some phases do only after two rounds of a ring, and after how many of
 #: them a class is where the code is to show it.
-_TIMES = (((1, 0), (1, 1)), ((2, 0), (2, 1), (2, 3)))
+_TIMES = (((1, 0), (1, 1)), ((2, 0), (2, 1), (2, 3)), ((4, 3),), ((6, 3),))
+_MOST_TIMES = 2, 16  #: of laps of any length, and classes in all of more
 _LESS = (1 << 24, 1 << 16)  #: values up to which it is shown where it is not for all
+_MOST_BEYOND, _NEXT = 16, 4  #: values at which something else may begin, and how many classes after each are tried
+_KINDS_BEYOND = 4
+_SHORT, _SPENT_BEYOND = 1 << 14, 1 << 18  #: instructions there, at one value and at all of a word
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
 
@@ -58,6 +67,45 @@ class EverySize:
                         settings |= {**word.settings, **kind.settings}
                         yield SizeCase(program, settings)
         yield from self._combined()
+
+    def beyond(self) -> Iterator[SizeCase]:
+        """What the kernel does at values at which it may begin to do something else, where not every value is proved.
+
+        After all that iterating gives. The kernel may go wrong there; that it does not says nothing.
+        """
+        for word in self.words:
+            (low, high, step, *_), name = word.classes.free, word.classes.name
+            due = [] if word.proved().is_every else [(each, 0) for each in word.classes.boundaries()[:_MOST_BEYOND]]
+            tried, rest = set[int](), _SPENT_BEYOND
+            while due and rest > 0:
+                value, before = heappop(due)
+                if value in tried or value > high:
+                    continue
+                settings = {name: word.classes.setting(value), **word.settings}
+                first = self._in_short(settings)
+                every = EveryCta(first, asked=False, most=1 if first.limited else _KINDS_BEYOND, instructions=rest)
+                for number, made in enumerate((first, *every)):
+                    program = made.program.with_strictness(self._target.strictness)
+                    rest -= _SHORT if made.program.laps else _SPENT_BEYOND // 3 if made.limited else made.instructions
+                    if (program.laps or not made.limited) and self._is_new(program):
+                        yield SizeCase(program, {**settings, "cta": every.kinds[number].cta})
+                tried.add(value)
+                near = () if first.limited else values_nearby(first.kernel, [every])
+                last = next((each.most for each in near if each.parameter == name), value)
+                if before < _NEXT:
+                    heappush(due, (low + ((last - low) // step + 1) * step, before + 1))
+
+    def _in_short(self, settings: Mapping[str, int]) -> Extraction:
+        """The kernel with these settings in few instructions: without laps where it is longer, or cut."""
+        assert self._target.kernel is not None
+        kernel = self._target.kernel.kernel
+        for name, value in settings.items():
+            kernel = kernel.with_setting(name, value)
+        limits = EmulationLimits(_SHORT)
+        found = emulate(replace(kernel, leaves_laps_out=False), limits)
+        if found.cluster.limited and not (without := emulate_without_laps(kernel, kernel.launch, limits)).cut:
+            found = without
+        return emit(kernel, found)
 
     def _is_new(self, program: Program) -> bool:
         """Whether none that does the same was given."""
@@ -177,6 +225,8 @@ class WordClaim:
         for most, few in ((most, few) for few in _TIMES for most in bounds):
             for times, after in few:
                 first, classes = found.first + after * times * found.lap, times * found.lap
+                if times > _MOST_TIMES[0] and classes > _MOST_TIMES[1]:
+                    continue
                 if self._laps_repeat(found, range(first, first + classes), most, program, looked):
                     self._most = most
                     return True

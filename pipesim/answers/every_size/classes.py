@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipesim.answers.every_cta.conditions import arrays_of, covered, holds_to
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
+from pipesim.answers.every_size.boundaries import Asked, boundary_values
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
 
 _MOST_INSTRUCTIONS = 8 * MAX_WARP_INSTRUCTIONS  #: of the runs for all classes
+_LAST = 8  #: of the runs from which values are taken at which something else may begin
 
 
 _ANY = re.compile(r"([^=]{1,60}?)(?:=([0-9]{1,10})\.\.([0-9]{1,10})?(?::([0-9]{1,10}))?)?")
@@ -82,6 +84,7 @@ class SizeClasses:
     def __init__(self, target: Target, name: str, free: FreeRange, left: FewerTiles | None = None) -> None:
         self._target, self.name, self.free, self._left = target, name, free, left
         self.known: list[SizeClass] = []
+        self._lengthened: list[Asked] = []  # the runs that were to show that laps repeat
         self._spent = 0  # warp instructions of all runs
 
     @classmethod
@@ -177,12 +180,28 @@ class SizeClasses:
         first = replace(self._target.kernel, kernel=replace(kernel, launch=launch)).with_setting(self.name, free.seen)
         every = EveryCta(first, asked=False)
         shown = all(made.repeats for made in (first, *([] if kernel.launch.cta is not None else every)))
+        for kind in every.kinds:
+            laps = tuple(each for each in kind.inputs.now if each.endswith(f" of {self.name}") and each[0] in "mt")
+            self._lengthened.append(Asked(kind.inputs, laps, one.value, lap))
         if _asks_which_tiles(every) or self._takes_others(first):
             return False
         places = every.place_of(kernel.launch) if kernel.launch.cta is not None else every.all_places()
         last = self._last_of(every.kinds, places, FreeRange(one.value, one.last, self.free.step))
         whole = kernel.launch.cta is not None or every.complete
         return shown and whole and last >= one.last
+
+    def boundaries(self) -> list[int]:
+        """Values beyond those that were looked at where a cluster may begin to do something else, the least first."""
+        low, high, step, *_ = self.free
+        seen = self.known[-_LAST:] if self.known else []
+        runs = [Asked(kind.inputs, (self.name,), low, step) for one in seen for kind, _ in one.kinds]
+        assert self._target.kernel is not None
+        places, found = EveryCta(self._target.kernel).all_places(), set[int]()
+        for asked in (*runs, *self._lengthened[-_LAST:]):
+            if asked.names and asked.names[0] in asked.inputs.now:
+                found |= boundary_values(asked, high, places)
+        last = self.known[-1].last if self.known else low - 1
+        return sorted({low + -(-(value - low) // step) * step for value in found if last < value <= high})
 
     def _takes_others(self, made: Extraction) -> bool:
         """Whether it may take other tiles of a counter than those that are looked at: more than with the launch's

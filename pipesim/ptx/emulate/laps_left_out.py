@@ -21,9 +21,11 @@ from pipesim.ptx.emulate.register_snapshots import (
     RegisterSnapshot,
     RegisterSnapshots,
     known_bytes,
+    put_values,
     slots_of,
+    values_of,
 )
-from pipesim.ptx.emulate.values import PerLane, Value, each_lane, lanes_of
+from pipesim.ptx.emulate.values import OpenAnswer, PerLane, Value, each_lane, lanes_of
 from pipesim.ptx.free.forms import Atom, Form
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of
 
@@ -145,8 +147,7 @@ class LapsLeftOut:
         laps = Form(0, ((t, 1),))
         pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, {}, laps, self._inputs) for value, more in pairs]
-        for (holder, key), value in zip(slots_of(self._cluster), made, strict=True):
-            holder[key] = value
+        put_values(self._cluster, made)
         self.snapshots.all_moved()
         known, ran = known_bytes(self._cluster), self._ran
         self._open.append(_OpenLap(stands, made, known, t, length, ran, [self._marks()], ran))
@@ -157,9 +158,13 @@ class LapsLeftOut:
         if len(slots) != len(lap.values):
             return False
         left, new = [], False
-        for (holder, key), value in zip(slots, lap.values, strict=True):
-            if value is LEFT or not is_next(value, holder[key], lap.t, _NONE):
-                if _is_elsewhere(value, holder[key], lap.t):
+        for (holder, key), value, now in zip(slots, lap.values, values_of(self._cluster), strict=True):
+            if value is LEFT or not is_next(value, now, lap.t, _NONE):
+                if value is not LEFT and is_next(value, decided := self._decided(now, lap.t), lap.t, _NONE):
+                    self._decided(now, lap.t, require=True)
+                    holder[key] = decided
+                    continue
+                if _is_elsewhere(value, now, lap.t):
                     return False
                 left.append((holder, key))
                 new = new or value is not LEFT
@@ -172,13 +177,22 @@ class LapsLeftOut:
         marks = self._marks()
         lap.marks = [marks] if new else [*lap.marks, marks]
         lap.lefts += new
-        lap.values, lap.begun, lap.moments = [holder[key] for holder, key in slots], self._ran, {}
+        lap.values, lap.begun, lap.moments = values_of(self._cluster), self._ran, {}
         if len(lap.marks) > _LAPS:
             self._leave_out(lap)
         return lap.lefts <= _MOST_LEFTS
 
+    def _decided(self, value: Value, t: Atom, *, require: bool = False) -> Value:
+        """A value with the results that comparisons with ``t`` have in this lap, which are to be those of all laps."""
+        if isinstance(value, PerLane) and Varying in map(type, value.each):
+            return lanes_of([self._decided(each, t, require=require) for each in value.each])
+        if value.__class__ is not Varying or not value.form.has(t):
+            return value
+        return self._inputs.integer(int.__int__(value), self._inputs.decided(value.form, t, require=require))
+
     def _leave_out(self, lap: _OpenLap) -> None:
         """As many laps as fulfil all that was noted in those that were gone through."""
+        self._inputs.decide(lap.t)
         more = self._inputs.most_of(lap.t)
         if more < 1:
             self._close(len(self._open) - 1)
@@ -223,6 +237,8 @@ class LapsLeftOut:
             return LEFT if now is None else now
         if isinstance(value, PerLane) and Varying in map(type, value.each):
             return lanes_of([self._settled(each, t, laps) for each in value.each])
+        if isinstance(value, OpenAnswer):
+            return OpenAnswer(value.asked, *(self._settled(each, t, laps) for each in (value.if_false, value.if_true)))
         return value
 
     @property

@@ -26,7 +26,9 @@ from pipesim.ptx.emulate.register_snapshots import (
     RegisterSnapshot,
     RegisterSnapshots,
     known_bytes,
+    put_values,
     slots_of,
+    values_of,
 )
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, each_lane, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
@@ -212,8 +214,7 @@ class LengthenedLoop:
         laps = Form(-LAPS_SEEN, ((t, 1),))
         pairs = zip(values, added, strict=True)
         made = [with_laps(value, more, replaced, laps, self._inputs) for value, more in pairs]
-        for (holder, key), value in zip(slots_of(self._cluster), made, strict=True):
-            holder[key] = value
+        put_values(self._cluster, made)
         self._inputs.lengthen(sum_of_both, {t, u})
         self._inside = _Lap(stands, *self._with_any_tiles(made, known_bytes(self._cluster)), t, u, times)
         self._stood = 0
@@ -252,7 +253,7 @@ class LengthenedLoop:
         """Where the lap is over, its values are those at its beginning, with one lap more before, one less after it."""
         slots = list(slots_of(self._cluster))
         self._forget_bytes()
-        now, known = self._with_any_tiles([holder[key] for holder, key in slots], known_bytes(self._cluster))
+        now, known = self._with_any_tiles(values_of(self._cluster), known_bytes(self._cluster))
         alike = len(slots) == len(lap.values) and lap.known == known
         pairs = zip(slots, lap.values, now, strict=True) if alike else ()
         others = [slot for slot, value, after in pairs if not is_next(value, after, lap.t, lap.u)]
@@ -263,7 +264,7 @@ class LengthenedLoop:
             if self._stood >= lap.times and not self._fails:
                 for holder, key in others:
                     holder[key] = LEFT if lap.lefts else _left(holder[key])
-                values, _ = self._with_any_tiles([holder[key] for holder, key in slots], known_bytes(self._cluster))
+                values, _ = self._with_any_tiles(values_of(self._cluster), known_bytes(self._cluster))
                 self._inside, self._stood = lap._replace(values=values, lefts=lap.lefts + 1), 0
             return
         replaced = {lap.t: Form(0, ((self._m, 1),)), lap.u: constant(0)}

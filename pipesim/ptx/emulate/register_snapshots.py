@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipesim.ptx.emulate.values import Value
+from pipesim.ptx.emulate.values import OpenAnswer, Value
 from pipesim.ptx.free.varying import identity
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class RegisterSnapshots:
 
     def _parts_of(self, warp: EmulatedWarp) -> tuple[Part, ...]:
         before, now = self._parts.get(warp, ()), []
-        values = [*warp.R, *(held[key] for held in _beside_registers(warp) for key in sorted(held))]
+        values = _with_named_answers(warp, [held[key] for held, key in _slots_of_warp(warp)])
         for number, first in enumerate(range(0, len(values), _PART)):
             part = tuple(values[first : first + _PART])
             last = before[number] if number < len(before) else ()
@@ -103,12 +103,46 @@ def _bytes_alone(memory: Bytes) -> dict[object, object]:
 def slots_of(cluster: Cluster) -> Iterator[Slot]:
     """Where the values are that the warps compute with, in an order that the same moment of two laps shares."""
     for warp in cluster.warps:
-        for register in range(len(warp.R)):
-            yield warp.R, register
-        for held in _beside_registers(warp):
-            for key in sorted(held):
-                yield held, key
+        yield from _slots_of_warp(warp)
     yield from _counts(cluster)
+
+
+def values_of(cluster: Cluster) -> list[Value]:
+    """What is in these places, as snapshots have it."""
+    found = list[Value]()
+    for warp in cluster.warps:
+        found += _with_named_answers(warp, [held[key] for held, key in _slots_of_warp(warp)])
+    return found + [held[key] for held, key in _counts(cluster)]
+
+
+def put_values(cluster: Cluster, values: list[Value]) -> None:
+    """Let these be in the places; an open answer stays what it is there."""
+    for (holder, key), value in zip(slots_of(cluster), values, strict=True):
+        if value.__class__ is not OpenAnswer:
+            holder[key] = value
+
+
+def _slots_of_warp(warp: EmulatedWarp) -> Iterator[Slot]:
+    for register in range(len(warp.R)):
+        yield warp.R, register
+    for held in _beside_registers(warp):
+        for key in sorted(held):
+            yield held, key
+
+
+def _with_named_answers(warp: EmulatedWarp, values: list[Value]) -> list[Value]:
+    """With each open answer named by its order there and by what was asked, which the same moment of two laps shares:
+    tries are counted on.
+    """
+    if OpenAnswer not in map(type, values):
+        return values
+    names: dict[int, int] = {}
+    for asked in (*(frame.asked for frame in warp.frames), *(v.asked for v in values if isinstance(v, OpenAnswer))):
+        position, cta, offset, parity = warp.tries.get(asked, (0, 0, 0, 0))
+        names.setdefault(
+            asked, -1 - sum(part << 40 * n for n, part in enumerate((len(names), position, cta, offset, parity)))
+        )
+    return [OpenAnswer(names[v.asked], v.if_false, v.if_true) if v.__class__ is OpenAnswer else v for v in values]
 
 
 def _counts(cluster: Cluster) -> Iterator[Slot]:

@@ -8,6 +8,7 @@ from math import gcd
 from pipesim.ptx.free.forms import NO_BOUND, Atom, Form, Forms, Terms, bounds
 
 _MOST_EXCLUDED = 64  #: values of a sum, as those of a number of laps
+_MOST_LOOSER = 256  #: bounds of a sum that are kept beside the tightest
 
 
 @dataclass
@@ -35,6 +36,8 @@ class Conditions:
         self.position = 0  #: of the instruction that is carried out
         self.conditions: dict[Terms, Condition] = {}
         self.now: dict[str, int] = {}  #: of each free input that is none of an array, by its name
+        #: Of sums what was asked about them, as bounds that others may cover: whether they are below these numbers.
+        self.looser: dict[Terms, set[int]] = {}
 
     def require(self, form: Form, now: int) -> None:
         """The run continues in the same way where this has its value."""
@@ -85,6 +88,8 @@ class Conditions:
             self.require_range(of, low * by.constant, high * by.constant + by.constant - 1)
             return
         found = self._condition(terms)
+        if len(looser := self.looser.setdefault(terms, set())) < _MOST_LOOSER:
+            looser.update((low, high + 1))
         found.low, found.high = max(found.low, low), min(found.high, high)
 
     def _condition(self, terms: Terms) -> Condition:
@@ -101,7 +106,9 @@ class Conditions:
         if (value - at) % factor:
             return
         never = (value - at) // factor
-        self._condition(terms).never.add(-never if _is_reversed(form) else never)
+        never = -never if _is_reversed(form) else never
+        self._condition(terms).never.add(never)
+        self.looser.setdefault(terms, set()).update((never, never + 1))
 
     # a free input that is 0 in this run, as a number of laps
 
@@ -138,6 +145,42 @@ class Conditions:
                     for laps in range(most + 1):
                         self.exclude(rest, value - factor * laps)
         self.position = here
+
+    def decide(self, atom: Atom) -> None:
+        """Let comparisons with it in conditions have the results of this run."""
+        here = self.position
+        for terms, found in list(self.conditions.items()):
+            form = Form(0, terms)
+            if any(each.function is not None for each, _ in terms) and form.has(atom):
+                self.position = found.position
+                decided = self.decided(form, atom, require=True)
+                if decided != form:
+                    del self.conditions[terms]
+                    self.require_range(decided, found.low, found.high)
+                    for never in found.never:
+                        self.exclude(decided, never)
+        self.position = here
+
+    def decided(self, of: Form, atom: Atom, *, require: bool) -> Form:
+        """An expression in which comparisons with it have the results of this run; which may be ``required``."""
+        found = Form(of.constant, ())
+        for each, factor in of.terms:
+            part, inner = Form(0, ((each, 1),)), each.arguments[:1]
+            if each.operation in ("negative", "zero", "choose", "remainder") and part.has(atom):
+                inner = tuple(self.decided(a, atom, require=require) for a in inner)
+            if each.operation == "remainder":
+                part = self.forms.cut_off(inner[0], each)
+            elif each.operation == "choose" and not inner[0].terms:
+                part = self.decided(each.arguments[2 if inner[0].constant else 1], atom, require=require)
+            elif each.operation in ("negative", "zero") and not inner[0].terms:
+                at = inner[0].constant
+                part = Form(int(at < 0 if each.operation == "negative" else at == 0), ())
+            elif each.operation in ("negative", "zero") and part.has(atom) and (now := self._now(part)) is not None:
+                if require:
+                    self._require_test(each.name, inner[0], holds=bool(now))
+                part = Form(now, ())
+            found = found.plus(part, factor)
+        return found
 
     def _conditions_on(self, atom: Atom) -> list[tuple[Terms, tuple[int, int, frozenset[int]]]]:
         return [
