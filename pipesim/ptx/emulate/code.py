@@ -173,6 +173,7 @@ class Code:
         self.on_written = self.on_global and self.on_global - only_loaded(function, regions.uses)
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)
         self._writes = regions.uses.writes
+        self.read = frozenset(name for names in regions.uses.reads for name in names)  #: registers that are used
         self.masks = masks_of_all_lanes(self.body, self._writes)  #: registers that name all lanes of a warp
         self.end = len(function.body)
         self.constants: list[Special | Symbol | Address] = []

@@ -48,3 +48,11 @@ def test_a_strong_load_of_what_a_barrier_orders_leaves_a_finding_certain(meet: s
     program = program_of(READ_TWO + LEFT.format(meet=meet) + HANGS)
     assert check(program, 2_000).verdict is verdict
     assert bool(program.coverage.weakened) == (verdict is Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(12, Verdict.PROVED), (13, Verdict.REFUTED)])
+def test_the_last_words_of_a_vector_that_nothing_uses_are_not_read(used: int, verdict: Verdict):
+    store = " st.shared.v2.u32 [tile], {%r2, %r2};\n st.shared.u32 [tile+8], %r2;\n"  # three words of four
+    load = f" ld.shared.v4.u32 {{%r10, %r11, %r12, %r13}}, [tile];\n setp.eq.u32 %p7, %r{used}, 0;\n"
+    body = NO_BARRIERS + " setp.ne.u32 %p1, %r0, 0;\n @%p1 bra others;\n" + store + "others:\n" + MEET + load
+    assert check(program_of(body), 2_000).verdict is verdict

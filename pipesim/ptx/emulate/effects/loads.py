@@ -6,7 +6,7 @@ Known words are followed exactly; shared accesses are recorded as ranges of byte
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from pipesim.model.ops import Space
@@ -49,7 +49,7 @@ from pipesim.ptx.emulate.values import (
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.free.varying import identity
 from pipesim.ptx.launch.image import PARAMETERS
-from pipesim.ptx.text.instruction import Instruction, Register, Sink, Vector
+from pipesim.ptx.text.instruction import Instruction, Operand, Register, Sink, Vector
 
 _SPACES = (
     "param",
@@ -104,7 +104,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     words, at = _as_word(cluster, space, address)
     if words is not None and words.load(cluster, warp, step, at):
         if space in _SHARED and not each.has_any(*_STRONG):  # it is an access to data as well
-            _record(cluster, warp, each, address, size * len(parts), space, None)
+            _record(cluster, warp, each, address, size * len(parts), space, None, size * _used(cluster, parts))
         return
     shared, asks = space.startswith("shared"), step.valued and each.has_any(*_STRONG)
     waits = asks and cluster.global_accesses is not None and not shared and cluster.code.regions.polls(each.position)
@@ -113,7 +113,7 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
     else:
         results = [_load_value(cluster, warp, each, space, address, i * size, size) for i in range(len(parts))]
     if shared or not space:
-        _record(cluster, warp, each, address, size * len(parts), space, None)
+        _record(cluster, warp, each, address, size * len(parts), space, None, size * _used(cluster, parts))
         elsewhere = not space and isinstance(address, int) and not in_shared(address)
         if asks and not elsewhere:
             cluster.notes.polls.add(each.position)
@@ -125,6 +125,15 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
             if each.modifiers[-1].startswith("s") and isinstance(part, Register):
                 value = extended(value, 8 * size, cluster.code.width(part.name))
             warp.write(next(registers), value)
+
+
+def _used(cluster: Cluster, parts: Sequence[Operand]) -> int:
+    """How many elements of a vector are read: not the last ones if nothing uses their registers.
+
+    Compilers load three words that lie side by side as four, and what the fourth holds changes nothing.
+    """
+    used = [n for n, part in enumerate(parts, 1) if isinstance(part, Register) and part.name in cluster.code.read]
+    return max(used, default=len(parts))
 
 
 def _as_word(cluster: Cluster, space: str, address: Value) -> tuple[GlobalWords | None, Value]:
@@ -281,18 +290,19 @@ def _record(
     size: int,
     space: str,
     values: list[Value] | None,
+    used: int = 0,
 ) -> None:
-    """A shared access as ranges of bytes; one at an address that is not known is left out."""
+    """A shared access as ranges of bytes, ``used`` of a load; one at an address that is not known is left out."""
     found = _starts(cluster, warp, address, size, space)
     if found is None:
         if space or not cluster.generic_is_global:
             cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=values is not None)
         return
     for cta, starts in found.items():
-        odd, ranges = _odd(starts, size), runs(starts, size)
+        odd, ranges = _odd(starts, size), runs(starts, used or size)
         if odd is not None:
             check_alignment(cluster, each.position, odd, size, "a load" if values is None else "a store")
-        exchange(cluster, warp, each.position, cta, starts, size, writes=values is not None)
+        exchange(cluster, warp, each.position, cta, starts, used or size, writes=values is not None)
         if values is None:
             read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
             continue
