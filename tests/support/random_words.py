@@ -56,8 +56,8 @@ def random_threads(seed: int, counts: tuple[int, ...] = (2, 2, 3)) -> Threads:
 def random_talk(seed: int, counts: tuple[int, ...] = (2, 3)) -> Threads:
     """The same, of protocols that ask more: which flag it is, several words under one lock, updates under a lock."""
     rng = random.Random(seed)
-    makers = (_counts_under_a_lock, _updates_under_a_lock, _tries, _tickets)
-    makers += (_look_back, _looks) if max(counts) <= WORDS else ()
+    makers = [_counts_under_a_lock, _updates_under_a_lock, _tries, _tickets]
+    makers += [_look_back, _looks] if max(counts) <= WORDS else []
     made = rng.choice(makers)(rng, rng.choice(counts))
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         _change(rng, made)
