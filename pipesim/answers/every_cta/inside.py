@@ -35,7 +35,8 @@ def _talking(kernel: Extraction) -> Iterator[int]:
     """The positions of accesses to words whose answers decide."""
     read = kernel.kernel.code.regions.observations.read
     for each in kernel.kernel.function.body:
-        shared = is_word(each, shared=True) and each.position not in kernel.settled
+        settled = each.position in kernel.settled and not kernel.kernel.code.regions.polls(each.position)
+        shared = is_word(each, shared=True) and not settled
         if each.position in read and (is_word(each) or shared):
             yield each.position
 
