@@ -7,6 +7,7 @@ Read the difference before you commit it.
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
@@ -32,6 +33,7 @@ def schema_files() -> dict[str, str]:
 
 def main() -> None:
     """Write one file for each example, and remove those of examples that are gone."""
+    ArgumentParser(description=__doc__).parse_args()
     REPORTS.mkdir(parents=True, exist_ok=True)
     written = set()
     for name in EXAMPLES:
@@ -45,9 +47,8 @@ def main() -> None:
     for name, make in MODEL_EXAMPLES.items():
         (MODELS / f"{name}.pml").write_text(to_promela(make()), encoding="utf-8")
     print(f"{len(MODEL_EXAMPLES)} models in {MODELS.relative_to(ROOT)}")
-    lines = [counted(*case) for case in CASES]
-    COUNTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(lines)} counts in {COUNTS.relative_to(ROOT)}")
+    COUNTS.write_text("".join(f"{counted(*case)}\n" for case in CASES), encoding="utf-8")
+    print(f"{len(CASES)} counts in {COUNTS.relative_to(ROOT)}")
     PINNED.write_text(pins(), encoding="utf-8")
     print(f"programs of kernels in {PINNED.relative_to(ROOT)}")
     for name, text in schema_files().items():
