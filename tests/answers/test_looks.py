@@ -10,6 +10,7 @@ from pipesim.model.finding import FaultKind, Verdict
 from pipesim.prove.check import check as prove
 from pipesim.report.sentences.check import scope_parts
 from tests.answers.test_together import kernel
+from tests.support.random_words import judged_warps
 
 RACE, WEAK = FaultKind.RACE, FaultKind.WEAK_ORDER
 
@@ -206,3 +207,9 @@ def test_tiles_by_ticket_that_depend_on_each_other(how: str, sets: str, wrong: F
     found = check(kernel(TILES.replace("HOW", how).replace("SET", sets), 2, which="0"), {}, quick=True)
     assert [each.finding.kind for each in found.refutations] == ([wrong] if wrong else [])
     assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
+
+
+@pytest.mark.parametrize("seed", [519, 537, 540, 547])
+def test_what_warps_of_one_cta_share_is_ordered_as_what_ctas_do(seed: int) -> None:
+    """Where warps talk by words of all CTAs only what CTAs share was looked at: races of two warps were proved."""
+    assert judged_warps(seed) in ("decided", "not decided")

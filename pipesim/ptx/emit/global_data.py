@@ -142,15 +142,16 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
     load as well.
     """
     streams, body, uses = cluster.recorder.streams, cluster.code.body, cluster.code.regions.uses
+    of = (lambda agent: agent) if _warps_talk(cluster) else (lambda agent: streams[agent].cta)
     read = frozenset(name for names in uses.reads for name in names)
     kinds: dict[tuple[AccessKind, bool], dict[int, list[Range]]] = {}  # by what it does, and whether it is strong
     for one in accesses:
         does = AccessKind.LOAD if not one.kind.writes else AccessKind.STORE
         does = AccessKind.ATOMIC if one.kind.is_atomic else does
         strong = _is_strong(one, body[one.position])
-        kinds.setdefault((does, strong), {}).setdefault(streams[one.agent].cta, []).extend(one.ranges)
+        kinds.setdefault((does, strong), {}).setdefault(of(one.agent), []).extend(one.ranges)
         if does is AccessKind.ATOMIC and not read.isdisjoint(uses.writes[one.position]):
-            kinds.setdefault((AccessKind.LOAD, True), {}).setdefault(streams[one.agent].cta, []).extend(one.ranges)
+            kinds.setdefault((AccessKind.LOAD, True), {}).setdefault(of(one.agent), []).extend(one.ranges)
     merged = {key: {cta: merge_ranges(each) for cta, each in kind.items()} for key, kind in kinds.items()}
     found: tuple[list[Range], list[Range]] = [], []
     for ((one_does, one_strong), ones), ((does, strong), others) in combinations_with_replacement(merged.items(), 2):
@@ -159,6 +160,14 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
             pairs = ((mine, its) for cta, mine in ones.items() for other, its in others.items() if other != cta)
             found[one_strong and strong].extend(each for mine, its in pairs for each in in_both(mine, its))
     return merge_ranges(found[0]), merge_ranges(found[1])
+
+
+def _warps_talk(cluster: Cluster) -> bool:
+    """Whether several warps of a CTA use words by which CTAs talk: what these warps share has to be ordered, too."""
+    words, streams = cluster.words, cluster.recorder.streams
+    asked = words.asked if words is not None else ()
+    agents = {e.agent for e in (words.events if words is not None else ()) if e.address in asked}
+    return len({streams[agent].cta for agent in agents}) < len(agents)
 
 
 def _is_strong(one: GlobalAccess, each: Instruction) -> bool:
