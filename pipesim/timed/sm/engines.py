@@ -59,11 +59,16 @@ class IssueSlots:
 
     def __init__(self, agents: Sequence[Agent], tensor_share: int) -> None:
         self._tensor_share = tensor_share  # thousandths of a quarter
-        self._quarter: list[_Quarter] = [(each.cta, each.warp % QUARTERS) for each in agents]
+        self._quarter: list[_Quarter] = [self._place(each) for each in agents]
         self._jobs: dict[_Quarter, dict[int, _Job]] = {where: {} for where in self._quarter}
         self._seen = dict.fromkeys(self._jobs, 0)  # until when the rests on a quarter are known
         self._under_way: set[int] = set()
         self._multiplying: dict[_Quarter, list[tuple[int, int]]] = {where: [] for where in self._jobs}
+
+    @staticmethod
+    def _place(agent: Agent) -> _Quarter:
+        """Where its instructions are issued."""
+        return agent.cta, agent.warp % QUARTERS
 
     def __contains__(self, agent: int) -> bool:
         return agent in self._under_way
