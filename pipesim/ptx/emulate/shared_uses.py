@@ -2,8 +2,9 @@
 
 A barrier that all threads of a CTA come to orders what they access before it and after it (PTX ISA, bar and barrier:
 all memory accesses requested by a thread prior to the barrier are performed relative to all threads that take part).
-So accesses are apart, whatever their addresses are, if one of these barriers was passed more often before one of them
-than before the other. What copies and products access ends later than their instruction, and is apart from nothing.
+So accesses are apart, whatever their addresses are, if one of these barriers, at which no warp only arrives, was passed
+more often before one of them than before the other. What copies and products access ends later than their instruction,
+and is apart from nothing.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class _SharedParts:
         self._numbers: dict[tuple[object, ...], int] = {}
         warps = {(each.cta, each.warp) for each in recorder.streams}
         threads = Counter(cta for cta, _ in warps)
+        # who only arrives goes on before the others have come: such a barrier puts nothing between the two
+        self._arrived = {
+            (each.cta, operand(op, "named_barrier")) for each in recorder.streams for op in each.code
+            if op[0] == Op.BAR_ARRIVE
+        }  # fmt: skip
         self._of = [list(self._each(stream, WARP * threads[stream.cta])) for stream in recorder.streams]
         self._laps = [[(part.moments[0][a].at, part.moments[-1][a].at) for part in recorder.repeated]
                       for a in range(len(recorder.streams))]  # fmt: skip
@@ -64,7 +70,8 @@ class _SharedParts:
         for at, op in enumerate(stream.code):
             if op[0] == Op.BAR_SYNC:
                 yield at, self._number(stream.cta, passed)
-                passed[operand(op, "named_barrier")] += operand(op, "threads") == threads
+                number = operand(op, "named_barrier")
+                passed[number] += operand(op, "threads") == threads and (stream.cta, number) not in self._arrived
         yield len(stream.code) + 1, self._number(stream.cta, passed)
 
     def _number(self, cta: int, passed: Counter[int]) -> int:

@@ -14,6 +14,7 @@ DATA = " ld.global.u32 %r20, [%rd1];\n and.b32 %r20, %r20, 252;\n mov.u32 %r21, 
 SCATTER, GATHER = " st.shared.u32 [%r21], %r2;\n", " ld.shared.u32 %r22, [%r21];\n"
 COUNT, CLEAR = " red.shared.add.u32 [%r21], 1;\n", " st.shared.u32 [tile], 0;\n"
 ONE = " setp.ne.u32 %p1, %r1, 0;\n @%p1 bra others;\n"  # warp 0 alone
+ARRIVES = " bar.arrive 1, 64;\n" + SCATTER + " bra end;\n"  # and goes on before the other warp has come
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,7 @@ ONE = " setp.ne.u32 %p1, %r1, 0;\n @%p1 bra others;\n"  # warp 0 alone
         (ONE + CLEAR + "others:\n" + COUNT, Verdict.UNKNOWN),
         (ONE + " bar.sync 1, 32;\n" + SCATTER + "others:\n" + GATHER, Verdict.UNKNOWN),  # not of the whole CTA
         (ONE + CLEAR + "others:\n" + GATHER + MEET, Verdict.UNKNOWN),
+        (ONE + ARRIVES + "others:\n bar.sync 1, 64;\n" + GATHER + "end:\n", Verdict.UNKNOWN),
     ],
 )
 def test_what_data_decides_is_apart_by_barriers_of_the_whole_cta(body: str, verdict: Verdict):
