@@ -112,7 +112,7 @@ class DumpWarp:
     table: tuple[int, int]  #: the section and the row that hold it
     exception: int = 0  #: CUDBGException_t, of any of its lanes
     error_pc: int = 0  #: the instruction that raised it, 0 if the hardware does not say
-    is_broken: bool = False  #: it came to a breakpoint, as of ``trap``
+    is_broken: bool = False  #: it reached a breakpoint, as of ``trap``
 
 
 @dataclass(frozen=True)

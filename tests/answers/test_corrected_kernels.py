@@ -93,7 +93,7 @@ wait:
  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [%r3], 0;
  @!%p3 bra wait;
 .loc 1 9 1
- ld.shared.v4.u32 {%r11, %r12, %r13, %r14}, [%r4];
+ ld.shared.v4.u32 {%r12, %r13, %r14, %r15}, [%r4];
  barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
 """
 #: What one thread writes all read: one barrier orders it, the other one, which is relaxed, does not.

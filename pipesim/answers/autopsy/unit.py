@@ -79,7 +79,7 @@ class Unit:
         return tuple(sorted(found, key=lambda each: (each.rank, each.number)))
 
     def _comes_to(self, placed: PlacedWarp, other: Standing) -> bool:
-        """Whether lanes come to where they would ask; else they go on to the barrier, as the others of their CTA."""
+        """Whether lanes reach the place where they would ask; else they continue to the barrier, as their CTA does."""
         if other.code is None:
             return False
         ready, _ = self._walks(other.code).code_of(placed.number, self.block_of(placed.rank), placed.rank)

@@ -71,7 +71,7 @@ class EverySize:
     def beyond(self) -> Iterator[SizeCase]:
         """What the kernel does at values at which it may begin to do something else, where not every value is proved.
 
-        After all that iterating gives. The kernel may go wrong there; that it does not says nothing.
+        After all that iterating gives. The kernel may fail there; that it does not says nothing.
         """
         for word in self.words:
             (low, high, step, *_), name = word.classes.free, word.classes.name

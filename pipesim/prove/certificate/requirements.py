@@ -135,7 +135,7 @@ class RegisterRequests:
         more = op[0] == Op.SETMAXNREG and operand(op, "registers") > pools.of_thread(agent, pc)
         if more or (op[0] in MAY_BLOCK and op[0] != Op.SETMAXNREG):
             for request in self._unheard[agent]:
-                if not (phase is not None and self._made[request][1].known[phase[0]] > phase[1]):
+                if not _is_complete(self._made[request][1], phase):
                     self._stands[request].add((agent, pools.made_before(agent, pc)))
         if more:
             self._make(agent, pc, operand(op, "registers"), before)
@@ -169,6 +169,10 @@ class RegisterRequests:
                 held = [pools.registers_after(agent, made) for agent, made in self._stands[request] if agent in members]
                 total += len(members) * max(held, default=0)
         return WARP * total <= pools.size(cta)
+
+
+def _is_complete(clock: Clock, phase: Phase | None) -> bool:
+    return phase is not None and clock.known[phase[0]] > phase[1]
 
 
 def _requests(program: Program) -> int:

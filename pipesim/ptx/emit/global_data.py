@@ -163,7 +163,7 @@ def _met(cluster: Cluster, accesses: list[GlobalAccess]) -> tuple[list[Range], l
 
 
 def _warps_talk(cluster: Cluster) -> bool:
-    """Whether several warps of a CTA use words by which CTAs talk: what these warps share has to be ordered, too."""
+    """Whether several warps of a CTA use words by which CTAs talk: what these warps share has to be ordered as well."""
     words, streams = cluster.words, cluster.recorder.streams
     asked = words.asked if words is not None else ()
     agents = {e.agent for e in (words.events if words is not None else ()) if e.address in asked}

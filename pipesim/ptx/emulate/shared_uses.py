@@ -1,6 +1,6 @@
 """Which uses of shared memory may meet: those of two warps between the same barriers of their CTA, and of engines.
 
-A barrier that all threads of a CTA come to orders what they access before it and after it (PTX ISA, bar and barrier:
+A barrier that all threads of a CTA reach orders what they access before it and after it (PTX ISA, bar and barrier:
 all memory accesses requested by a thread prior to the barrier are performed relative to all threads that take part).
 So accesses are apart, whatever their addresses are, if one of these barriers, at which no warp only arrives, was passed
 more often before one of them than before the other. What copies and products access ends later than their instruction,
@@ -54,7 +54,7 @@ class _SharedParts:
         self._numbers: dict[tuple[object, ...], int] = {}
         warps = {(each.cta, each.warp) for each in recorder.streams}
         threads = Counter(cta for cta, _ in warps)
-        # who only arrives goes on before the others have come: such a barrier puts nothing between the two
+        # who only arrives continues before the others have arrived: such a barrier puts nothing between the two
         self._arrived = {
             (each.cta, operand(op, "named_barrier")) for each in recorder.streams for op in each.code
             if op[0] == Op.BAR_ARRIVE
@@ -78,7 +78,7 @@ class _SharedParts:
         return self._numbers.setdefault((cta, *sorted((+passed).items())), len(self._numbers))
 
     def of(self, agent: int, barriers: int) -> int | None:
-        """The part after so many barriers, whatever they are; None where laps that are left out may be in it."""
+        """The part after this number of barriers, whatever they are; None where laps that are left out may be in it."""
         begin = self._of[agent][barriers - 1][0] if barriers else 0
         end, part = self._of[agent][barriers]
         in_laps = any(first < end and begin < last for first, last in self._laps[agent])

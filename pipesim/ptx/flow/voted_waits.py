@@ -2,7 +2,7 @@
 
 ``while (__syncthreads_and(state != wanted)) { if (threadIdx.x == 0) state = acquire(lock); }``: of each round the vote
 of the thread that loads decides, as those of the others stay as they are. So the loop is a wait of that thread, and
-the barrier at which all vote is one that all come to when it has ended.
+the barrier at which all vote is one that all reach when it has ended.
 """
 
 from __future__ import annotations
