@@ -183,9 +183,14 @@ def with_any_data(state: CheckState, first: Check) -> Check:
 
 def _of_any_data(found: Check, target: Target) -> Check:
     """Where data decides whether what fails happens, it is not known whether it does."""
-    if found.verdict is not Verdict.REFUTED or target.kernel is None or not target.kernel.kernel.launch.any_data:
+    if found.verdict is not Verdict.REFUTED or not _asks_data(target):
         return found
     return replace(found, verdict=Verdict.UNKNOWN, how=How.PERHAPS, refutations=())
+
+
+def _asks_data(target: Target) -> bool:
+    """Whether data decides what the kernel does, of which this run has one answer."""
+    return target.kernel is not None and bool(target.kernel.kernel.launch.any_data)
 
 
 def _at(program: Program, found: Check) -> set[tuple[FaultKind | Ending, frozenset[str]]]:
@@ -219,11 +224,11 @@ def at_every_size(state: CheckState, proved: Check, every: EverySize) -> Check:
     With that verdict the check continues about the kernel as it is then. A limit leaves it unknown.
     """
     for program, settings in every:
-        found = proof_of(state, program)
+        found = _of_any_data(proof_of(state, program), state.asked.target)
         if found.verdict is not Verdict.PROVED:
             return _at_size(state, every.target(settings), settings, found)
         state.assume_for(program, found)
-    if not state.talk:
+    if not state.talk and not _asks_data(state.asked.target):
         for program, settings in every.beyond():
             found = _hangs_after_laps(state, program) or proof_of(state, program)
             if found.verdict is Verdict.REFUTED:  # of the same read to its end
@@ -254,7 +259,8 @@ def with_each_number_of_tiles(state: CheckState, proved: Check) -> Check:
     assert kernel is not None
     left, stopped = all_left(kernel.fewer_tiles), kernel.program.coverage.stopped
     spent = sum(kind.instructions for every in state.others.looked_at for kind in every.kinds)
-    if left is None or stopped or state.talk or state.cut is not None or has_all_tiles(kernel):
+    data = _asks_data(state.asked.target)
+    if left is None or stopped or state.talk or data or state.cut is not None or has_all_tiles(kernel):
         return proved
     if kernel.instructions * _TILES_MORE > left.tiles * spent * _PERCENT_MORE // 100:
         return proved
