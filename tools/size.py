@@ -33,11 +33,11 @@ class Budget:
 
 
 BUDGETS = (
-    # The aim is 78,000. What verdicts cover added 15,000, core dumps 6,100, slips 2,400, global memory 6,000,
-    # runs on a GPU 2,500, launches of any framework, program or source 2,000, data under locks and long traces 1,000.
-    Budget("pipesim", ".py", 129_400),
+    # The aim is 78,000. What verdicts cover added 16,300, core dumps 6,400, slips 2,400, global memory 6,500,
+    # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 700.
+    Budget("pipesim", ".py", 131_150),
     Budget("hwkernels", ".py", 9_700),
-    Budget("tests", ".py", 83_900),  # the aim is 62,000
+    Budget("tests", ".py", 83_150),  # the aim is 62,000
     Budget("tools", ".py", 9_300),
     Budget("docs", "", 13_150),  # the aim is 12,000
 )
@@ -45,7 +45,7 @@ BUDGETS = (
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
     ("run producer_consumer", 73),
-    ("verify producer_consumer", 135),
+    ("verify producer_consumer", 133),
     ("check docs/examples/row_max.ptx", 164),
 )
 
