@@ -76,8 +76,8 @@ def _carry_out(options: argparse.Namespace) -> int:
         ran = run_program(words, environment, to_stderr=options.json)
         current().start(None)  # what the program has cost is not lost for a limit of time
         with progress("reading what was launched"):
-            made = dumped_so_far(options.ptx)
-            dump |= made
+            dumped = dumped_so_far(options.ptx)
+            dump |= dumped
             report, texts = gather(
                 spool, dump, folder=str(options.out), command=words, status=ran.status, patterns=options.kernels
             )
@@ -85,7 +85,7 @@ def _carry_out(options: argparse.Namespace) -> int:
                 report = replace(report, notes=(_NOT_SHARED, *report.notes))
             elif not (report.kernels or report.notes or report.devices or INJECTION in environment):
                 report = replace(report, notes=(NOT_PYTHON,))
-            if options.ptx is not None and not made:
+            if options.ptx is not None and not dumped:
                 report = replace(report, notes=(*report.notes, f"the folder {options.ptx} has no PTX of a kernel"))
             write_launches(report, texts, options.out, force=options.force)
     if options.check and ran.ending is None:  # a Ctrl-C was the program's; another one ends the checks
