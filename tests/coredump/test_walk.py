@@ -9,8 +9,9 @@ import pytest
 from pipesim.coredump.cubin import cubins_of
 from pipesim.coredump.dump import open_dump
 from pipesim.coredump.line_table import LineTable
-from pipesim.coredump.sass.integer import CodeInputs, step_of
 from pipesim.coredump.sass.lanes import LaneState, of_lane
+from pipesim.coredump.sass.operands import CodeInputs
+from pipesim.coredump.sass.steps import step_of
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import Walk, WalkEnd, WarpCode, taken
 from pipesim.coredump.sass.word import Word

@@ -15,8 +15,9 @@ from functools import cached_property
 from pipesim.answers.views.autopsy import UNKNOWN_PLACE
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, CoreDump, DumpLane, DumpWarp
-from pipesim.coredump.sass.integer import is_ordinary, writes
 from pipesim.coredump.sass.lanes import LaneState, Value, together
+from pipesim.coredump.sass.memory import is_ordinary
+from pipesim.coredump.sass.steps import writes
 from pipesim.coredump.sass.sync import SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.walk import address_of
 from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, branch_target

@@ -13,8 +13,8 @@ from functools import cached_property
 from pipesim.answers.autopsy.standing import Standing, WaitsFor, lane_state
 from pipesim.coredump.cubin import MachineCode
 from pipesim.coredump.dump import LANES, SIZES_AT, STACK_AT, CoreDump, Dim, DumpGrid, DumpWarp
-from pipesim.coredump.sass.integer import CodeInputs
 from pipesim.coredump.sass.lanes import WORD, LaneState, Value, of_lane, together
+from pipesim.coredump.sass.operands import CodeInputs
 from pipesim.coredump.sass.sync import SassSync
 from pipesim.coredump.sass.walk import SyncEvent, Walk, WalkEnd, WarpCode, comes_to
 from pipesim.coredump.sass.word import SIZE

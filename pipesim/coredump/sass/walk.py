@@ -10,8 +10,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.coredump.sass.integer import CALL_FAR, CodeInputs, Step, predicate, step_of
 from pipesim.coredump.sass.lanes import LaneState, Value, lift, of_lane
+from pipesim.coredump.sass.memory import CALL_FAR
+from pipesim.coredump.sass.operands import CodeInputs, Step, predicate
+from pipesim.coredump.sass.steps import step_of
 from pipesim.coredump.sass.sync import GLOBAL_MEMORY, MachineAddress, SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.word import PT, RZ, SIZE, Word, branch_target
 
