@@ -148,3 +148,17 @@ def test_what_only_one_word_of_code_says() -> None:
     branch, either = Word(0xFFFFFFFD00E42947, 0x000FEA000393FFFF), (False, True) + (False,) * 30
     assert [taken(lanes, branch, each) for each in (either, False, None)] == [True, False, None]
     assert taken(lanes, Word(0x0000000000A09947, 0x000FEC0003800000), either) == either
+
+
+@pytest.mark.parametrize(("between", "known"), [((), 7), (((0x0000000F0C007985, 0x000FE8000C101904),), None)])
+def test_a_store_by_a_generic_address_may_change_local_memory(
+    between: tuple[tuple[int, int], ...], known: int | None
+) -> None:
+    """``STL.128 [R1+0x10], R8``, ``ST.E [R12.64], R15`` and ``LDL R0, [R0]``, as ptxas has them for sm_90a."""
+    lanes = LaneState(1, 0)
+    lanes.registers[0], lanes.registers[1], lanes.registers[8] = 0x10, 0, 7
+    for low, high in ((0x0000100801007387, 0x000FE20000100C00), *between, (0x0000000000007983, 0x000EA20000100800)):
+        step = step_of(Word(low, high), NOTHING)
+        assert step is not None
+        step(lanes, True)
+    assert lanes.registers[0] == known

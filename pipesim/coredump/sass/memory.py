@@ -7,7 +7,7 @@ from pipesim.coredump.sass.operands import SassParts, Step
 from pipesim.coredump.sass.word import PT, RZ, Word
 
 CALL_FAR = 0x143
-LDCU, LDG, LDL, STL = 0x1AC, 0x181, 0x183, 0x187
+LDCU, LDG, LDL, ST, STL = 0x1AC, 0x181, 0x183, 0x185, 0x187
 
 
 def is_ordinary(word: Word) -> bool:
@@ -56,6 +56,16 @@ def local(parts: SassParts) -> Step:
                 lanes.store(place, value, condition)
             elif not stores:
                 parts.put(lanes, lanes.local.get(place) if place is not None and size >= 4 else None, condition, n)
+
+    return step
+
+
+def stored(_parts: SassParts) -> Step:
+    """ST by a generic address, which may be one of local memory: nothing of that is known any more."""
+
+    def step(lanes: LaneState, condition: Value) -> None:
+        if condition is not False:
+            lanes.local.clear()
 
     return step
 

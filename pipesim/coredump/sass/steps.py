@@ -22,7 +22,7 @@ from pipesim.coredump.sass.integer import (
     truncated,
 )
 from pipesim.coredump.sass.lanes import WORD, LaneState, Value
-from pipesim.coredump.sass.memory import CALL_FAR, LDCU, LDG, LDL, STL, called, load, local
+from pipesim.coredump.sass.memory import CALL_FAR, LDCU, LDG, LDL, ST, STL, called, load, local, stored
 from pipesim.coredump.sass.operands import EXTREMES, CodeInputs, Make, SassParts, Step
 from pipesim.coredump.sass.warp_wide import elect, shuffle, special, to_predicates, to_uniform, vote
 from pipesim.coredump.sass.word import RZ, Word
@@ -57,7 +57,7 @@ _STEPS: dict[int, Make] = {
     0x105: of_second(truncated), 0x100: of_second(lambda b: b.bit_length() - 1 & WORD),
     0x109: of_second(lambda b: b.bit_count()), 0x119: special, 0x005: special, 0x182: load, 0x0CA: to_uniform,
     0x006: vote, 0x02F: elect, 0x189: shuffle, 0x004: to_predicates, LDG: load,
-    LDL: local, STL: local, CALL_FAR: called,
+    LDL: local, STL: local, CALL_FAR: called, ST: stored,
 }  # fmt: skip
 _UNIFORM_STEPS: dict[int, Make] = {
     0x082: _STEPS[0x002], 0x087: select, 0x08C: compare, 0x090: add, 0x091: _STEPS[0x011], 0x092: logic,
@@ -66,9 +66,9 @@ _UNIFORM_STEPS: dict[int, Make] = {
 }  # fmt: skip
 _TO_UNIFORM = frozenset({0x0CA, 0x02F})  #: of the lanes, with a uniform register as their result
 _WRITES_PREDICATES = frozenset({0x00B, 0x02A, 0x034})  # FSETP, DSETP, HSETP2
-_KEEPS_REGISTERS = frozenset({0x00C, 0x01C, 0x004, STL})
+_KEEPS_REGISTERS = frozenset({0x00C, 0x01C, 0x004, ST, STL})
 _WRITES_NOTHING = frozenset({
-    0x185, 0x186, 0x188, 0x18E, 0x1A6, 0x141, 0x142, 0x145, 0x146, 0x147, 0x148, 0x149, 0x14A, 0x14D, 0x15D, 0x118,
+    0x186, 0x188, 0x18E, 0x1A6, 0x141, 0x142, 0x145, 0x146, 0x147, 0x148, 0x149, 0x14A, 0x14D, 0x15D, 0x118,
     0x11A, 0x11D, 0x191, 0x192, 0x193, 0x1A7, 0x1AB, 0x1AE, 0x1AF, 0x1B0, 0x1B1, 0x1B2, 0x1B4, 0x1B5, 0x1B7, 0x1B9,
     0x1BA, 0x1BB, 0x1BC, 0x1C5, 0x1C6, 0x1C7, 0x1C8, 0x18F, 0x144, 0x1E9, 0x044, 0x1F0, 0x12E, 0x12D,
 })  # fmt: skip
