@@ -62,12 +62,7 @@ def local(parts: SassParts) -> Step:
 
 def stored(_parts: SassParts) -> Step:
     """ST by a generic address, which may be one of local memory: nothing of that is known any more."""
-
-    def step(lanes: LaneState, condition: Value) -> None:
-        if condition is not False:
-            lanes.local.clear()
-
-    return step
+    return lambda lanes, _: lanes.local.clear()
 
 
 def called(_parts: SassParts) -> Step:

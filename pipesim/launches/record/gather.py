@@ -106,7 +106,7 @@ def compare_with_program(ptx: str, launch: Launch, trace: Trace, source: str) ->
     return PtxComparison(report.comparison.agreement, tuple(compare_lines(report, WIDTH)))
 
 
-_NOT_SEEN = "no launch of it was seen, by a stream or in a CUDA graph that was launched, or fewer than are skipped"
+_NOT_SEEN = "no launch of it was seen, by a stream or in a CUDA graph that was followed, or fewer than are skipped"
 
 
 @dataclass

@@ -111,7 +111,7 @@ def test_a_warp_that_went_another_way_is_seen(tmp_path: Path) -> None:
         ([record_of(launch_of(), code="", why_not="machine code only")], "machine code only"),
         (
             [record_of(launch_of())],
-            "no launch of it was seen, by a stream or in a CUDA graph that was launched, or fewer than are skipped",
+            "no launch of it was seen, by a stream or in a CUDA graph that was followed, or fewer than are skipped",
         ),
     ],
 )
