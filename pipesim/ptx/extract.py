@@ -88,6 +88,7 @@ class Extraction:
     asks_data: bool = False  #: whether data decided what a CTA does
     equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
     settled: frozenset[int] = frozenset()  #: those of strong loads that see the same in every schedule
+    apart: frozenset[int] = frozenset()  #: those at which lanes of a warp are taken to be together
 
     @cached_property
     def timed(self) -> Program:
@@ -280,4 +281,5 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     return Extraction(
         program, places, where, run, kept, body, kernel, streams, inputs, fewer, limited, repeats, given,
         tuple(cluster.tiles.answers), words, asks, frozenset(cluster.notes.equal_stores), cluster.settled,
+        frozenset(cluster.notes.apart),
     )  # fmt: skip

@@ -240,7 +240,7 @@ def counterexample_of(
         command,
         {} if quick else final_states(program, refuted),
         cause=refuted.why.name if refuted.why is not None else "",
-        basis=(basis := _basis(program, refuted)),
+        basis=(basis := _basis(program, told, kernel)),
         late=late_of(program, refuted) if basis is Basis.POSSIBLE and not quick else None,
         names=names_of(program, told),
     )
@@ -285,13 +285,29 @@ def origin_of(kernel: Extraction | None, program: Program, refuted: Refutation) 
     return Origin(*kernel.owner_at(*at)) if at[0] >= 0 else Origin()
 
 
-def _basis(program: Program, refuted: Refutation) -> Basis:
+def _basis(program: Program, refuted: Refutation, kernel: Extraction | None) -> Basis:
     if refuted.fault is not None and of_fault(refuted.fault.kind).certainty is Certainty.LETTER:
         kind, seen = refuted.fault.kind, program.fences_reads  # wrong data, in three libraries
         if kind is not FaultKind.READ_NOT_FENCED:
             seen = kind is FaultKind.TX_EDGE and one_operand(program, refuted.fault)
         return Basis.POSSIBLE if seen else Basis.LETTER
-    return Basis.CERTAIN if refuted.usual else Basis.POSSIBLE
+    return Basis.CERTAIN if refuted.usual and not _lanes_may_go_on(program, refuted, kernel) else Basis.POSSIBLE
+
+
+def _lanes_may_go_on(program: Program, refuted: Refutation, kernel: Extraction | None) -> bool:
+    """Whether lanes of a warp that waits may have seen the end of their own wait, and send what others wait for.
+
+    PTX does not say that they wait for the other lanes.
+    """
+    found = refuted.deadlock
+    if found is None or kernel is None or kernel.program.code != program.code or not kernel.apart:
+        return False
+    pcs = Play(program, refuted.schedule).state.pcs
+    streams = [(n, kernel.streams[n].positions) for n in range(len(pcs))]
+    waits = {program.agent_name(n) for n, at in streams if pcs[n] < len(at) and at[pcs[n]] in kernel.apart}
+    return any(
+        waits & {s.agent for s in b.suppliers if s.next_line} or (found.cut and b.agent in waits) for b in found.blocked
+    )
 
 
 def command_of(target: Target, sizes: Mapping[str, int], ctas: int | None) -> str:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from pipesim.answers.check import check as whole_check
+from pipesim.findings.kind import Basis
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
-from tests.support.small_ptx import SET_UP, program_of
+from tests.support.small_ptx import SET_UP, kernel_target, program_of
 
 #: The first lanes of warp 0 wait for bars[0] and the others for bars[1], on which warp 1 arrives, and then read.
 WAITS = """ setp.eq.u32 %p1, %r1, 1;
@@ -37,3 +39,11 @@ def test_lanes_that_wait_for_different_mbarriers_wait_for_all(lanes: int, second
     assert check(program, 2_000).verdict is verdict
     assert program.coverage.complete == (verdict is Verdict.PROVED)
     assert any(each.kind is Assumption.LANES for each in program.coverage.assumed)
+
+
+def test_a_lane_whose_wait_has_ended_may_arrive_for_one_that_waits():
+    """PTX does not say that it waits for the other lane, so that the hang is not certain."""
+    second = "over:\n @%p1 bra out;\n @%p2 bra out;\n" + SECOND + "out:\n"
+    text = WAITS.format(lanes=1, second="").replace("over:\n", second)
+    (hang,) = whole_check(kernel_target(SET_UP.format(first=1, count=1) + text, ctas=2), {}, quick=True).refutations
+    assert hang.basis is Basis.POSSIBLE
