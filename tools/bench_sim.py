@@ -1,7 +1,7 @@
 """Speed of the timed engine against a bare SimPy ring with as many events a tile, in the same process in turn:
 ``python tools/bench_sim.py``.
 
-Every event of the engine goes through the machine and is recorded. Then what leaving out repetitions gains.
+Every event of the engine goes through the machine and is recorded.
 
 Processor time, the least of several rounds: what else the machine does only adds to it. ``--where`` profiles the SimPy
 engine.
@@ -102,27 +102,23 @@ def scheduled(program: Program, profile: Profile) -> int:
         schedule(env, event, priority, delay)
 
     with patch.object(CycleEnvironment, "schedule", counted):
-        simulate(program, profile, skip=False)
+        simulate(program, profile)
     return events
 
 
 def against_simpy(tiles: int, rounds: int, profile: Profile) -> None:
-    """The SimPy engine beside the bare ring, and beside itself with repetitions left out."""
+    """The SimPy engine beside the bare ring."""
     program = find("producer_consumer").build({"tiles": tiles, "consumer_warps": 1})
     events = scheduled(program, profile)
-    whole, bare, short = in_turn(
+    whole, bare = in_turn(
         rounds,
-        lambda: simulate(program, profile, skip=False),
-        lambda: BareRing(program.params["stages"], tiles).run(),
         lambda: simulate(program, profile),
+        lambda: BareRing(program.params["stages"], tiles).run(),
     )
-    skipped = simulate(program, profile)
-    left_out = f"{100 * skipped.skipped / skipped.steps:.0f} % of the operations were not simulated"
     print(f"producer_consumer, {tiles:,} tiles, one consumer, every event recorded")
     for name, times, said in (
         ("SimPy engine", whole, f"{events / tiles:.2f} events a tile"),
         ("bare SimPy ring", bare, f"{EVENTS_PER_TILE:.2f} events a tile"),
-        ("repetitions left out", short, f"{ratio(whole, short):.1f} times the SimPy engine; {left_out}"),
     ):
         print(f"   {name:22} {tiles / min(times):10,.0f} tiles/s  {said}")
     print(f"   {'engine to bare ring':22} {100 * ratio(bare, whole):10.1f} %")
@@ -140,7 +136,7 @@ def main() -> int:
     if options.where:
         program = find("producer_consumer").build({"tiles": options.tiles, "consumer_warps": 1})
         watch = cProfile.Profile()
-        watch.runcall(simulate, program, profile, skip=False)
+        watch.runcall(simulate, program, profile)
         pstats.Stats(watch).sort_stats("tottime").print_stats(14)
     return 0
 

@@ -8,7 +8,6 @@ from pipesim.model.machine import Observer
 from pipesim.model.program import Program
 from pipesim.timed.profile import Profile
 from pipesim.timed.simulation import Simulation
-from pipesim.timed.skip.leaping_run import LeapingRun
 from pipesim.timed.timed_run import TimedRun
 from pipesim.trace.schema import SiteKey
 from pipesim.trace.sites import NO_SITES
@@ -28,7 +27,6 @@ def simulate(
     also: frozenset[SiteKey] = NO_SITES,
     until_time_limit: bool = False,
     landings: bool = False,
-    skip: bool = True,
 ) -> Simulation:
     """Run one CTA (or cluster) of ``program`` under ``profile``.
 
@@ -36,11 +34,9 @@ def simulate(
     every move (which operation completed which phase, whether parity waits mean what they say) and change nothing.
     ``also``: optional sites at which records are made, as a trace to compare with has them.
     ``until_time_limit``: a time limit of the process ends the run, as ``max_steps`` does. ``landings``: keep the cycle
-    at which each transfer ended, which no event of a trace says. ``skip``: where the run is shown to repeat itself, its
-    events are written down instead of simulated, unless observers want to see every move.
+    at which each transfer ended, which no event of a trace says.
     Same arguments, same result, to the last event.
     """
-    kind = LeapingRun if skip and not observers else TimedRun
-    run = kind(program, profile, traced=traced, max_steps=max_steps, observers=observers, also=also)
+    run = TimedRun(program, profile, traced=traced, max_steps=max_steps, observers=observers, also=also)
     run.landings = [] if landings else None
     return run.result(until_time_limit=until_time_limit)

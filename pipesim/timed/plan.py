@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from pipesim.model.groups import ACCESSES, BARRIER, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, TRIP_BEGINS, WORKS
+from pipesim.model.groups import ACCESSES, BARRIER, NO_EFFECT, RETURNS_LATE, TIMES_ITSELF_ONLY, WORKS
 from pipesim.model.ops import AT, Op, Operation, operand, ranks
 from pipesim.model.program import Program
 from pipesim.timed.costs import Cost, Prices, record_cycles
@@ -41,16 +41,15 @@ class Distinct(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramSkeleton:
-    """The site table, what each number in a timestamp means, and for each agent its distinct operations, which of them
-    is at each place of its code, and the places at which a loop iteration begins. ``fed``: the mbarriers that bulk
-    copies complete; the hardware wakes an agent that is suspended in a try on one when the bytes land.
+    """The site table, what each number in a timestamp means, and for each agent its distinct operations, and which of
+    them is at each place of its code. ``fed``: the mbarriers that bulk copies complete; when the bytes land, the
+    hardware wakes an agent that is suspended in a try on one.
     """
 
     table: SiteTable
     meanings: list[Meaning]
     distinct: tuple[tuple[Distinct, ...], ...]
     places: tuple[tuple[int, ...], ...]
-    trips: tuple[tuple[int, ...], ...]
     fed: frozenset[int]
 
 
@@ -83,8 +82,7 @@ def _build_skeleton(program: Program, also: frozenset[SiteKey]) -> ProgramSkelet
         book.begin(agent)
         places.append(walk.along(program.code[agent], _works(program, agent)))
         distinct.append(tuple(walk.distinct))
-    trips = tuple(tuple([pc for pc, op in enumerate(code) if op[0] in TRIP_BEGINS]) for code in program.code)
-    return ProgramSkeleton(book.table(), list(meanings), tuple(distinct), tuple(places), trips, _fed_barriers(program))
+    return ProgramSkeleton(book.table(), list(meanings), tuple(distinct), tuple(places), _fed_barriers(program))
 
 
 def _fed_barriers(program: Program) -> frozenset[int]:

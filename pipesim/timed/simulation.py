@@ -21,7 +21,6 @@ class Simulation:
     for one that did not end. ``late`` are the transfers (agent, operation) that were
     still under way when the last agent of their CTA had ended. ``cut``: the limit of this process that ended it.
     ``landings``: (agent, operation, barrier or -1, cycle) of each transfer that ended, if they were asked for.
-    ``skipped``: how many of its ``steps`` repeat earlier ones and were not simulated.
     """
 
     program: Program
@@ -37,4 +36,3 @@ class Simulation:
     late: tuple[tuple[int, int], ...] = ()
     cut: Limit | None = None
     landings: tuple[tuple[int, int, int, int], ...] = ()
-    skipped: int = 0

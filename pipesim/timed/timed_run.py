@@ -62,7 +62,6 @@ class TimedRun:
         self._waits = Waits(self._live, profile, self._plans, self._buffer, self.env, record=self._record)
         self._engines = Engines(self.env, program, profile)
         self._held: list[Flight] = []
-        self._in_air: dict[int, LandingTimeout | Copy] = {}  #: the landing of each flight, by its sequence number
         self._products: dict[int, tuple[int, int]] = {}  #: of a flight that a core has to end: its work, its latency
         self._waiting: dict[int, list[Flight]] = {}  #: an agent's products that other warps hold up
         self._late: dict[tuple[int, int], None] = {}
@@ -72,11 +71,11 @@ class TimedRun:
         self._ends = [-1] * len(program.agents)
         self._faults: list[Fault] = []
         self.landings: list[tuple[int, int, int, int]] | None = None
-        self._steps = self._skipped = 0
-        self._leapt = 0  #: cycles that were left out, because what happened in them repeats what was simulated
+        self._steps = 0
         self._latest = self._stopped_at = 0  #: when something happened last
         self._stopped = False  #: whatever is due does nothing
-        self._agents = [self.env.process(self._agent(agent)) for agent in range(len(program.agents))]
+        for agent in range(len(program.agents)):
+            self.env.process(self._agent(agent))
 
     def result(self, *, until_time_limit: bool) -> Simulation:
         """Run until nothing is due, and say how it ended."""
@@ -102,7 +101,7 @@ class TimedRun:
             self._program,
             self._profile,
             ending,
-            max(((self._stopped_at if self._stopped else self._latest) + self._leapt, *self._ends)),
+            max((self._stopped_at if self._stopped else self._latest, *self._ends)),
             tuple(self._ends),
             self._trace(ending),
             stuck,
@@ -112,7 +111,6 @@ class TimedRun:
             tuple(self._late),
             cut,
             tuple(self.landings or ()),
-            self._skipped,
         )
 
     def _run(self) -> None:
@@ -220,7 +218,7 @@ class TimedRun:
 
     def _end(self, agent: int, time: int) -> None:
         """The agent has carried out its last operation."""
-        self._ends[agent] = time + self._leapt
+        self._ends[agent] = time
         cta = self._program.agents[agent].cta
         self._alive[cta] -= 1
         self._left[cta] = max(self._left[cta], time)
@@ -318,7 +316,6 @@ class TimedRun:
 
     def _lands(self, landing: LandingTimeout | Copy) -> None:
         """Subscribe to the landing of a transfer."""
-        self._in_air[landing.flight.sequence] = landing
         landing.callbacks.append(self._land)
 
     def _begin_products(self, agent: int) -> None:
@@ -331,7 +328,6 @@ class TimedRun:
         assert isinstance(landing, (LandingTimeout, Copy))
         now, flight = self.env.now, landing.flight
         self._latest = now
-        del self._in_air[flight.sequence]
         if flight.sequence in self._products:
             self._ends_product(flight)
             return
@@ -339,7 +335,7 @@ class TimedRun:
             return
         signalled = self._live.land(flight)
         if self.landings is not None:
-            self.landings.append((flight.agent, flight.pc, flight.barrier, now + self._leapt))
+            self.landings.append((flight.agent, flight.pc, flight.barrier, now))
         cta = self._program.agents[flight.agent].cta
         if not self._alive[cta] and flight.first < flight.end and now > self._left[cta]:
             self._late[flight.agent, flight.pc] = None

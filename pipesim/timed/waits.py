@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import simpy
 from simpy.events import NORMAL, Event, EventPriority
@@ -30,14 +29,6 @@ from pipesim.timed.costs import Cost
 from pipesim.timed.plan import SUSPENDS, PlannedOperation, PlannedStep
 from pipesim.timed.profile import Profile
 from pipesim.trace.recorder import StampBuffer
-
-
-class Due(NamedTuple):
-    """When a scheduled event happens: its cycle, and of those at one cycle the lowest priority and number are first."""
-
-    at: int
-    priority: int
-    number: int
 
 
 class TimedEvent(Event):
@@ -70,11 +61,7 @@ class EngineTurn(TimedEvent):
 
 
 class CycleEnvironment(simpy.Environment):
-    """The environment of one simulation. It remembers when scheduled events are due, for snapshots of the run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._number = count(1).__next__
+    """The environment of one simulation, in whole cycles."""
 
     if TYPE_CHECKING:
 
@@ -86,13 +73,7 @@ class CycleEnvironment(simpy.Environment):
         """Schedule an event, a timed one as it says itself."""
         if isinstance(event, TimedEvent):
             priority, delay = event.priority, event.delay
-        event.due = self.now + delay, priority, self._number()  # type: ignore[attr-defined]
         simpy.Environment.schedule(self, event, priority, delay)  # hot: quicker than by super()
-
-
-def due_at(event: Event) -> Due:
-    """When an event happens that has been scheduled."""
-    return Due(*event.due)  # type: ignore[attr-defined]
 
 
 class Waits:

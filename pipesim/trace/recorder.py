@@ -62,30 +62,15 @@ class Meaning(NamedTuple):
 class StampBuffer:
     """Timestamps in the order in which they happened: what each means, as a number, and when it was.
 
-    ``flat``: those two numbers of the last timestamps, by turns. An engine may extend it by both together.
+    ``flat``: those two numbers of each, by turns. An engine may extend it by both together.
     """
 
     def __init__(self, meanings: Sequence[Meaning]) -> None:
         self._table = np.array(meanings, dtype=np.int64).reshape(-1, len(Meaning._fields))
         self.flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
-        self._parts: list[Column] = []  # what was recorded before the list, already converted
-        self._before = 0  # timestamps in the parts
-        self._later = 0  # cycles that those in the list are later than they say
 
     def __len__(self) -> int:
-        return self._before + len(self.flat) // 2
-
-    def repeat(self, count: int, times: int, cycles: int) -> None:
-        """Record the last ``count`` events ``times`` more, each time ``cycles`` later. What is recorded from now on is
-        later by all of these cycles than its timestamps say.
-        """
-        recorded = self._recent()
-        last = recorded[len(recorded) - 2 * count :].reshape(-1, 2)
-        later = np.arange(1, times + 1, dtype=np.int64)[:, None] * np.array([0, cycles], dtype=np.int64)
-        self._parts += [recorded, (last[None, :, :] + later[:, None, :]).reshape(-1)]
-        self._before += len(recorded) // 2 + times * count
-        self._later += times * cycles
-        self.flat.clear()
+        return len(self.flat) // 2
 
     def stamp(self, meaning: int, cycle: int) -> None:
         """Record one event: the index of its meaning, and its time in cycles."""
@@ -98,18 +83,12 @@ class StampBuffer:
         simulated time has no error (``error_ps`` 0) and no reading of the global timer (-1). Raises ParameterError for
         a time that is not a 64-bit integer, or a clock out of range.
         """
-        stamps = np.concatenate([*self._parts, self._recent()])
+        stamps = _integers(self.flat)
         order = np.argsort(_group_numbers(self._table[:, :2])[stamps[::2]], kind="stable")
         meaning = stamps[::2][order]
         cta, agent, site, stage, parity, value = (column[meaning] for column in self._table.T)
         passes = _count_earlier(_group_numbers(self._table[:, :3])[meaning])
         return _table(cta, agent, site, stage, parity, passes, value, stamps[1::2][order], sm_khz=sm_khz)
-
-    def _recent(self) -> Column:
-        """What is in the list, converted."""
-        recorded = _integers(self.flat)
-        recorded[1::2] += self._later
-        return recorded
 
 
 class EventBuffer:

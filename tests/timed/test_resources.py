@@ -119,21 +119,6 @@ def test_a_wait_passes_when_its_phase_can_be_seen() -> None:
     assert ends[0] == ends[1] > 900 + 400 + 60
 
 
-def test_snapshots_are_relative_and_have_what_is_left_to_do() -> None:
-    """Two states with the same future are equal; what a tensor core has still to do is part of them."""
-    snapshots = []
-    for begin in (0, 5000):
-        slots = shared(0, 4)
-        slots.begin(0, begin, MOST)
-        slots.begin(1, begin + 100, MOST)
-        slots.multiplies(0, begin + 100, begin + 900)
-        snapshots.append((slots.snapshot(begin + 100), slots.snapshot(begin + 300)))
-    assert snapshots[0] == snapshots[1]
-    idle, busy = shared(0, 4), shared(0, 4)
-    busy.multiplies(0, 100, 900)
-    assert busy.snapshot(900) == idle.snapshot(900) != busy.snapshot(300)
-
-
 def served(memory: SharedMemory, begins: dict[int, tuple[int, Cost]]) -> dict[int, int]:
     """When each access ends that begins at a time with a cost."""
     due = [(at, agent) for agent, (at, _) in begins.items()]

@@ -54,7 +54,7 @@ def test_simpy_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CycleEnvironment, "schedule", counted)
     monkeypatch.setattr(simpy.Environment, "step", stepped)
     program = find("producer_consumer").build({"tiles": 12})
-    assert simulate(program, H100, skip=False).outcome is Ending.FINISHED
+    assert simulate(program, H100).outcome is Ending.FINISHED
     assert len(processes) == len(program.agents)
     assert scheduled == steps > [100]
     assert issubclass(CopyEngine, BaseResource)
@@ -62,7 +62,7 @@ def test_simpy_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_time_limit_inside_a_process_ends_the_run_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     program = find("producer_consumer").build({"tiles": 40})
-    whole = simulate(program, H100, skip=False)
+    whole = simulate(program, H100)
     steps = [0]
     timeout = simpy.Timeout.__init__
 
@@ -73,11 +73,11 @@ def test_a_time_limit_inside_a_process_ends_the_run_with_what_is_known(monkeypat
         timeout(event, env, delay, value)
 
     monkeypatch.setattr(simpy.Timeout, "__init__", limited)
-    cut = simulate(program, H100, skip=False, until_time_limit=True)
+    cut = simulate(program, H100, until_time_limit=True)
     assert (cut.outcome, cut.cut) == (Ending.UNKNOWN, Limit.TIME)
     assert 0 < cut.steps < whole.steps
     assert 0 < cut.cycles < whole.cycles
     steps[0] = 0
     with pytest.raises(LimitReachedError, match="TIME") as raised:
-        simulate(program, H100, skip=False)
+        simulate(program, H100)
     assert (raised.value.limit, raised.value.most) == (Limit.TIME, 1.5)

@@ -46,15 +46,6 @@ def test_two_groups_end_as_they_did_on_the_chip(
     assert all(abs(mine - chip) <= cycles for mine, chip in zip(found, measured, strict=True)), found
 
 
-def test_snapshots_are_relative() -> None:
-    cores, moved = TensorCores(agents(2), AHEAD), TensorCores(agents(2), AHEAD)
-    for each, begin in ((cores, 0), (moved, 1000)):
-        each.give(0, begin, 1024, 16, 16)
-        each.give(1, begin + 30, 1024, 16, 16)
-    assert cores.snapshot(200) == moved.snapshot(1200) != cores.snapshot(201)
-    assert [each.ends(1, 1024, now) - now for each, now in ((cores, 200), (moved, 1200))] == [2048 - 200] * 2
-
-
 @dataclass
 class PlainBatch:
     """What a warp has still to issue, by the plain model."""
@@ -104,7 +95,7 @@ def test_it_is_the_plain_model_of_every_cycle(seed: int) -> None:
         cores.give(agent, now, products * cycles, products, interval)
         batches.append(PlainBatch(agent, now, [cycles] * products, interval))
         now += draw.choice([0, 1, 30, draw.randint(0, 300)])
-        cores.snapshot(now)
+        cores.issues(agent, now)
     for agent, (issued, ended) in plain(batches, ahead).items():
         asked = max(batch.begins for batch in batches)
         assert cores.issues(agent, asked) == max(asked, issued), agent

@@ -99,25 +99,6 @@ class IssueSlots:
         else:
             spans.append((start, end))
 
-    def snapshot(self, now: int) -> tuple[tuple[int, ...], ...]:
-        """All that decides when the works end, relative to ``now``."""
-        works = tuple(
-            (agent, job.rest, job.share, job.scalar, now - self._seen[where])
-            for where, jobs in self._jobs.items()
-            for agent, job in jobs.items()
-        )
-        tensor = tuple(
-            (number, max(start, self._since(where, now)) - now, end - now)
-            for number, (where, spans) in enumerate(self._multiplying.items())
-            for start, end in spans
-            if end > self._since(where, now)
-        )
-        return works + tensor
-
-    def _since(self, where: _Quarter, now: int) -> int:
-        """From when on it matters what the tensor core did."""
-        return self._seen[where] if self._jobs[where] else now
-
     def _until(self, where: _Quarter, now: int) -> dict[int, _Job]:
         """The works on a quarter, with what is left of them now."""
         jobs, since = self._jobs[where], self._seen[where]
@@ -196,12 +177,6 @@ class SharedMemory(IssueSlots):
         """
         done = min(max(0, now - alone), rest.busy) * max(0, taken - _FIRST) // max(1, taken)
         return replace(rest, busy=rest.busy - done, demand=min(rest.demand, rest.busy - done))
-
-    def snapshot(self, now: int) -> tuple[tuple[int, ...], ...]:
-        """All that decides when the accesses end, relative to ``now``."""
-        rests = tuple((agent, rest.busy, rest.demand) for agent, rest in self._rest.items())
-        alone = tuple((agent, at - now, taken) for agent, (at, taken) in self._alone.items())
-        return (*super().snapshot(now), *rests, *alone, *((agent, at - now) for agent, at in self._ends.items()))
 
 
 class LandingTimeout(simpy.Timeout):
@@ -295,7 +270,3 @@ class Engines:
     def resource_for(self, cost: Cost) -> IssueSlots:
         """What a work of this cost shares with others."""
         return self.memory if cost.in_memory else self.slots
-
-    def free(self) -> tuple[int, ...]:
-        """When each is free."""
-        return (*(engine.free for engine in self.copy), *self.matrix_free, *self.multiplied)

@@ -180,19 +180,3 @@ class TensorCores:
         if self._begun[agent] < given:
             return -1
         return next(each.end for each in issued if each.given >= given)
-
-    def snapshot(self, now: int) -> tuple[object, ...]:
-        """All that decides when products end, relative to ``now``."""
-        found: list[object] = []
-        for agent, held in enumerate(self._held):
-            found += [(agent, self.given[agent] - each.given, *each[:3]) for each in held]
-        for agent, issued in enumerate(self._issued):
-            given = self.given[agent]
-            found += [(agent, given - i.given, max(0, i.at - now), i.end - now) for i in issued if i.end > now]
-        for core in self._cores:
-            core.run(now)
-            found += [max(0, end - now) for end in core.ends]
-            for each in core.waiting:
-                begun, given = each.begun if each.begun < 0 else now - each.begun, self.given[each.agent] - each.given
-                found.append((each.ready - now, each.agent, begun, each.left, each.cycles, given, each.interval))
-        return tuple(found)

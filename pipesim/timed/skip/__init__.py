@@ -1,1 +1,0 @@
-"""Leaving out the part of a simulation that repeats, after it has been shown that it does."""
