@@ -303,7 +303,8 @@ class _FollowedCluster:
         made.misaligned, made.past_hangs, made.first_parities = self._misaligned, self._past_hang, self.first
         made.reused, made.refused, made.void_fences = frozenset(reused), frozenset(refused), self._void
         made.fences_apart, made.begin = frozenset(self._fences_apart), self._begin
-        watch_laps(made)
+        if self._image.free_words:
+            watch_laps(made)
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
         self._spent += made.run(self._limits.without(self._spent))

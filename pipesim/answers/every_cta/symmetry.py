@@ -14,7 +14,8 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.word_barriers import in_its_cta
 from pipesim.model.words import Range, WordAct, WordEvent
 from pipesim.ptx.emit.global_data import in_both
-from pipesim.ptx.emulate.cluster import SOME_CTAS, Cluster
+from pipesim.ptx.emulate.cluster import Cluster
+from pipesim.ptx.emulate.cluster_memory import SOME_CTAS
 from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.extract import Extraction

@@ -15,7 +15,7 @@ from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
-from pipesim.ptx.emulate.global_memory.global_words import STRONG, GlobalWords
+from pipesim.ptx.emulate.global_memory.word_memory import STRONG, WordMemory
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.text.instruction import Instruction
 
@@ -39,7 +39,7 @@ class GlobalData:
     strong: bool = False
 
 
-def data_between_ctas(cluster: Cluster, words: GlobalWords, talked: list[Range]) -> GlobalData:
+def data_between_ctas(cluster: Cluster, words: WordMemory, talked: list[Range]) -> GlobalData:
     """The accesses to bytes that CTAs share, but for the words by which they talk (``talked``).
 
     Where two strong accesses meet, they are no race without an order either, but what is read may depend on it, and

@@ -25,7 +25,7 @@ from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_memory.global_accesses import WINDOW, in_shared, place_of
-from pipesim.ptx.emulate.global_memory.global_words import STRONG, GlobalWords
+from pipesim.ptx.emulate.global_memory.word_memory import STRONG, WordMemory
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.text.instruction import Instruction, Special, parts_of
 
@@ -101,7 +101,7 @@ def _set_within(cluster: Cluster, position: int, address: int) -> Range:
     return start, start + MAX_POINTED_BYTES
 
 
-def _swaps(cluster: Cluster, words: GlobalWords, data: GlobalData, made: _WordBarriers) -> tuple[Swaps, object]:
+def _swaps(cluster: Cluster, words: WordMemory, data: GlobalData, made: _WordBarriers) -> tuple[Swaps, object]:
     """Which CTAs or warps may change places, so that of orders that differ in this one is as good as another, and what
     each of them does in its turn.
 
@@ -130,7 +130,7 @@ _WHICH_CTA = ("%ctaid", "%cluster", "%smid", "%gridid", "%envreg")
 
 
 def _said(
-    cluster: Cluster, words: GlobalWords, data: GlobalData, asked: Collection[int]
+    cluster: Cluster, words: WordMemory, data: GlobalData, asked: Collection[int]
 ) -> list[tuple[object, ...]]:  # fmt: skip
     """What each agent does, as any other one may do it."""
     recorder, accesses = cluster.recorder, list(cluster.recorder.accesses)
@@ -152,7 +152,7 @@ def _said(
 
 
 class _WordBarriers:
-    def __init__(self, cluster: Cluster, words: GlobalWords, names: dict[Place, tuple[str, int]]) -> None:
+    def __init__(self, cluster: Cluster, words: WordMemory, names: dict[Place, tuple[str, int]]) -> None:
         self._cluster, self._words, self._names = cluster, words, names
         self._streams = cluster.recorder.streams
         self.turns = words.turns([stream.cta for stream in self._streams])

@@ -7,146 +7,39 @@ an event: loops that wait for a value, stores, atomics. What these order in ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
-from pipesim.model.ops import Op, Order, Scope, order_of, scope_of, semantics
-from pipesim.model.words import Look, WordAct, WordEvent
-from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
-from pipesim.ptx.emulate.code import Code, DecodedStep
-from pipesim.ptx.emulate.global_memory.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
+from pipesim.model.words import WordAct
+from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.global_memory.global_memory import changed_by_atomic
+from pipesim.ptx.emulate.global_memory.word_memory import (
+    SIZES,
+    STRONG,
+    TalkingCluster,
+    TalkingWarp,
+    WordMemory,
+    lanes_at,
+    size_of,
+)
 from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
 from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lanes_of, of_lane, same
-from pipesim.ptx.emulate.word_looks import WordLooks
-from pipesim.ptx.flow.observations import Observations
-from pipesim.ptx.free.varying import Varying
-from pipesim.ptx.launch.image import Image
-from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction, Register
 
-STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
 _TAKES = ("cas", "exch", "or", "and", "max", "min")  #: atomics that fail while another CTA holds the word
-_SIZES = (4, 8)
-_ORDERS = {"acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQ_REL}
-_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
-MOST_EVENTS = 4_096
 
 
-class TalkingCluster(RecordingCluster, Protocol):
-    """What words need of the CTAs that are followed together."""
-
-    code: Code
-
-
-class TalkingWarp(AccessingWarp, Protocol):
-    """What they need of a warp."""
-
-    cta: int
-    whole: int
-    maybe: int
-    R: list[Value]
-    fences: LaneFences
-
-    @property
-    def live(self) -> int:
-        """The lanes that have not ended."""
-
-    @property
-    def has_two_ways(self) -> bool:
-        """Whether it runs what happens by one result of a try_wait, and not by the other."""
-
-    def block(self, ready: Callable[[], bool]) -> None:
-        """Stand here until ``ready``."""
-
-    def write_results(self, step: DecodedStep, value: Value) -> None:
-        """The same for every result of an instruction."""
-
-    def end_of_wait(self, step: DecodedStep, registers: list[Value]) -> Callable[[Value], bool | None]:
-        """Whether the loop around a load or an atomic is left with a result."""
-
-
-class GlobalWords:
-    """The words of one run. ``times``: how often an addition counts. ``places``: addresses of words that runs before
-    have ``met``: in shared memory, and inside of a cluster, what is stored elsewhere is data.
-    """
-
-    def __init__(self, image: Image, launch: Launch, times: int, places: frozenset[int]) -> None:
-        self._image, self._turns, self._inside, self._times = image, launch.turns, launch.inside, times
-        self.places = places
-        self._any = times.__class__ is not int  # it is a number that is not known
-        self.values: dict[int, int] = {}
-        self.sizes: dict[int, int] = {}
-        self.events: list[WordEvent] = []
-        self.sequence: list[tuple[int, int]] = []  #: agent and word of each write
-        self._by_warp = self._inside or launch.turns[:1] >= (launch.together,)  #: a turn is that of one
-        self._first_warp = 0 if self._inside else launch.together  # the number of the first one
-        self.taken_for_zero: dict[int, None] = {}  #: words of which the launch does not say what they hold at first
-        self.doubts: dict[int, str] = {}  #: by position: why what is done there is not understood
-        self.waiting: dict[int, tuple[int, int, Callable[[int], bool | None], int]] = {}  #: by agent: position, word,
-        #: what it waits for, and order and scope
-        self._word_of: dict[int, int] = {}  #: by byte
-        self._unknown: set[int] = set()  #: bytes of which a store is not known
-        self.met: set[int] = set()
-        self.at_data: set[int] = set()  #: positions at which something else is accessed
-        self._read: dict[int, set[Instruction]] = {}  #: words that are not waited for there: the loads of each
-        self._told_by: dict[int, set[int]] = {}  #: by word, where lanes write it that pass on what others have done
-        self._observed: Observations | None = None
-        self._version = 0
-        self._history: dict[int, list[int]] = {}  # the values of each word
-        self._known: dict[tuple[int, int], int] = {}  # by agent and word: how many writes it knows of
-        self._looks = WordLooks(launch.sees, all_alike=self._any or times != 1)
-
-    @property
-    def off_turn(self) -> bool:
-        """Whether a write that was to come next never came, or one that was to be seen."""
-        return len(self.sequence) < len(self._turns) or self._looks.left
-
-    def turns(self, ctas: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Who writes, and the word of each write: a CTA, or one of its warps, from the number of CTAs on, if several
-        warps of a CTA execute atomics whose answers decide. ``ctas``: of each agent.
-        """
-        asked = {e.address for e in self.events if e.observed}
-        by_word = ({e.agent for e in self.events if e.act.writes and e.address == at} for at in asked)
-        several = any(len({ctas[agent] for agent in agents}) < len(agents) for agents in by_word)
-        if self._by_warp or several:
-            return tuple((self._first_warp + agent, word) for agent, word in self.sequence)
-        return tuple((ctas[agent], word) for agent, word in self.sequence)
-
-    @property
-    def looks(self) -> tuple[Look, ...]:
-        """What was seen where that decides what is done next, and what may be seen besides."""
-        return self._looks.all_seen(self._history)
-
-    @property
-    def asked(self) -> set[int]:
-        """The words for whose values some agent waits, or on which what it does depends."""
-        asks = (event for event in self.events if event.act is WordAct.WAIT or event.observed)
-        asked = {event.address for event in asks} | {wait[1] for wait in self.waiting.values()}
-        before = -1
-        while self._observed is not None and len(asked) > before:
-            before, decides = len(asked), self._observed.decides
-            written = {event.position for event in self.events if event.address in asked and event.act.writes}
-            asked |= {at for at, loads in self._read.items() if any(decides(each, written) for each in loads)}
-        return asked
-
-    @property
-    def in_step(self) -> set[int]:
-        """Where lanes write words that others ask for, and so pass on what lanes have done that these have not met."""
-        return {position for at in self.asked for position in self._told_by.get(at, ())}
-
-    # what instructions do
+class GlobalWords(WordMemory):
+    """What loads, stores and atomics do to the words of one run."""
 
     def load(self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, address: Value) -> bool:
         """Whether this is a load of such words; then it is done, or the warp waits."""
         each = step.instruction
-        size, strong, lanes = _size(each), each.has_any(*STRONG), dict[int, int]()
+        size, strong, lanes = size_of(each), each.has_any(*STRONG), dict[int, int]()
         if not self._is_elsewhere(warp, each, address):
             lanes = self._lanes(warp, each, address, asks=strong and step.valued)
-        if not lanes or size not in _SIZES or not step.valued or len(step.results) != 1:
+        if not lanes or size not in SIZES or not step.valued or len(step.results) != 1:
             return False
         if not strong and self.values.keys().isdisjoint(lanes.values()):
             return False
@@ -187,7 +80,7 @@ class GlobalWords:
             for at, version in versions.items():
                 by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
                 one, known = self._one(ends, widened), self._known.get((warp.agent, at), 0)
-                mask, value = _at(warp, lanes, at), self._history[at][version]
+                mask, value = lanes_at(warp, lanes, at), self._history[at][version]
                 number = version if asks else -1
                 self._event(
                     cluster, warp, each, at, mask, WordAct.WAIT, value, passes=one, decided_by=by, version=number
@@ -209,11 +102,11 @@ class GlobalWords:
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, address: Value, values: list[Value]
     ) -> None:  # fmt: skip
         """A store, which may be one of such words."""
-        size = _size(each)
+        size = size_of(each)
         if self._is_elsewhere(warp, each, address):
             return
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
-        known = len(values) == 1 and size in _SIZES and are_known(each_lane)
+        known = len(values) == 1 and size in SIZES and are_known(each_lane)
         lanes = self._lanes(warp, each, address)
         if known and len(lanes) < len(each_lane):
             known = all(same(each_lane[0], one) for one in each_lane)
@@ -230,7 +123,7 @@ class GlobalWords:
                 if not self._is_in_turn(warp, len(given)):
                     return False
                 for at, value in given.items():
-                    self._change(cluster, warp, each, at, _at(warp, lanes, at), WordAct.STORE, value)
+                    self._change(cluster, warp, each, at, lanes_at(warp, lanes, at), WordAct.STORE, value)
                 return True
 
             wait = each.position, next(iter(given)), lambda _: True, self._written(each)
@@ -241,11 +134,11 @@ class GlobalWords:
     ) -> bool:
         """Whether this is an atomic on such words; then it is done, or the warp waits."""
         each = step.instruction
-        size = _size(each)
+        size = size_of(each)
         elsewhere = self._is_elsewhere(warp, each, address)
         lanes = {} if elsewhere else self._lanes(warp, each, address, asks=bool(step.results), each_lane=True)
         given = {lane: [of_lane(v, lane) for v in operands] for lane in lanes}
-        if not lanes or size not in _SIZES:
+        if not lanes or size not in SIZES:
             self._look_for_lock(cluster, warp, step, address, operands)
             return False
         if not all(map(are_known, given.values())) or each.has_any("f32", "f64", "f16x2", "bf16x2"):
@@ -276,13 +169,13 @@ class GlobalWords:
                     if said is False:
                         return False
                     kind = WordAct.READ if ends is None or said is None else WordAct.WAIT
-                    self._event(cluster, warp, each, at, _at(warp, lanes, at), kind, before, passes=ends)
+                    self._event(cluster, warp, each, at, lanes_at(warp, lanes, at), kind, before, passes=ends)
                     continue
                 if len(lanes) == 1 and not self._is_in_turn(warp, 1):
                     return False
                 if ends is not None and each.has_any(*_TAKES) and ends(after) is None:
                     self.doubts[each.position] = "when the loop ends depends on more than this word"
-                self._change(cluster, warp, each, at, _at(warp, lanes, at), act, after, observed=observed)
+                self._change(cluster, warp, each, at, lanes_at(warp, lanes, at), act, after, observed=observed)
             warp.write_results(step, _lanes_with(lanes, lambda lane: found[lane]))
             return True
 
@@ -328,7 +221,7 @@ class GlobalWords:
             return False
 
         def fails(value: int) -> bool:
-            return changed_by_atomic(each, value, operands, _size(each)) == value
+            return changed_by_atomic(each, value, operands, size_of(each)) == value
 
         attempt = partial(self._try, cluster, warp, step, at, operands, fails)
         self._attempt(cluster, warp, attempt, (each.position, at, lambda _: True, self._written(each)))
@@ -367,8 +260,6 @@ class GlobalWords:
         if taken and are_known(here) and "shared" not in each.spaces and not self._places(warp, address):
             self.doubts[each.position] = "it waits for a word at an address that is not known"
 
-    # how they do it
-
     def _of_all(self, each: Instruction, before: int, after: int, size: int) -> int:
         """What as many additions leave as there are CTAs."""
         if not self._any and self._times == 1:
@@ -377,155 +268,6 @@ class GlobalWords:
         if found >> 8 * size:
             self.doubts[each.position] = "the word goes beyond its greatest value"
         return found
-
-    def _lanes(
-        self, warp: TalkingWarp, each: Instruction, address: Value, *, asks: bool = False, each_lane: bool = False
-    ) -> dict[int, int]:  # fmt: skip
-        """The address of each lane that executes, where words are; none where one is not known or elsewhere.
-
-        Of lanes that all have the same address the first represents all, or each is there. ``asks``: what is there is
-        a word.
-        """
-        lanes = lanes_in(warp.mask)[: None if each_lane or not isinstance(address, int) else 1]
-        of_lanes = {lane: of_lane(address, lane) for lane in lanes}
-        places = self._places(warp, address)
-        shared = {in_shared(at) for at in places}
-        if len(shared) != 1 or any(LOCAL_WINDOW <= at < LOCAL_WINDOW_END for at in places):
-            return {}
-        if not (self._inside or True in shared):
-            return {lane: int(at) for lane, at in of_lanes.items()}
-        self.met |= places if asks else set()
-        if self.places.issuperset(places):
-            return {lane: int(at) for lane, at in of_lanes.items()}
-        width = _size(each) * int(next((m[1:] for m in each.modifiers if m in ("v2", "v4", "v8")), 1))
-        if any(at + i in self._word_of for at in places for i in range(width)):
-            self.doubts[each.position] = "parts of the word are accessed alone"
-        self.at_data.add(each.position)
-        return {}
-
-    def _is_data(self, warp: TalkingWarp, each: Instruction, address: Value) -> bool:
-        """Whether a store is at addresses that are known, where only what has been met is a word; or there is none."""
-        places = self._places(warp, address)
-        if not places or self._inside:
-            return bool(places) or (not self.places and (self._inside or "shared" in each.spaces))
-        return any(in_shared(at) or LOCAL_WINDOW <= at < LOCAL_WINDOW_END for at in places)
-
-    @staticmethod
-    def _places(warp: TalkingWarp, address: Value) -> set[int]:
-        """The addresses of the lanes that execute, in this CTA; none where one is not known."""
-        of_lanes = [of_lane(address, lane) for lane in lanes_in(warp.mask)]
-        return {int.__int__(at) for at in of_lanes} if are_known(of_lanes) else set()
-
-    def _is_elsewhere(self, warp: TalkingWarp, each: Instruction, address: Value) -> bool:
-        """Whether it depends on the CTA, in a run of any: whether it is a word, the reader of the run sees."""
-        lanes = {isinstance(of_lane(address, lane), Varying) for lane in lanes_in(warp.mask)} if self._any else ()
-        if len(lanes) > 1:
-            self.doubts[each.position] = "some lanes access what depends on the CTA, and others do not"
-        return True in lanes
-
-    def _leave_open(self, each: Instruction, lanes: dict[int, int], size: int) -> None:
-        """What is stored there is not known."""
-        for at in lanes.values():
-            self._unknown.update(range(at, at + size))
-            if any(at + i in self._word_of for i in range(size)):
-                self.doubts[each.position] = "what it stores to the word is not known"
-
-    def _begin(self, warp: TalkingWarp, each: Instruction, lanes: dict[int, int], size: int) -> bool:
-        """Give words that are new their first values. False where something else is done there than with one word."""
-        if warp.maybe or warp.has_two_ways:
-            self.doubts[each.position] = "whether it runs depends on a value that is not known"
-            return False
-        for at in lanes.values():
-            mine = range(at, at + size)
-            parts = self.sizes.setdefault(at, size) != size or any(self._word_of.setdefault(b, at) != at for b in mine)
-            if parts or not self._unknown.isdisjoint(mine) or len(self.events) > MOST_EVENTS:
-                self.doubts[each.position] = "parts of the word are accessed alone, or its value is not known"
-                return False
-            if at not in self.values:
-                known = None if in_shared(at) else self._image.load(at, size)
-                if in_shared(at) and each.opcode != "st":
-                    self.doubts[each.position] = "nothing is known to be stored to the word before"
-                    return False
-                if known is None and not in_shared(at):
-                    self.taken_for_zero[at] = None
-                self.values[at] = 0 if known is None else int(known)
-                self._history[at] = [self.values[at]]
-        return True
-
-    def _attempt(
-        self, cluster: TalkingCluster, warp: TalkingWarp, attempt: Callable[[], bool],
-        wait: tuple[int, int, Callable[[int], bool | None], int],
-    ) -> None:  # fmt: skip
-        """Do it now, or let the warp wait until it can be done: a step on its path."""
-        cluster.recorder.execute(warp.agent, wait[0], warp.mask)
-        if attempt():
-            return
-        mask, whole, seen = warp.mask, warp.whole, self._version
-        self.waiting[warp.agent] = wait
-
-        def ready() -> bool:
-            nonlocal seen
-            if seen == self._version:
-                return False
-            seen = self._version
-            inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
-            done = attempt()
-            warp.mask, warp.whole = inside
-            if done:
-                del self.waiting[warp.agent]
-            return done
-
-        warp.block(ready)
-
-    def _is_in_turn(self, warp: TalkingWarp, writes: int) -> bool:
-        at, who = len(self.sequence), self._first_warp + warp.agent if self._by_warp else warp.cta
-        return all(turn == who for turn in self._turns[at : at + writes])
-
-    def _change(
-        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
-        after: int, *, observed: bool = False,
-    ) -> None:  # fmt: skip
-        self.sequence.append((warp.agent, at))
-        before, self.values[at] = self.values[at], after
-        self._history[at].append(after)
-        self._version += 1
-        self._event(cluster, warp, each, at, lanes, act, before, after, observed=observed)
-
-    def _event(
-        self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
-        before: int, after: int | None = None, *, observed: bool = False,
-        passes: Callable[[int], bool | None] | None = None, decided_by: tuple[int, ...] | None = None,
-        version: int = -1,
-    ) -> None:  # fmt: skip
-        self._known[warp.agent, at] = len(self._history[at]) - 1 if version < 0 else version
-        here, alone, written = each.position, warp.mask != warp.live, self._written(each)
-        order = order_of(written)
-        if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
-            warp.apart.act(LaneAct.WAIT, warp.mask, here, hands_on=False, alone=alone)
-            if lanes != warp.mask:
-                warp.apart.learn_alone(lanes)
-            if order not in (Order.ACQUIRE, Order.ACQ_REL):
-                warp.fences.wait(warp.mask)
-        if act not in (WordAct.WAIT, WordAct.READ):
-            earlier = None if in_shared(at) else warp.apart.earlier
-            if (each.opcode != "st" or each.has_any(*STRONG)) and relies_on(warp.apart.unmet(earlier), lanes):
-                self._told_by.setdefault(at, set()).add(here)
-            warp.apart.act(LaneAct.SIGNAL, warp.mask, here, hands_on=True, alone=alone)
-            if order not in (Order.RELEASE, Order.ACQ_REL) or scope_of(written) is Scope.CTA:
-                warp.fences.signal(lanes, at)
-        number = len(self.events)
-        self.events.append(
-            WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
-                      observed, passes, decided_by, version)
-        )  # fmt: skip
-        record(cluster, warp, here, Op.WORK, number + 1)
-
-    def _written(self, each: Instruction) -> int:
-        """Order and scope: without one it is relaxed, and reaches all (PTX ISA, "ld", "st", "atom")."""
-        order = next((_ORDERS[m] for m in each.modifiers if m in _ORDERS), Order.RELAXED)
-        scope = next((_SCOPES[m] for m in each.modifiers if m in _SCOPES), Scope.GPU)
-        alone = scope is Scope.CLUSTER and not self._inside  # CTAs that are followed together are clusters
-        return semantics(order, Scope.CTA if alone else scope)
 
 
 def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Value]) -> tuple[int, ...] | None:
@@ -540,16 +282,6 @@ def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Valu
 
 def _ends_at_once(_: Value) -> bool | None:
     return True
-
-
-def _at(warp: TalkingWarp, lanes: dict[int, int], at: int) -> int:
-    """The lanes that access the word at this address; of all that execute one may be named for all."""
-    return warp.mask if len(lanes) == 1 else sum(1 << lane for lane, word in lanes.items() if word == at)
-
-
-def _size(each: Instruction) -> int:
-    digits = each.modifiers[-1].lstrip("busf")
-    return int(digits) // 8 if digits.isdecimal() else 0
 
 
 def _lanes_with(lanes: dict[int, int], value: Callable[[int], int]) -> Value:
