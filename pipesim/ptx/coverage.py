@@ -114,7 +114,7 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
             leaf, what = warp.stop.leaf, warp.stop.what
             if leaf is not None:
                 known = f"{leaf.what} (line {leaf.line} of the PTX)" if leaf.line else leaf.what
-                open_ = known if leaf.launch else f"{known}, which is not known"
+                open_ = known if leaf.option else f"{known}, which is not known"
                 what = what.replace(_VALUE, open_) if _VALUE in what else f"{what}: {known}"
             why = f"not followed beyond {words.place_of(warp.stop.position)}: {what}"
             stopped.setdefault(why, []).append(warp)
@@ -122,11 +122,15 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
             blocked.setdefault(f"waiting at {words.place_of(warp.pc)} when every warp waits", []).append(warp)
     leaves = [warp.stop.leaf for warp in words.cluster.warps if warp.stop is not None]
     wanted = words.kernel.code.wanted
-    asks = any(leaf is not None and leaf.launch for leaf in leaves)
-    options = missing_options(words.cluster.image, wanted) if asks else []
+    stops = dict.fromkeys(leaf.option for leaf in leaves if leaf is not None and leaf.option)
+    options = list(dict.fromkeys([*(missing_options(words.cluster.image, wanted) if stops else ()), *stops]))
     return (
         tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items())
-        + ((f"give all that the kernel needs with {' '.join(options)}",) if options[1:] else ()),
+        + (
+            (f"give all that the kernel needs with {' '.join(options)}",)
+            if " ".join(options).count("VALUE") > 1
+            else ()
+        ),
         tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items()),
     )
 

@@ -89,7 +89,7 @@ def test_twins(made: str, free: Free, trips: tuple[int, int], wrong: dict[str, i
     said = " and ".join(f"{name} {value}" for name, value in wrong.items())
     assert f"with {said}" in check_sentence(report)
     (found,) = report.refutations
-    options = [f"--set 8:{4 * int(name[5])}={value}" for name, value in wrong.items()]
+    options = [f"--set lens:{4 * int(name[5])}={value}" for name, value in wrong.items()]
     assert all(each in found.command for each in options), found.command
     again = [f"cta={bad.cta}", *(each.removeprefix("--set ") for each in options)]
     alone = checked(tmp_path, made, free, *again, value=start, trips=trips[0], other=trips[1])
@@ -101,7 +101,7 @@ def test_the_condition_is_in_the_words_of_the_kernel(tmp_path: Path) -> None:
     assert "CTA 0 with lens[0] 64 refuted (lens[blockIdx.x] > 0 at ring.ptx:49)" in kinds_words(report)
     (where,) = [line for line in check_lines(report, 200) if line.startswith("  in ")]
     assert "with lens[0] 64" in where
-    assert "8:0" not in where
+    assert "lens:0" not in where
 
 
 def test_of_more_contents_than_are_looked_at_nothing_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

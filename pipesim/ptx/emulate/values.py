@@ -25,13 +25,13 @@ Value: TypeAlias = Any  #: int | bool | Unknown | Lanes | Answer; Any, since the
 class Leaf:
     """Where a value comes from that is not known: ``what`` in words, and the line of the PTX.
 
-    ``launch``: it is a word that the launch file could give. ``orders``: what others have done decides it, as the
-    result of an atomic: whoever has it may know that they are done.
+    ``option``: how a command line gives it, if a launch could have it. ``orders``: what others have done decides it,
+    as the result of an atomic: whoever has it may know that they are done.
     """
 
     what: str
     line: int
-    launch: bool = False
+    option: str = ""
     orders: bool = False
 
 

@@ -175,7 +175,7 @@ class DividedWarp(WarpLanes):
         if not self.maybe:
             return 0
         leaves = [self.guarded, *(leaf_of(frame.unknown) for frame in self.frames)]
-        return 1 + any(leaf is not None and (leaf.launch or leaf.orders) for leaf in leaves)
+        return 1 + any(leaf is not None and (leaf.option or leaf.orders) for leaf in leaves)
 
     @property
     def live(self) -> int:

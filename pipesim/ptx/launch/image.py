@@ -102,7 +102,7 @@ class FreeWord(NamedTuple):
 class Region:
     """Bytes from an address on, and which of them are known; ``label`` says in words where they come from.
 
-    ``path``: how ``--set`` names the pointers that lead to it, ``8:16:`` for one at byte 16 of what is at byte 8.
+    ``path``: how ``--set`` names the pointers that lead to it, ``a:16:`` for one at byte 16 of what ``a`` leads to.
     """
 
     base: int
@@ -315,19 +315,23 @@ class Image:
 
     def describe_unknown(self, address: int) -> str:
         """The same of a word that is not known, with the option that gives it."""
+        return f"{self.describe(address)}, which --set {self.place(address)}=VALUE gives" if self.place(address) else ""
+
+    def option(self, address: int, kind: str) -> str:
+        """The option that gives a word of a type which is not known, or all of its array; "" outside of the launch."""
         region = self._region(address)
         if region is None:
             return ""
-        return f"{self.describe(address)}, which --set {self.place(address)}=VALUE gives"
+        if region.base == PARAMETERS:
+            return f"--set {self.place(address)}=VALUE"
+        return f"--set {region.path}0={'' if kind.endswith('32') else f'u{kind[1:]}:'}VALUE,VALUE"
 
     def pointer_to(self, address: int) -> tuple[str, int]:
         """The name of the parameter that points to the memory of an address, or "", and the bytes before it."""
         region = self._region(address)
         if region is None:
             return "", address % (1 << 12)
-        first = region.path.partition(":")[0]
-        name = self._name_at(int(first)) if first.isdecimal() and region.path.count(":") == 1 else ""
-        return name or region.path.rstrip(":"), address - region.base
+        return region.path.rstrip(":"), address - region.base
 
     def place(self, address: int) -> str:
         """A place of a launch as ``--set`` and ``--box`` have it: the name of a parameter, else bytes; "" outside."""
@@ -420,7 +424,8 @@ class Image:
             case Pointer(align=align, contents=contents):
                 base = _FIRST + (len(self._regions) - 1) * MAX_POINTED_BYTES
                 base = -(-base // align) * align
-                memory = Region(base, label, f"{region.path}{offset}:", align)
+                name = self._name_at(offset) if region.base == PARAMETERS else ""
+                memory = Region(base, label, f"{region.path}{name or offset}:", align)
                 self._regions.append(memory)
                 self._pointers[base] = content
                 region.write(offset, base.to_bytes(8, "little"))
@@ -446,9 +451,7 @@ class Image:
                 cause=f"only elements of {size} bytes in memory that a pointer leads to can be free",
                 correction="use --any for a parameter" if region.base == PARAMETERS else f"use a multiple of {size}",
             )
-        first, _, rest = region.path.rstrip(":").partition(":")
-        name = ("" if rest else self._name_at(int(first))) or region.path.rstrip(":")
-        name += f"+{offset}" if offset else ""
+        name = region.path.rstrip(":") + (f"+{offset}" if offset else "")
         rises = None if free.rises_by is None else (free.rises_by[0] // free.step, free.rises_by[1] // free.step)
         most, count, at = (free.high - free.low) // free.step, len(array.values), (region.path, offset)
         usual = tuple((value - free.low) // free.step for value in array.values)

@@ -139,7 +139,7 @@ def _content(formal: Param, wanted: Sequence[LaunchNeed], leads: Set[int], read:
 
 
 BOX = "--box "  #: what a setting begins with that gives a box
-_WORD = "OFFSET=VALUE, NAME=VALUE or OFFSET:OFFSET=VALUE, with TYPE:VALUE for another type, as 384=u64:5"
+_WORD = "NAME=VALUE, OFFSET=VALUE, or NAME:BYTE=VALUE,VALUE of an array, with TYPE:VALUE for another type, as 384=u64:5"
 _BOX = "OFFSET=TYPE:SIZES or NAME=TYPE:SIZES, the innermost size first, as 128=bf16:64,128"
 _MOST_NAMED = 20
 _OF_WORDS = ("together", "resident", "inside", TURNS, STRONG_DATA, SEES)
@@ -159,9 +159,10 @@ def with_settings(launch: Launch, function: Function, settings: Iterable[str]) -
     LaunchFileError if the launch does not have the function's parameters.
 
     A place is a byte offset in the kernel's parameters or the name of a parameter; further offsets follow pointers:
-    ``8:16`` is byte 16 of the memory at the pointer at offset 8. A word that the launch file names keeps its type,
-    a scalar parameter's word has the parameter's, any other is 4 bytes. A setting that begins with :data:`BOX` gives
-    the box of the tensor map at the place; an element's type may be left out where the launch file has it. The policies
+    ``8:16`` is byte 16 of the memory at the pointer at offset 8, and values with commas are those from there on. A word
+    that the launch file names keeps its type, a scalar parameter's word has the parameter's, any other is 4 bytes. With
+    :data:`BOX` at its beginning a setting gives the box of the tensor map at the place; an element's type may be left
+    out where the launch file has it. The policies
     ``launch_control`` and ``tile_counter`` are also words, as ``cta`` is, each tile that is ``handed_out``, and the
     sizes of the launch: ``grid``, ``grid.y`` and ``cluster`` in CTAs, ``block`` in threads, ``shared`` in bytes; with
     commas those of several dimensions, ``grid=8,4``.
@@ -252,6 +253,14 @@ def _with_setting(launch: Launch, function: Function, option: str, text: str) ->
     place, equals, value = text.partition("=")
     if not equals or not value:
         raise ParameterError(f"{option} {text[:60]}: {_expected(option)}", correction=_spelling(option))
+    pointer, _, first = place.rpartition(":")
+    kind, colon, values = value.rpartition(":")
+    start = _whole(first) if pointer and "," in values and not is_box else None
+    if start is not None:  # elements, one after the other
+        for n, each in enumerate(values.split(",")):
+            byte = start + n * TYPES.get(kind, 4)
+            launch = _with_setting(launch, function, option, f"{pointer}:{byte}={kind}{colon}{each}")
+        return launch
     try:
         put = _put_box(value) if is_box else _put_word(*_value(value))
     except ValueError as error:

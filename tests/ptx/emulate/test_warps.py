@@ -9,6 +9,7 @@ from pipesim.model.ops import Op, operand
 from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.play import Play
 from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.launch.values import Pointer
 from pipesim.report.findings.finding import deadlock_lines
 from tests.support.small_ptx import SET_UP, extraction_of, program_of, said, word
 
@@ -152,6 +153,14 @@ def test_a_branch_on_an_open_parameter_that_decides_an_arrive_names_the_word():
     known = program_of(READ_TWO + UNTIL, params=PARAM, values=[word(0)])
     assert known.coverage.complete
     assert check(known).verdict is Verdict.PROVED
+
+
+def test_a_branch_on_an_array_that_is_not_given_names_all_of_it():
+    load = " ld.param.u64 %rd10, [laps];\n ld.global.u64 %rd11, [%rd10+8];\n setp.eq.u64 %p6, %rd11, 0;\n"
+    text = READ_TWO + load + UNTIL.partition(";\n")[2].partition(";\n")[2]
+    stopped = program_of(text, params=".param .u64 laps", values=[Pointer()]).coverage.stopped
+    assert "which --set 0:8=VALUE gives" in stopped[0]
+    assert stopped[1] == "give all that the kernel needs with --set 0:0=u64:VALUE,VALUE"
 
 
 def test_a_branch_on_it_that_decides_no_more_than_numbers_is_run_both_ways():

@@ -55,8 +55,8 @@ def test_pointers_lead_to_memory_of_their_own():
     assert made.load(second, 4) is None
     assert made.load(first + 16, 4) is None
     assert made.describe(second + 4) == "byte 4 at parameter 2 (p), byte 8"
-    assert made.describe_unknown(first + 16) == "byte 16 at parameter 2 (p), which --set 136:16=VALUE gives"
-    assert made.describe_unknown(second) == "byte 0 at parameter 2 (p), byte 8, which --set 136:8:0=VALUE gives"
+    assert made.describe_unknown(first + 16) == "byte 16 at parameter 2 (p), which --set p:16=VALUE gives"
+    assert made.describe_unknown(second) == "byte 0 at parameter 2 (p), byte 8, which --set p:8:0=VALUE gives"
 
 
 def test_tensor_maps_are_found_by_their_address():

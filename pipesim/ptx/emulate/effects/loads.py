@@ -341,7 +341,7 @@ def exchange(
 
 def _is_of_launch(value: Value) -> bool:
     """Whether a value is known, or decided by words of the launch alone, so that it is the same in every lane."""
-    return isinstance(value, int) or (isinstance(value, Unknown) and value.leaf is not None and value.leaf.launch)
+    return isinstance(value, int) or (isinstance(value, Unknown) and value.leaf is not None and value.leaf.option != "")
 
 
 def _contents(warp: EmulatedWarp, starts: tuple[int, ...], values: list[Value]) -> dict[int, object]:

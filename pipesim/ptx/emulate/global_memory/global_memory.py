@@ -311,7 +311,7 @@ class GlobalMemory:
         return self._image.describe_unknown(address) or f"a load from global memory ({each.mnemonic})"
 
     def _open_word(self, address: int, each: Instruction) -> Unknown:
-        return Unknown(Leaf(self.describe(address, each), each.line, bool(self._image.describe_unknown(address))))
+        return Unknown(Leaf(self.describe(address, each), each.line, self._image.option(address, each.modifiers[-1])))
 
 
 def changed_by_atomic(each: Instruction, value: int, operands: list[Value], size: int) -> int | None:
