@@ -114,10 +114,13 @@ class LinkComplete(Structure):
 
 
 class GraphChoice(Structure):
-    """``Choice`` of inject/graphs.h: a kernel of a graph that is launched. ``chosen``: what is launched instead."""
+    """``Choice`` of inject/graphs.h: a kernel of a graph that is launched. ``chosen``: what is launched instead.
+
+    ``asks``: whether it is done is all that is asked.
+    """
 
     _fields_: ClassVar[Any] = [
-        *_pointers("function", "stream"),
+        *_pointers("function", "stream", "context"),
         *_SHAPE,
         ("cluster", c_uint32 * 3),
         *_pointers("parameters", "extra"),
@@ -127,6 +130,7 @@ class GraphChoice(Structure):
         ("text", c_char * 80),
         *_pointers("chosen"),
         ("is_done", c_bool),
+        ("asks", c_bool),
     ]
 
 

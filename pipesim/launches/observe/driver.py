@@ -124,10 +124,10 @@ class CudaDriver:
             return None
         return start.value, address + rest - start.value
 
-    def is_capturing(self, stream: int) -> bool:
-        """Whether the work that is given to a stream becomes part of a graph instead of running."""
+    def is_capturing(self, stream: int) -> bool | None:
+        """Whether the work that is given to a stream becomes part of a graph instead of running; None if not said."""
         status = c_int()
-        return self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) != 0 or status.value != 0
+        return None if self._call("cuStreamIsCapturing", c_void_p(stream), byref(status)) else status.value != 0
 
     def copy(self, address: int, nbytes: int, *, after: int) -> bytes | None:
         """``nbytes`` of device memory once the stream ``after`` has done its work; None if that takes too long.

@@ -112,7 +112,8 @@ class LaunchObserver:
         self._members_of: MembersOf = self._maps.get
         self._replaced: dict[int, dict[str, Any] | None] = {}  #: by thread, between a call and its end
         self._known: dict[int, KnownFunction] = {}
-        self._kernels: dict[int, int] = {}  #: by their functions, which graphs have
+        self._kernels: dict[int, int] = {}  #: by their functions, which graphs have: another one in each context
+        self._contexts: set[tuple[int, int]] = set()  #: of functions that are in ``_kernels``
         self._seen: dict[tuple[Any, ...], Tally] = {}  #: by the bytes of a launch
         self._distinct: dict[tuple[Any, ...], int] = {}  #: the number of each record, -1 if it was left out
         self._placed: dict[tuple[Any, ...], dict[str, Any]] = {}  #: by the bytes of a launch, what its step says
@@ -173,6 +174,9 @@ class LaunchObserver:
         if number in calls.LAUNCH_EX or number in calls.LAUNCH:
             attempt = _attempt(number, data.arguments)
             self._count_launch(attempt, data.symbol)
+            if (attempt.function, data.context) not in self._contexts:
+                self._contexts.add((attempt.function, data.context))
+                self._kernels[self._driver.function_of(attempt.function)] = attempt.function
             return self._exchange(number, data, attempt) | self._counter_for(attempt.function)
         if number in calls.INSTANTIATE:
             self._graph(calls.FirstTwo.from_address(data.arguments).second or 0)
@@ -181,6 +185,7 @@ class LaunchObserver:
                 self._images.forget(calls.FirstTwo.from_address(data.arguments).first or 0)
                 self._known.clear()  # a handle may be given again
                 self._kernels.clear()
+                self._contexts.clear()
                 self._seen.clear()
         elif number == calls.REPLACE:
             place = calls.FirstTwo.from_address(data.arguments).first
@@ -214,9 +219,10 @@ class LaunchObserver:
             cluster = tuple(given.cluster)
             attempt = Attempt(
                 function, *_shape(given), cluster if cluster[0] else None, given.shared, stream, given.parameters or 0,
-                given.extra or 0, "graph", in_graph=given.place.decode(),
+                given.extra or 0, "graph", in_graph=(given.place or b"").decode(),
             )  # fmt: skip
-            given.chosen = self.exchange.begin(function, stream, partial(self._described, attempt, None), in_graph=True)
+            describe = partial(self._described, attempt, None)
+            given.chosen = 0 if given.asks else self.exchange.begin(function, stream, describe, in_graph=True)
             given.is_done = self.exchange.is_done(function)
 
     def _has_code(self, known: KnownFunction) -> bool:
@@ -319,7 +325,7 @@ class LaunchObserver:
 
     def _step(self, attempt: Attempt, said: dict[str, Any]) -> None:
         """Record that a launch comes next in its stream, where the order is asked for."""
-        if self.ordered > 0 and attempt.via == "launch" and not self._driver.is_capturing(attempt.stream):
+        if self.ordered > 0 and attempt.via == "launch" and self._driver.is_capturing(attempt.stream) is False:
             self._order(said | {"stream": str(attempt.stream), "programmatic": attempt.programmatic})
 
     def _order(self, step: dict[str, Any]) -> None:
@@ -353,14 +359,13 @@ class LaunchObserver:
             del self._tallies[name, image]
         made = KnownFunction(tally, layout, code)
         self._known[function] = made
-        self._kernels[self._driver.function_of(function)] = function
         return made
 
     def _describe(
         self, attempt: Attempt, known: KnownFunction, given: tuple[RawParameter, ...] | None
     ) -> dict[str, Any]:
         cluster = attempt.cluster or self._driver.required_cluster(attempt.function) or (1, 1, 1)
-        capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream)
+        capturing = attempt.via == "launch" and self._driver.is_capturing(attempt.stream) is not False
         wanted = self._pointers(known) if given is not None else frozenset()
         parameters = [
             {

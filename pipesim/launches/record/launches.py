@@ -28,7 +28,7 @@ from pipesim.launches.observe.loaded_images import KernelCode
 from pipesim.launches.observe.observer import DescribedCall
 from pipesim.launches.observe.spool import Spool
 from pipesim.launches.record.buffer_file import LaunchEnd, RecordedBuffer
-from pipesim.launches.record.memory import Buffer, CudaMemory
+from pipesim.launches.record.memory import Buffer, CudaMemory, DeviceFacts
 from pipesim.launches.record.options import NoBarrierError, NotRecordableError, RecordOptions
 from pipesim.launches.record.requests import Prepare, ReadyKernel
 
@@ -56,6 +56,7 @@ class _LiveLaunch:
     record: dict[str, Any]
     stream: int
     buffer: Buffer
+    device: DeviceFacts
     began: float
 
 
@@ -88,8 +89,11 @@ class RecordedLaunches:
         """The instrumented kernel's function if the launch is to be recorded, else 0. With it, the lock is held."""
         if not self.active or function in self._unwanted:
             return 0
-        if self.follows_graphs and not in_graph and self._driver.is_capturing(stream):
-            return 0  # its launch comes with that of the graph
+        capturing = self._driver.is_capturing(stream) if self.follows_graphs and not in_graph else False
+        if capturing is not False:  # its launch comes with that of the graph
+            if capturing is None:
+                self._write_reason(describe().record, "the driver does not say whether its stream is being captured")
+            return 0
         self._launches[function] += 1
         number = self._launches[function] - self._options.skip
         if not 1 <= number <= self._options.launches:
@@ -151,7 +155,7 @@ class RecordedLaunches:
         except _RefusedError as refused:
             self._write_reason(record, str(refused))
             return None
-        return _LiveLaunch(loaded, record, stream, buffer, time.monotonic())
+        return _LiveLaunch(loaded, record, stream, buffer, self._driver.facts(), time.monotonic())
 
     def _instrumented_kernel(self, function: int, record: dict[str, Any], code: KernelCode) -> _InstrumentedKernel:
         """The instrumented kernel for this launch, made once for launches that are alike."""
@@ -208,7 +212,7 @@ class RecordedLaunches:
         if end is LaunchEnd.FINISHED and data == running.loaded.made.initial:
             self._write_reason(running.record, "the driver launched the program's own kernel: it left no record")
             return end
-        facts = self._driver.facts()
+        facts = running.device
         device, nanoseconds = (facts.name, facts.sms, facts.capability, facts.driver), round(took * 1e9)
         made = self._options.stop_flag, self._options.waits_only, self._options.cta
         recorded = RecordedBuffer(end, *device, nanoseconds, data, *made)

@@ -58,6 +58,24 @@ def program(fake: FakeCuda, *kernels: str) -> tuple[object, ...]:
     return (sys.executable, fake.folder / "launching.py", fake.folder / "code.ptx", *kernels)
 
 
+#: The program's main in a process in Python.
+MAIN = """
+import ctypes, sys
+words = [word.encode() for word in sys.argv[1:]]
+ctypes.CDLL(sys.argv[1]).main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None))
+ctypes.CDLL(None).fflush(None)
+"""
+
+
+def program_of(fake: FakeCuda) -> tuple[object, ...]:
+    return (fake.folder / "program",)
+
+
+def main_of(fake: FakeCuda) -> tuple[object, ...]:
+    (fake.folder / "main.py").write_text(MAIN)
+    return sys.executable, fake.folder / "main.py", fake.folder / "program.so"
+
+
 @pytest.mark.slow
 def test_a_program_is_recorded_and_does_what_it_did(fake: FakeCuda, tmp_path: Path) -> None:
     done = run(fake, tmp_path, "record", "--diff", "--", *program(fake, RIGHT, "plain__8_4"))
@@ -175,32 +193,65 @@ def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCud
         ("updated", ("--launches", 9), [1, 1, 2, 1, 3, 3],
          [f"kernel {kernel} of launch {launch}" for launch in (1, 2, 3) for kernel in (1, 2)]),
         ("disabled", ("--launches", 9), [1, 1], ["kernel 1 of launch 1", "kernel 2 of launch 1"]),
+        ("late", ("--launches", 9), [2, 3, 4], [f"kernel 1 of launch {launch}" for launch in (3, 5, 6)]),
+        ("branched", ("--launches", 9), [2, 3], [f"kernel 1 of launch {launch}" for launch in (3, 5)]),
     ],
 )  # fmt: skip
 def test_kernels_of_a_graph_that_is_launched(
     fake: FakeCuda, tmp_path: Path, how: str, options: tuple[object, ...], grids: list[int], places: list[str]
 ) -> None:
-    """A graph in a graph; one that is changed after it was made executable; a change that no copy can follow."""
+    """A graph in a graph; one that is changed after it was made executable; a change that no copy can follow.
+
+    A kernel that comes into a graph after all others were recorded; one whose node is not certain after an update.
+    """
     words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, how, RIGHT)
     done = run(fake, tmp_path, "record", "--diff", "--json", *options, "--", *words)
-    assert (done.returncode, done.stderr) == (0, "3\n" if how == "nodes" else "6\n")
+    assert (done.returncode, done.stderr) == (0, {"nodes": "3\n", "late": "12\n", "branched": "12\n"}.get(how, "6\n"))
     report = json.loads(done.stdout)["report"]
-    recorded = report["kernels"][0]["recorded"]
+    (recorded,) = (kernel["recorded"] for kernel in report["kernels"] if kernel["name"] == RIGHT)
     assert [each["in_graph"] for each in recorded] == [f"{place} of CUDA graph 1" for place in places]
     assert [each["grid"][0] for each in recorded] == grids
     assert {each["agreement"] for each in recorded} == {"conforms"}
-    assert any("one of its nodes was changed alone" in note for note in report["notes"]) == (how == "disabled")
+    said = [note for note in report["notes"] if "was not recorded" in note]
+    assert len(said) == (how in ("disabled", "branched")), said
+    assert all(("one of its nodes was changed alone" if how == "disabled" else "not certain") in note for note in said)
 
 
 @pytest.mark.slow
-def test_a_graph_that_the_driver_does_not_copy_is_launched_as_it_is(
-    fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("how", "variable", "result", "said"),
+    [
+        ("updated", "FAKE_CUDA_NO_COPIES", "6", "a CUDA graph was not recorded: the driver copies none with"),
+        ("updated", "FAKE_CUDA_CAPTURE_UNKNOWN", "6", "a launch was not recorded: the driver does not say whether its"),
+        ("python", "FAKE_CUDA_CAPTURE_UNKNOWN", "1", "the driver does not say whether its stream is being captured"),
+        ("device", "", "3", "a CUDA graph was not recorded: it can also be launched from the device"),
+    ],
+)
+def test_what_cannot_be_recorded_is_launched_as_it_is_and_said(
+    fake: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, variable: str, result: str, said: str
 ) -> None:
-    monkeypatch.setenv("FAKE_CUDA_NO_COPIES", "1")
-    words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, "updated", RIGHT)
-    done = run(fake, tmp_path, "record", "--", *words)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (3, "6")
-    assert "note: a CUDA graph was not recorded: the driver copies none with conditional nodes" in done.stdout
+    monkeypatch.setenv(variable or "UNUSED", "1")
+    words = "data", fake.folder / "code.ptx", *SHAPE, "launch" if how == "python" else how, RIGHT
+    done = run(fake, tmp_path, "record", "--", *(main_of if how == "python" else program_of)(fake), *words)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (3, result)
+    assert said in " ".join(done.stdout.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["program", "python"])
+def test_a_graph_in_another_context(fake: FakeCuda, tmp_path: Path, by: str) -> None:
+    """As of a second GPU: there its kernel has another function, and the graph has that one."""
+    words = "library", fake.folder / "code.ptx", *SHAPE, "launch", RIGHT
+    words += "context", 1, "captured", RIGHT, "context", 0, "captured", RIGHT
+    run_by = (main_of if by == "python" else program_of)(fake)
+    done = run(fake, tmp_path, "record", "--diff", "--json", "--launches", 9, "--", *run_by, *words)
+    kernels = json.loads(done.stdout)["report"]["kernels"]
+    assert (done.returncode, len(kernels)) == (0, 1), kernels
+    assert [each["in_graph"] for each in kernels[0]["recorded"]] == [
+        "",
+        *(f"kernel 1 of launch {launch} of CUDA graph {graph}" for graph in (1, 2) for launch in (1, 2, 3)),
+    ]
+    assert {each["agreement"] for each in kernels[0]["recorded"]} == {"conforms"}
 
 
 GRAPH = """

@@ -97,15 +97,16 @@ CUDA_API CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const 
 }
 static CUresult loaded(CUfunction *function, CUkernel kernel) {
   if (kernel->magic != KERNEL) return INVALID_HANDLE;
-  if (!kernel->function) {
-    kernel->function = calloc(1, sizeof *kernel);
-    *kernel->function = *kernel;
-    kernel->function->magic = FUNCTION;
-    kernel->function->kernel = kernel;
-    kernel->function->owner = calloc(1, sizeof *kernel->owner); /* the library's module in this context */
-    kernel->function->owner->magic = MODULE;
+  struct FakeFunction **made = &kernel->functions[current->number - 1];
+  if (!*made) {
+    *made = calloc(1, sizeof *kernel);
+    **made = *kernel;
+    (*made)->magic = FUNCTION;
+    (*made)->kernel = kernel;
+    (*made)->owner = calloc(1, sizeof *kernel->owner); /* the library's module in this context */
+    (*made)->owner->magic = MODULE;
   }
-  *function = kernel->function;
+  *function = *made;
   return 0;
 }
 CUDA_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
@@ -136,11 +137,11 @@ CUDA_API CUresult cuFuncGetAttribute(int *value, int which, CUfunction f) {
   return f->magic != FUNCTION ? INVALID_HANDLE : attribute(value, which, f->name);
 }
 CUDA_API CUresult cuKernelGetAttribute(int *value, int which, CUkernel k, CUdevice device) {
-  return k->magic != KERNEL || device ? INVALID_HANDLE : attribute(value, which, k->name);
+  return k->magic != KERNEL || device > 1 ? INVALID_HANDLE : attribute(value, which, k->name);
 }
 
 CUDA_API CUresult cuKernelSetAttribute(int which, int value, CUkernel k, CUdevice device) {
-  return k->magic != KERNEL || device || which == 4 ? INVALID_HANDLE : 0 * value;
+  return k->magic != KERNEL || device > 1 || which == 4 ? INVALID_HANDLE : 0 * value;
 }
 
 /* A handle of the other kind is refused with the status that a parameter of too large a number has. */

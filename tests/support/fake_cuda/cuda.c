@@ -35,7 +35,7 @@ struct FakeFunction {
   int magic;
   char name[200];
   struct FakeModule *owner;
-  struct FakeFunction *function, *kernel; /* a kernel's function, and the kernel of that */
+  struct FakeFunction *functions[2], *kernel; /* a kernel's function in each context, and the kernel of that */
 };
 struct FakeStream {
   int busy, error;
@@ -47,7 +47,7 @@ struct FakeNode {
   CUDA_KERNEL_NODE_PARAMS params;
   unsigned cluster[3];
   struct FakeGraph *child;
-  struct FakeNode *origin; /* of which it is a copy */
+  struct FakeNode *origin, *after; /* of which it is a copy; its only dependency */
 };
 struct FakeGraph {
   struct FakeNode *nodes[MOST];
@@ -60,7 +60,7 @@ struct FakeLink {
 static CUpti_CallbackFunc callback;
 static void *userdata;
 static char enabled[2048];
-static struct FakeContext context = {1};
+static struct FakeContext contexts[2] = {{1}, {2}}, *current = contexts, *below; /* one of each device */
 
 CUDA_API void fakeSubscribe(CUpti_CallbackFunc given, void *data) {
   callback = given;
@@ -75,7 +75,7 @@ static void report(int site, uint32_t cbid, const char *name, const void *params
                    const char *symbol) {
   if (!callback || !enabled[cbid]) return;
   uint64_t correlation = 0;
-  CUpti_CallbackData data = {site, name, params, result, symbol, &context, 1, &correlation, 7};
+  CUpti_CallbackData data = {site, name, params, result, symbol, current, 1, &correlation, 7};
   callback(userdata, 1, cbid, &data);
 }
 
@@ -113,15 +113,25 @@ CUDA_API CUresult cuDriverGetVersion(int *version) {
   return 0;
 }
 CUDA_API CUresult cuCtxCreate_v2(CUcontext *made, unsigned flags, CUdevice device) {
-  *made = &context;
-  return 0 * ((int)flags + device);
+  *made = current = &contexts[device];
+  return 0 * (int)flags;
 }
-CUDA_API CUresult cuCtxGetCurrent(CUcontext *current) {
-  *current = &context;
+CUDA_API CUresult cuCtxGetCurrent(CUcontext *found) {
+  *found = current;
+  return 0;
+}
+CUDA_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  below = current;
+  current = context;
+  return 0;
+}
+CUDA_API CUresult cuCtxPopCurrent_v2(CUcontext *popped) {
+  *popped = current;
+  current = below;
   return 0;
 }
 CUDA_API CUresult cuCtxGetDevice(CUdevice *device) {
-  *device = 0;
+  *device = current->number - 1;
   return getenv("FAKE_CUDA_NO_CONTEXT") ? 201 : 0;
 }
 CUDA_API CUresult cuDeviceGetCount(int *count) {

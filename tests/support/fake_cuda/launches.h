@@ -101,11 +101,12 @@ static CUresult launch(CUfunction f, const unsigned *shape, const unsigned *clus
                                     NULL,
                                     NULL,
                                     NULL,
-                                    &context};
+                                    current};
     node.kernelParams = calloc(MOST, sizeof(void *));
     for (; parameter(f->name, count, &offset, &nbytes); count++)
       node.kernelParams[count] = memcpy(malloc(nbytes), buffer ? buffer + offset : params[count], nbytes);
     struct FakeNode *made = added(stream->capture, 0);
+    made->after = stream->capture->count > 1 ? stream->capture->nodes[stream->capture->count - 2] : NULL;
     made->params = node;
     if (cluster) memcpy(made->cluster, cluster, sizeof made->cluster);
     return 0;
@@ -170,7 +171,8 @@ CUDA_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, cons
                                           const CUDA_KERNEL_NODE_PARAMS *params) {
   *node = added(graph, 0);
   (*node)->params = *params;
-  return 0 * (int)(count + !after);
+  (*node)->after = count ? *after : NULL;
+  return 0;
 }
 CUDA_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
                                            CUgraph child) {
@@ -181,6 +183,19 @@ CUDA_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, con
 CUDA_API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
   if (nodes) memcpy(nodes, graph->nodes, (*count < graph->count ? *count : graph->count) * sizeof *nodes);
   *count = graph->count;
+  return 0;
+}
+CUDA_API CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count) {
+  size_t edges = 0;
+  for (size_t i = 0; i < graph->count; i++) {
+    if (!graph->nodes[i]->after) continue;
+    if (from) {
+      from[edges] = graph->nodes[i]->after;
+      to[edges] = graph->nodes[i];
+    }
+    edges++;
+  }
+  *count = edges;
   return 0;
 }
 CUDA_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) {
@@ -210,6 +225,11 @@ static struct FakeGraph *copied_graph(struct FakeGraph *graph) {
   for (size_t i = 0; i < graph->count; i++) {
     struct FakeNode *node = copied_node(made, graph->nodes[i]);
     if (node->child) node->child = copied_graph(node->child);
+    for (size_t j = 0; node->after && j < i; j++)
+      if (graph->nodes[j] == node->after) {
+        node->after = made->nodes[j];
+        break;
+      }
   }
   return made;
 }

@@ -99,7 +99,7 @@ CUDA_API CUresult cuStreamQuery(CUstream stream) {
 CUDA_API CUresult cuStreamSynchronize(CUstream stream) { return is_made(stream) && stream->capture ? 900 : 0; }
 CUDA_API CUresult cuStreamIsCapturing(CUstream stream, int *status) {
   *status = is_made(stream) && stream->capture;
-  return 0;
+  return getenv("FAKE_CUDA_CAPTURE_UNKNOWN") ? 906 : 0;
 }
 CUDA_API CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
   stream->capture = calloc(1, sizeof *stream->capture);

@@ -6,8 +6,12 @@
               tiled   im2col   wide   replace (a tensor map for every 128-byte parameter)   busy 0|1   stream 0|1
               contents N (the first 4 bytes that pointers lead to)
    Launches:  launch|ex|cluster|cooperative|extra|thread|function KERNEL   repeat COUNT KERNEL   threads COUNT KERNEL
-              graph KERNEL (captured)   nodes KERNEL (added, in a graph in a graph)
+              graph|captured KERNEL (with a cluster of 2, or without)   nodes KERNEL (added, in a graph in a graph)
               updated|disabled KERNEL (a graph of two, with a kernel of grid 2, then one of grid 3; or a node switched)
+              late|branched KERNEL (one that comes into a graph of kernels without barriers, by changes of one node and
+              of all nodes, which follow each other, or do not)
+              device KERNEL (a graph that can be launched from the device)
+              context N (of the second device for 1)
               files 1 (closes all files but the first three, and opens the file "mine" under each number)
    At the end it prints what the launches did. */
 #define _GNU_SOURCE
@@ -179,16 +183,50 @@ static void updated_graph(const char *how, const char *name) {
   require(cuGraphLaunch(executable, stream), how);
   require(cuGraphExecDestroy(executable), how);
 }
+/* A graph of two kernels, with their grids. */
+static CUgraph two(const char *how, const char *first, unsigned grid_of_first, const char *second, CUgraphNode *node) {
+  CUgraph made;
+  CUgraphNode other;
+  static void *list[256]; /* the fake driver keeps their addresses */
+  static _Alignas(64) char buffer[4096];
+  values(first, buffer, list); /* both have the same parameters */
+  CUDA_KERNEL_NODE_PARAMS params = {function_named(first), grid_of_first, 1, 1, block, 1, 1, shared, list, NULL, NULL, NULL};
+  require(cuGraphCreate(&made, 0), how);
+  require(cuGraphAddKernelNode_v2(node, made, NULL, 0, &params), how);
+  params.func = function_named(second);
+  params.gridDimX = grid;
+  require(cuGraphAddKernelNode_v2(&other, made, node, *how != 'b', &params), how);
+  return made;
+}
+static void late_graph(const char *how, const char *name) {
+  const char *plain = "plain__8_4";
+  CUgraphNode node, other;
+  void *executable, *list[256];
+  _Alignas(64) char buffer[4096];
+  values(name, buffer, list);
+  CUDA_KERNEL_NODE_PARAMS params = {function_named(name), 2, 1, 1, block, 1, 1, shared, list, NULL, NULL, NULL};
+  require(cuGraphInstantiateWithFlags(&executable, two(how, plain, 1, plain, &node), 0), how);
+  for (int i = 0; i < 2; i++) require(cuGraphLaunch(executable, stream), how);
+  require(cuGraphExecKernelNodeSetParams_v2(executable, node, &params), how);
+  require(cuGraphLaunch(executable, stream), how);
+  require(cuGraphExecUpdate_v2(executable, two(how, plain, 1, plain, &other), NULL), how);
+  require(cuGraphLaunch(executable, stream), how);
+  require(cuGraphExecUpdate_v2(executable, two(how, name, 3, plain, &other), NULL), how);
+  require(cuGraphLaunch(executable, stream), how);
+  params.gridDimX = 4;
+  require(cuGraphExecKernelNodeSetParams_v2(executable, node, &params), how);
+  require(cuGraphLaunch(executable, stream), how);
+}
 static void graph(const char *how, const char *name) {
   CUgraph made, outer;
   CUgraphNode node;
   void *executable, *list[256];
   _Alignas(64) char buffer[4096];
-  if (!strcmp(how, "graph")) {
+  if (among(" graph captured ", how)) {
     CUstream before = stream;
     require(cuStreamCreate(&stream, 0), how);
     require(cuStreamBeginCapture_v2(stream, 0), how);
-    launch("cluster", name);
+    launch(*how == 'g' ? "cluster" : "launch", name);
     require(cuStreamEndCapture(stream, &outer), how);
     stream = before;
   } else {
@@ -202,7 +240,7 @@ static void graph(const char *how, const char *name) {
     require(cuGraphAddKernelNode_v2(&node, made, NULL, 0, &params), how);
     require(cuGraphAddChildGraphNode(&node, outer, NULL, 0, made), how);
   }
-  require(cuGraphInstantiateWithFlags(&executable, outer, 0), how);
+  require(cuGraphInstantiateWithFlags(&executable, outer, *how == 'd' ? 2 : 0), how);
   for (int i = 0; i < 3; i++) require(cuGraphLaunch(executable, stream), how);
 }
 int main(int argc, char **argv) {
@@ -234,7 +272,9 @@ int main(int argc, char **argv) {
       if (atoi(value)) require(cuStreamCreate(&stream, 0), how);
     } else if (!strcmp(how, "busy")) fakeBusy(stream, atoi(value));
     else if (!strcmp(how, "updated") || !strcmp(how, "disabled")) updated_graph(how, value);
-    else if (!strcmp(how, "graph") || !strcmp(how, "nodes")) graph(how, value);
+    else if (!strcmp(how, "late") || !strcmp(how, "branched")) late_graph(how, value);
+    else if (!strcmp(how, "context")) require(cuCtxCreate_v2(&context, 0, atoi(value)), how);
+    else if (among(" graph captured nodes device ", how)) graph(how, value);
     else if (!strcmp(how, "repeat")) {
       for (repeats = (unsigned)atoi(value), i++; repeats; repeats--) launch("launch", argv[i]);
     } else if (!strcmp(how, "threads")) {

@@ -53,6 +53,7 @@ static bool is_counted(const Attempt *attempt, Digest keys[3]) { /* under the lo
   keys[0] = keys[1] = NOTHING_YET;
   keys[2] = (Digest){0};
   digest(&keys[0], &attempt->function, sizeof attempt->function);
+  digest(&keys[0], &attempt->context, sizeof attempt->context); /* in which it may have another function */
   int counter = counter_of(keys[0]);
   Known *known = counter == NO_COUNTER ? functions[bucket(attempt->function)] : NULL;
   while (known && known->function != attempt->function) known = known->next;
@@ -65,7 +66,7 @@ static bool is_counted(const Attempt *attempt, Digest keys[3]) { /* under the lo
     functions[bucket(attempt->function)] = known;
   }
   if (counter == NO_COUNTER && known && gather(attempt, known, data)) {
-    digest(&keys[1], &attempt->function, sizeof attempt->function);
+    keys[1] = keys[0];
     digest(&keys[1], attempt->shape, sizeof attempt->shape);
     digest(&keys[1], attempt->cluster, sizeof attempt->cluster);
     digest(&keys[1], data, known->nbytes);
@@ -75,6 +76,7 @@ static bool is_counted(const Attempt *attempt, Digest keys[3]) { /* under the lo
       for (int i = 0; i < known->parameters; at += known->layout[2 * i + 1], i++)
         count = find_pointers(at, known->layout[2 * i + 1], (uint32_t)i, pointers, count);
       keys[2] = distinct_digest(attempt, known, data, pointers, count, true);
+      digest(&keys[2], &attempt->context, sizeof attempt->context);
       if ((counter = counter_of(keys[2])) != NO_COUNTER) remember(keys[1], counter);
     }
   }

@@ -15,6 +15,7 @@ typedef struct { /* CUpti_CallbackData, cupti_callbacks.h */
   const void *arguments;
   const int *result;
   const char *symbol; /* of a launch */
+  void *context;      /* the current one */
 } CallbackData;
 
 #define SHAPE uint32_t shape[7] /* grid, block, dynamic shared memory: seven members of CUDA's */
@@ -203,6 +204,7 @@ enum { /* cuda.h */
   X(cuKernelGetAttribute, (int *value, int attribute, void *kernel, int device))        \
   X(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))              \
   X(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))                        \
+  X(cuGraphGetEdges, (void *graph, void **from, void **to, size_t *count))              \
   X(cuGraphNodeGetType, (void *node, int *type))                                        \
   X(cuGraphChildGraphNodeGetGraph, (void *node, void **graph))                          \
   X(cuGraphKernelNodeGetParams_v2, (void *node, KernelNode *parameters))                \
@@ -231,6 +233,8 @@ enum { /* cuda.h */
   X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t nbytes, void *stream)) \
   X(cuDriverGetVersion, (int *version))                                                 \
   X(cuCtxGetCurrent, (void **context))                                                  \
+  X(cuCtxPushCurrent_v2, (void *context))                                               \
+  X(cuCtxPopCurrent_v2, (void **context))                                               \
   X(cuCtxGetDevice, (int *device))                                                      \
   X(cuDeviceGetCount, (int *count))                                                     \
   X(cuDeviceGetName, (char *name, int size, int device))                                \

@@ -29,6 +29,7 @@ typedef struct Running { /* of a launch of a graph there may be several */
   Ready *ready;
   Text record;
   void *stream, *host;
+  int device;
   uint64_t buffer;
   double began;
   bool stopped;
@@ -46,6 +47,8 @@ static __thread Running *running; /* this thread then holds one_launch */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all records; taken last */
 static int missed; /* calls that were not observed: a record of another thread took too long */
+
+#define NOT_ANSWERED "a launch was not recorded: the driver does not say whether its stream is being captured"
 
 static bool acquire(void) { /* a thread that would wait for long does without */
   struct timespec end;
@@ -214,6 +217,7 @@ static void *begin_exchange(const char *name, void *function, void *stream, Dige
   Running *made = ready && ready->kernel ? calloc(1, sizeof *made) : NULL;
   const char *why_not = ready ? ready->why_not : "";
   if (made) *made = (Running){.ready = ready, .record = record, .stream = stream, .began = now()};
+  if (made) ASK(cuCtxGetDevice, &made->device);
   bool begun = made && prepare_buffer(made);
   if (made && !begun) {
     free_buffer(made);
@@ -268,9 +272,8 @@ static char *contents_of(Running *launch) {
   return copied && !ASK(cuStreamQuery, stream) ? data : NULL; /* else a copy may still write there */
 }
 static bool write_buffer(Running *launch, int end, double took, const char *data, char name[32]) {
-  int device = 0, sms = 0, major = 0, minor = 0, version = 0;
+  int device = launch->device, sms = 0, major = 0, minor = 0, version = 0;
   char of_device[72] = "";
-  ASK(cuCtxGetDevice, &device);
   ASK(cuDeviceGetName, of_device, sizeof of_device - 1, device);
   ASK(cuDeviceGetAttribute, &sms, SMS, device);
   ASK(cuDeviceGetAttribute, &major, COMPUTE_MAJOR, device);

@@ -15,7 +15,7 @@ typedef struct Tally { /* how often a kernel was launched */
 } Tally;
 typedef struct Known { /* what is known of a function; TALLY is NULL if no pattern matches it */
   struct Known *next;
-  void *function;
+  void *function, *context; /* and in which it was launched last */
   Tally *tally;
   int parameters;   /* -1 if the driver does not say */
   uint32_t *layout; /* offset and bytes of each */
@@ -25,7 +25,7 @@ typedef struct Known { /* what is known of a function; TALLY is NULL if no patte
   const char *origin;
 } Known;
 typedef struct {
-  void *function, *stream;
+  void *function, *stream, *context; /* the context is not known of a kernel of a graph */
   uint32_t shape[7], cluster[3]; /* the cluster is 0 if the launch does not say */
   void **parameters, **extra;
   bool is_graph;
@@ -98,7 +98,8 @@ static void learn_parameters(Known *known) {
   memcpy(known->layout, layout, (size_t)count * 8);
   known->parameters = count;
 }
-/* A captured graph has the function of a kernel that was launched: it is of the kernel's library. */
+/* A captured graph has the function of a kernel that was launched, another one in each context: it is of the kernel's
+   library. */
 static void add_function_of(void *kernel) {
   void *library = NULL, *function = NULL;
   int relaxed = RELAXED;
@@ -110,7 +111,11 @@ static void add_function_of(void *kernel) {
 static Known *known_of(const Attempt *attempt) {
   Known **at = &functions[bucket(attempt->function)];
   for (Known *each = *at; each; each = each->next)
-    if (each->function == attempt->function) return each;
+    if (each->function == attempt->function) {
+      if (each->has_code && attempt->context && attempt->context != each->context) add_function_of(each->function);
+      each->context = attempt->context ? attempt->context : each->context;
+      return each;
+    }
   const char *name = attempt->symbol;
   if (!name && ASK(cuFuncGetName, &name, attempt->function) && ASK(cuKernelGetName, &name, attempt->function))
     name = NULL;
@@ -121,6 +126,7 @@ static Known *known_of(const Attempt *attempt) {
   Known *known = calloc(1, sizeof *known);
   if (!known) return NULL;
   known->function = attempt->function;
+  known->context = attempt->context;
   known->parameters = -1;
   if (is_wanted(name)) {
     Image *image = image_of_function(attempt->function);

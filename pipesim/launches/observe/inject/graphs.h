@@ -1,6 +1,7 @@
 /* CUDA graphs whose kernels are recorded.
 
-   A copy of each graph is made where it becomes executable, and follows what the program changes there. Before a launch
+   A copy of each graph is made where it becomes executable, and follows what the program changes there, also after all
+   its kernels were recorded: a change may bring another one. Before a launch
    of which a kernel is to be recorded, the executable graph is updated to another copy in which that kernel is exchanged,
    and right after the call it is updated back: an update is of later launches alone (cuGraphExecUpdate). So launches that
    are not recorded are of the program's own kernels, and the order of launches is as the program has made it. */
@@ -13,7 +14,11 @@ enum { MOST_NODES = 1 << 16, DEEPEST_GRAPH = 8, FROM_DEVICE = 2, /* CUDA_GRAPH_I
 
 typedef struct Graph {
   struct Graph *next;
-  void *executable, *copy; /* the copy is NULL where nothing more is recorded of it */
+  void *executable, *copy; /* the copy is NULL where it cannot be recorded */
+  void **nodes; /* of the graph of which it was made, by which the program changes one, also after an update to another */
+  size_t count;
+  bool is_chain; /* each node after the one before it: to which node of another chain one belongs is then certain */
+  bool is_done;  /* nothing more is recorded of its kernels, as they are now */
   int number;
   unsigned long long launches;
 } Graph;
@@ -22,6 +27,7 @@ typedef struct { /* GraphChoice of pipesim/launches/observe/calls.py */
   char place[80];
   void *kernel; /* to be launched in place of the program's, if it is not NULL */
   bool is_done; /* nothing more will be recorded of this kernel */
+  bool asks;    /* only whether it is done */
 } Choice;
 typedef struct { /* GraphEnd of calls.py */
   bool launched, keeps_buffers;
@@ -32,6 +38,7 @@ static struct {
   void (*say)(const char *text);
 } recorder; /* of this process; choose is NULL where launches are not recorded */
 static Graph *graphs; /* under the lock */
+static bool said_unknown; /* that a graph was executable before */
 static __thread Graph *exchanged;
 
 static void **nodes_of(void *graph, size_t *count) {
@@ -43,6 +50,26 @@ static void **nodes_of(void *graph, size_t *count) {
   }
   return nodes;
 }
+/* Whether all kernels of a graph, and of the graphs in it, could be read and VISIT is true of each. */
+static bool visit_kernels(void *graph, int depth, bool (*visit)(const KernelNode *own, const uint32_t cluster[3])) {
+  size_t count = 0;
+  void **nodes = depth < DEEPEST_GRAPH ? nodes_of(graph, &count) : NULL;
+  bool goes_on = nodes != NULL;
+  for (size_t i = 0; goes_on && i < count; i++) {
+    int type = -1;
+    void *child = NULL;
+    KernelNode own = {0};
+    uint32_t cluster[16] = {0};
+    if (ASK(cuGraphNodeGetType, nodes[i], &type)) continue;
+    if (type == GRAPH_NODE && !ASK(cuGraphChildGraphNodeGetGraph, nodes[i], &child))
+      goes_on = visit_kernels(child, depth + 1, visit);
+    if (type != KERNEL_NODE) continue;
+    if (ASK(cuGraphKernelNodeGetAttribute, nodes[i], CLUSTER_DIMENSION, cluster)) memset(cluster, 0, sizeof cluster);
+    goes_on = !ASK(cuGraphKernelNodeGetParams_v2, nodes[i], &own) && visit(&own, cluster);
+  }
+  free(nodes);
+  return goes_on;
+}
 static Graph *graph_of(void *executable) {
   Graph *found = graphs;
   while (found && found->executable != executable) found = found->next;
@@ -52,7 +79,32 @@ static void drop_copy(Graph *graph) {
   if (graph->copy) ASK(cuGraphDestroy, graph->copy);
   graph->copy = NULL;
 }
+static bool are_chain(void *graph, void **nodes, size_t count) {
+  size_t edges = 0;
+  if (!nodes || ASK(cuGraphGetEdges, graph, NULL, NULL, &edges) || edges + 1 != count) return false;
+  void **from = calloc(2 * edges + 1, sizeof *from), **to = from + edges;
+  bool is_chain = from && (!edges || !ASK(cuGraphGetEdges, graph, from, to, &edges));
+  for (size_t i = 0, j; is_chain && i < edges; i++) {
+    for (j = 0; j < edges && (from[j] != nodes[i] || to[j] != nodes[i + 1]);) j++;
+    is_chain = j < edges;
+  }
+  free(from);
+  return is_chain;
+}
+/* The node of a graph's copy that belongs to one of the graph of which it was made. NULL if that is not certain: the
+   driver's order of other graphs is not known (cuGraphExecUpdate). */
+static void *node_of_copy(const Graph *graph, void *node) {
+  void *found = NULL;
+  size_t count = 0, i = 0;
+  if (!ASK(cuGraphNodeFindInClone, &found, node, graph->copy)) return found;
+  while (i < graph->count && graph->nodes[i] != node) i++;
+  void **nodes = graph->is_chain && i < graph->count ? nodes_of(graph->copy, &count) : NULL;
+  found = count == graph->count && are_chain(graph->copy, nodes, count) ? nodes[i] : NULL;
+  free(nodes);
+  return found;
+}
 static const char *copy_graph(Graph *made, void *graph) { /* what is to be said */
+  made->is_done = false;
   drop_copy(made);
   if (!ASK(cuGraphClone, &made->copy, graph)) return NULL;
   made->copy = NULL;
@@ -69,16 +121,24 @@ static const char *note_executable(void *executable, void *graph, unsigned long 
   }
   made->number = ++number;
   made->launches = 0;
+  free(made->nodes);
+  made->count = 0;
+  made->nodes = nodes_of(graph, &made->count);
+  made->is_chain = are_chain(graph, made->nodes, made->nodes ? made->count : 0);
   drop_copy(made);
-  return flags & FROM_DEVICE ? NULL : copy_graph(made, graph);
+  return flags & FROM_DEVICE ? "a CUDA graph was not recorded: it can also be launched from the device" /* as it is */
+                             : copy_graph(made, graph);
 }
 static const char *node_changed(Graph *graph, void *node, const KernelNode *given) {
-  void *mine = NULL;
   if (!graph || !graph->copy) return NULL;
-  if (given && !ASK(cuGraphNodeFindInClone, &mine, node, graph->copy) && !ASK(cuGraphKernelNodeSetParams_v2, mine, given))
-    return NULL;
+  void *mine = given ? node_of_copy(graph, node) : NULL;
+  graph->is_done = false;
+  if (mine && !ASK(cuGraphKernelNodeSetParams_v2, mine, given)) return NULL;
   drop_copy(graph);
-  return "a CUDA graph was not recorded after one of its nodes was changed alone, other than a kernel of it";
+  if (!given) return "a CUDA graph was not recorded after one of its nodes was changed alone, other than a kernel of it";
+  return mine ? "a CUDA graph was not recorded after a kernel of it was changed alone: the driver does not change the copy"
+              : "a CUDA graph was not recorded after a kernel of it was changed alone: that kernel's place in the copy is "
+                "not certain after an update to another graph, or in a graph in the graph";
 }
 /* What the program has made of graphs, after a call that succeeded; under the lock. What is to be said of it. */
 static const char *follow_graph(uint32_t number, const CallbackData *call) {
@@ -118,27 +178,38 @@ static const char *follow_graph(uint32_t number, const CallbackData *call) {
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
   return said;
 }
-static void graph_destroyed(void *executable) { /* under the lock */
-  for (Graph **at = &graphs; *at; at = &(*at)->next)
-    if ((*at)->executable == executable) {
-      Graph *graph = *at;
-      *at = graph->next;
-      drop_copy(graph);
-      free(graph);
-      return;
+static void forget_graphs(const void *executable) { /* or all, for NULL; under the lock */
+  for (Graph **at = &graphs; *at;) {
+    Graph *graph = *at;
+    if (executable && graph->executable != executable) {
+      at = &graph->next;
+      continue;
     }
+    *at = graph->next;
+    drop_copy(graph);
+    free(graph->nodes);
+    free(graph);
+  }
 }
 
 typedef struct { /* one launch of a graph */
   Graph *graph;
   void *stream;
   int kernels, chosen; /* kernels that were come to; those that are exchanged */
-  bool is_done;        /* nothing more will be recorded of any */
 } GraphLaunch;
 
 static bool is_like(const KernelNode *one, const KernelNode *other) {
   return one->function == other->function && one->kernel == other->kernel &&
          !memcmp(one->shape, other->shape, sizeof one->shape);
+}
+/* Have the driver's calls made in the context of a kernel: a graph may have kernels on several GPUs. Whether it differs. */
+static bool enter(void *context) {
+  void *current = NULL;
+  return context && !ASK(cuCtxGetCurrent, &current) && current != context && !ASK(cuCtxPushCurrent_v2, context);
+}
+static void leave(bool entered) {
+  void *context;
+  if (entered) ASK(cuCtxPopCurrent_v2, &context);
 }
 /* Exchange a kernel of a copy, whose NODE is like that of the graph, if it is to be recorded. False if that fails. */
 static bool exchange_node(GraphLaunch *launch, void *node, void *copied) {
@@ -158,19 +229,27 @@ static bool exchange_node(GraphLaunch *launch, void *node, void *copied) {
   snprintf(choice.place, sizeof choice.place, "kernel %d of launch %llu of CUDA graph %d", ++launch->kernels,
            launch->graph->launches, launch->graph->number);
   attempt->place = choice.place;
+  bool entered = enter(own.context);
   recorder.choose(&choice);
-  launch->is_done &= choice.is_done;
+  void *function = choice.kernel;
+  bool has_function = !own.function || !choice.kernel || !ASK(cuKernelGetFunction, &function, choice.kernel);
+  leave(entered);
   if (!choice.kernel) return true;
   launch->chosen++;
-  if (own.function) {
-    if (ASK(cuKernelGetFunction, &other.function, choice.kernel)) return false;
-    other.kernel = NULL;
-  } else other.kernel = choice.kernel;
+  if (!has_function) return false;
+  other.function = own.function ? function : NULL;
+  other.kernel = own.function ? NULL : choice.kernel;
   if (ASK(cuGraphKernelNodeSetParams_v2, copied, &other)) return false;
   ASK(cuGraphKernelNodeCopyAttributes, copied, node);
   uint32_t same[16] = {0};
   ASK(cuGraphKernelNodeGetAttribute, copied, CLUSTER_DIMENSION, same);
   return !memcmp(cluster, same, 3 * sizeof *same);
+}
+static bool kernel_is_done(const KernelNode *own, const uint32_t cluster[3]) {
+  Choice choice = {.attempt = {.function = own->function ? own->function : own->kernel, .is_graph = true}, .asks = true};
+  (void)cluster;
+  recorder.choose(&choice);
+  return choice.is_done;
 }
 static bool exchange_nodes(GraphLaunch *launch, void *graph, void *copy, int depth) {
   size_t count = 0, copied = 0;
@@ -200,20 +279,32 @@ static void begin_graph(const Handles *given, bool per_thread) {
   if (!acquire()) return;
   Graph *graph = graph_of(given->first);
   pthread_mutex_unlock(&lock);
-  GraphLaunch launch = {graph, per_thread && !given->second ? (void *)PER_THREAD_STREAM : given->second, 0, 0, true};
-  if (!graph || !graph->copy || ASK(cuStreamIsCapturing, launch.stream, &capturing) || capturing) return;
-  graph->launches++;
+  GraphLaunch launch = {graph, per_thread && !given->second ? (void *)PER_THREAD_STREAM : given->second, 0, 0};
+  if (!graph && !said_unknown) recorder.say("a CUDA graph was not recorded: it was executable before the recording began");
+  said_unknown |= !graph;
+  if (!graph || !graph->copy) return;
+  bool is_answered = !ASK(cuStreamIsCapturing, launch.stream, &capturing);
+  graph->launches += !capturing;
+  if (capturing || graph->is_done) return;
+  if (!is_answered) {
+    recorder.say(NOT_ANSWERED);
+    return;
+  }
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+  graph->is_done = visit_kernels(graph->copy, 0, kernel_is_done);
+  if (graph->is_done) {
+    ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
+    return;
+  }
   bool fits = !ASK(cuGraphClone, &copy, graph->copy) && exchange_nodes(&launch, graph->copy, copy, 0);
   bool begun = launch.chosen && fits && !updated(graph->executable, copy);
   if (launch.chosen && !begun) recorder.end(&(GraphEnd){false, false});
   if (!fits || (launch.chosen && !begun)) {
-    launch.is_done = true;
+    drop_copy(graph);
     recorder.say("a CUDA graph was not recorded: the driver does not exchange its kernels");
   }
   if (copy) ASK(cuGraphDestroy, copy);
   if (begun) exchanged = graph;
-  else if (launch.is_done) drop_copy(graph);
   ASK(cuThreadExchangeStreamCaptureMode, &relaxed);
 }
 static void end_graph(bool launched) {
@@ -246,7 +337,7 @@ static void graph_called(uint32_t number, const CallbackData *call, bool failed)
   if (is_launch_of_graph(number) && !call->site) begin_graph(call->arguments, number == GRAPH_LAUNCH_PTSZ);
   else if (is_launch_of_graph(number)) end_graph(!failed);
   else if ((number == GRAPH_DESTROY ? !call->site : call->site && !failed) && acquire()) {
-    if (number == GRAPH_DESTROY) graph_destroyed(((const Handles *)call->arguments)->first);
+    if (number == GRAPH_DESTROY) forget_graphs(((const Handles *)call->arguments)->first);
     else said = follow_graph(number, call);
     pthread_mutex_unlock(&lock);
     if (said) recorder.say(said);

@@ -46,6 +46,7 @@ static Attempt attempt_of(uint32_t number, const CallbackData *call) {
     attempt.extra = number == LAUNCH || number == LAUNCH_PTSZ ? given->extra : NULL; /* a cooperative launch has none */
     memcpy(attempt.shape, given->shape, sizeof attempt.shape);
   }
+  attempt.context = call->context;
   bool per_thread = number == LAUNCH_PTSZ || number == COOPERATIVE_PTSZ || number == LAUNCH_EX_PTSZ;
   if (per_thread && !attempt.stream) attempt.stream = (void *)PER_THREAD_STREAM;
   return attempt;
@@ -61,7 +62,9 @@ static bool is_recorded(const Attempt *attempt, Text *record, char **name, Diges
   Known *known = attempt->function ? known_of(attempt) : NULL;
   int status = 0;
   if (!known || is_over(known)) return false;
-  if (!attempt->is_graph && (ASK(cuStreamIsCapturing, attempt->stream, &status) || status)) return false; /* later */
+  bool is_answered = attempt->is_graph || !ASK(cuStreamIsCapturing, attempt->stream, &status);
+  if (!is_answered) note(NOT_ANSWERED);
+  if (!is_answered || status) return false; /* in a graph: later */
   uint64_t asked_now = ++known->tally->asked;
   if (asked_now <= exchange.skip) return false;
   bool has_data = gather(attempt, known, data);
@@ -96,7 +99,7 @@ static void *exchanged_kernel(const Attempt *attempt) {
   return kernel;
 }
 static void choose_here(Choice *choice) {
-  choice->kernel = exchanged_kernel(&choice->attempt);
+  choice->kernel = choice->asks ? NULL : exchanged_kernel(&choice->attempt);
   if (!acquire()) return;
   const Known *known = known_of(&choice->attempt);
   choice->is_done = !known || is_over(known);
@@ -113,7 +116,7 @@ static void exchanged_launch(uint32_t number, const CallbackData *call) {
   void *kernel = exchanged_kernel(&attempt);
   if (kernel) *(is_extended(number) ? &((LaunchEx *)call->arguments)->function : (void **)call->arguments) = kernel;
 }
-static void node_launched(const KernelNode *node, const uint32_t cluster[3]) {
+static bool node_launched(const KernelNode *node, const uint32_t cluster[3]) {
   Attempt attempt = {.function = node->function ? node->function : node->kernel,
                      .parameters = node->parameters,
                      .extra = node->extra,
@@ -121,27 +124,7 @@ static void node_launched(const KernelNode *node, const uint32_t cluster[3]) {
   memcpy(attempt.shape, node->shape, sizeof attempt.shape);
   if (cluster) memcpy(attempt.cluster, cluster, sizeof attempt.cluster);
   launched(&attempt);
-}
-static void graph_instantiated(void *graph, int depth) {
-  size_t count = 0;
-  void **nodes = depth < DEEPEST_GRAPH ? nodes_of(graph, &count) : NULL;
-  bool read = nodes != NULL;
-  for (size_t i = 0; read && i < count; i++) {
-    int type = -1;
-    void *child = NULL;
-    KernelNode node = {0};
-    uint32_t cluster[16] = {0};
-    if (ASK(cuGraphNodeGetType, nodes[i], &type)) continue;
-    if (type == GRAPH_NODE && !ASK(cuGraphChildGraphNodeGetGraph, nodes[i], &child))
-      graph_instantiated(child, depth + 1);
-    if (type != KERNEL_NODE) continue;
-    if ((read = !ASK(cuGraphKernelNodeGetParams_v2, nodes[i], &node))) {
-      bool has = !ASK(cuGraphKernelNodeGetAttribute, nodes[i], CLUSTER_DIMENSION, cluster) && cluster[0];
-      node_launched(&node, has ? cluster : NULL);
-    }
-  }
-  if (!read) note("the kernels of a CUDA graph could not be read: those that were not launched by a stream");
-  free(nodes);
+  return true;
 }
 static void before(uint32_t number, const CallbackData *call) {
   const Handles *given = call->arguments;
@@ -158,7 +141,8 @@ static void before(uint32_t number, const CallbackData *call) {
   case INSTANTIATE_PARAMS_PTSZ:
   case EXEC_UPDATE:
   case EXEC_UPDATE_V2:
-    if (given->second) graph_instantiated(given->second, 0);
+    if (given->second && !visit_kernels(given->second, 0, node_launched))
+      note("the kernels of a CUDA graph could not be read: those that were not launched by a stream");
     break;
   case NODE_SET_V2:
     if (given->third) node_launched(given->third, NULL);
@@ -349,6 +333,11 @@ __attribute__((visibility("default"))) const uint32_t *pipesim_graphs(int are_re
   memcpy(numbers, OF_RECORDED_GRAPHS, sizeof OF_RECORDED_GRAPHS);
   memcpy(numbers + COUNT(OF_RECORDED_GRAPHS), NODE_CHANGES, sizeof NODE_CHANGES);
   memcpy(numbers + COUNT(OF_RECORDED_GRAPHS) + COUNT(NODE_CHANGES), more, sizeof more);
+  if (acquire()) {
+    forget_graphs(NULL); /* what was changed since an earlier recording is not known */
+    said_unknown = false;
+    pthread_mutex_unlock(&lock);
+  }
   recorder.choose = are_recorded ? choose_there : NULL;
   recorder.end = end_there;
   recorder.say = say_there;
