@@ -318,10 +318,11 @@ _CUTE_FOLDER = "CUTE_DSL_DUMP_DIR"
 def keep_ptx(folder: Path) -> tuple[str, ...]:
     """Have compilers keep what they make; the variables of the environment that were set for it.
 
-    The CuTe DSL writes PTX and machine code to a folder, which it does not make itself. CuPy compiles each kernel
-    again, because its cache has machine code alone. None is set where the program has set it, or has the package.
+    The CuTe DSL writes PTX and machine code to a folder, which it does not make itself. CuPy and quack compile each
+    kernel again, because their caches have machine code alone. None is set where the program has set it, or has the
+    package.
     """
-    switches = {"CUPY_CACHE_IN_MEMORY": "1"}
+    switches = {"CUPY_CACHE_IN_MEMORY": "1", "QUACK_CACHE_ENABLED": "0"}
     if "cutlass" not in sys.modules and _CUTE_FOLDER not in os.environ:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         switches |= {"CUTE_DSL_KEEP": "ptx,cubin", "CUTE_DSL_KEEP_PTX": "1", "CUTE_DSL_KEEP_CUBIN": "1"}

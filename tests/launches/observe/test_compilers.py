@@ -132,11 +132,11 @@ def test_triton_s_and_inductor_s_caches_have_what_another_process_compiled(monke
 
 def test_compilers_are_told_to_keep_their_ptx_unless_the_program_says_otherwise(monkeypatch, tmp_path):
     cute = ("CUTE_DSL_KEEP", "CUTE_DSL_KEEP_PTX", "CUTE_DSL_KEEP_CUBIN", "CUTE_DSL_DUMP_DIR")
-    for name in (*cute, "CUPY_CACHE_IN_MEMORY"):
+    for name in (*cute, "CUPY_CACHE_IN_MEMORY", "QUACK_CACHE_ENABLED"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     folder = tmp_path / "spool" / "cute"
-    assert keep_ptx(folder) == ("CUPY_CACHE_IN_MEMORY", *cute)
+    assert keep_ptx(folder) == ("CUPY_CACHE_IN_MEMORY", "QUACK_CACHE_ENABLED", *cute)
     assert (os.environ["CUTE_DSL_KEEP"], os.environ["CUTE_DSL_DUMP_DIR"]) == ("ptx,cubin", str(folder))
     assert folder.is_dir()  # which the CuTe DSL does not make: it would write nothing
     assert keep_ptx(tmp_path / "other") == ()
