@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from pipesim.answers.project_settings import TriagePolicy
 from pipesim.cli.output import progress, remark
 from pipesim.errors import UsageError
 from pipesim.inputs import confined
-from pipesim.launches.files.embedded_ptx import FoundKernel, chosen, found_kernels
+from pipesim.launches.files.embedded_ptx import FoundKernel, chosen, found_kernels, is_named
 from pipesim.launches.found import FoundQuestion, HowChecked, LaunchBeside, beside
 from pipesim.model.coverage import LENIENT
 from pipesim.protocol_files import jit_functions
@@ -34,12 +33,7 @@ def questions(options: argparse.Namespace, name: str, how: HowChecked = _NOT_CHE
         with progress(f"compiling {name}"):
             return [compiled_question(name, functions, options.arch, options.sets, how)]
     kernels, sizes = _kernels(options, Path(name)), dict[str, LaunchBeside]()
-    named = [
-        each
-        for each in kernels
-        for pattern in options.entries
-        if pattern in (each.name, kernel_name(each.name, arguments=True)) or fnmatchcase(each.name, pattern)
-    ]
+    named = [each for each in kernels if any(is_named(each.name, entry) for entry in options.entries)]
     if options.entries:
         kernels = named or [chosen(Path(name), kernels, options.entries[0])]
     if Path(name).suffix in SOURCES:

@@ -73,6 +73,8 @@ def _launch_file(options: argparse.Namespace) -> int:
 
     ptx, entry = options.ptx, options.entry
     found = None
+    if ptx.suffix == ".ptx" and entry:
+        entry = chosen_kernel(ptx, entry).name
     if ptx.suffix != ".ptx":
         found = chosen_kernel(ptx, entry)
         stem, entry = FileNames().name_of(found.name, found.text), found.name

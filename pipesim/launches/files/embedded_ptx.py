@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from operator import itemgetter
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pipesim.launches.files.found_ptx import ENTRIES, ptx_of_file
 from pipesim.launches.images.code_image import CONTAINER
 from pipesim.launches.images.entry_text import payload_of_entry, ptx_of_entry
 from pipesim.launches.images.fat_binary import Architecture, EntryKind, entries_at, entry_bytes
+from pipesim.ptx.names.paths import kernel_name
 from pipesim.targets import COMPILED
 
 _COMPILED = InputKind("compiled file", MAX_IMAGE_BYTES, PtxError, "give a program, library, object or fat binary")
@@ -177,13 +179,17 @@ def chosen_kernel(path: Path, entry: str) -> FoundKernel:
     return chosen(path, found_kernels(path), entry)
 
 
+def is_named(name: str, entry: str) -> bool:
+    """Whether ``--entry`` means a kernel: its name, that in C++, or a pattern of its name."""
+    return entry in (name, kernel_name(name, arguments=True)) or fnmatchcase(name, entry)
+
+
 def chosen(path: Path, kernels: Sequence[FoundKernel], entry: str) -> FoundKernel:
     """The same of the kernels of a path; of those of one name the last."""
     found = {each.name: each for each in kernels if each.text}
-    if entry in found:
-        return found[entry]
-    if not entry and len(found) == 1:
-        return next(iter(found.values()))
+    named = [name for name in found if is_named(name, entry or "*")]
+    if len(named) == 1:
+        return found[named[0]]
     if not found:
         archs = ", ".join(sorted({each.arch or "a GPU" for each in kernels}))
         raise _without_ptx(path, f"it has machine code only, for {archs}")
@@ -191,7 +197,8 @@ def chosen(path: Path, kernels: Sequence[FoundKernel], entry: str) -> FoundKerne
     listed = ", ".join(names[:_LISTED]) + f" and {len(names) - _LISTED:,} more" * (len(names) > _LISTED)
     many = "1 kernel" if len(names) == 1 else f"{len(names):,} kernels"
     raise PtxError(
-        f"{path} has PTX of {many}" + f", and none is called {entry}" * bool(entry),
+        f"{path} has PTX of {many}"
+        + f", and {f'{len(named)} are' if named else 'none is'} called {entry}" * bool(entry),
         cause=f"they are {listed}",
         correction="name one of them with --entry NAME",
     )

@@ -7,14 +7,14 @@ for addresses that no launch decides: an index times the bytes of an element, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from math import gcd
 
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
-from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol
+from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 
 _SAME = frozenset({"mov", "cvt", "cvta"})  #: they keep an address as it is
 _DEEPEST = 64
@@ -206,19 +206,22 @@ class ParameterPlaces:
                 found = self._follow(base, depth)
                 return (found[0], found[1] + offset) if found is not None and found[0] == "address" else found
             case Register(name) if depth < _DEEPEST:
-                writer = self._writer.get(name)
-                return self._result_kind(writer, depth + 1) if writer is not None and writer.guard is None else None
+                by = self._writer.get(name)
+                return self._result_kind(by, name, depth + 1) if by is not None and by.guard is None else None
             case _:
                 return None
 
-    def _result_kind(self, writer: Instruction, depth: int) -> tuple[str, int] | None:
-        """What an instruction's result is."""
+    def _result_kind(self, writer: Instruction, name: str, depth: int) -> tuple[str, int] | None:
+        """What an instruction's result of this name is."""
         operands = writer.operands
         if writer.opcode in _SAME and len(operands) == 2:
             return self._follow(operands[1], depth)
+        if writer.opcode == "ld" and writer.has("local"):
+            return "local", writer.position
         if writer.opcode == "ld" and len(operands) == 2:
-            found = self._follow(operands[1], depth)
-            return ("pointer", found[1]) if found is not None and found[0] == "address" else None
+            found, parts = self._follow(operands[1], depth), _parts(operands[0])
+            after = parts.index(Register(name)) * int(writer.modifiers[-1][1:]) // 8 if parts[1:] else 0
+            return ("pointer", found[1] + after) if found is not None and found[0] == "address" else None
         if writer.opcode in {"add", "or"} and len(operands) == 3:
             found, by = self._follow(operands[1], depth), operands[2]
             if found is not None and found[0] == "address":
@@ -227,6 +230,26 @@ class ParameterPlaces:
         if writer.opcode in {"mad", "sub"}:
             return self._follow(operands[-1 if writer.opcode == "mad" else 1], depth)
         return None
+
+    def pointers(self, body: Sequence[Instruction]) -> set[int]:
+        """The offsets of parameters that lead to global memory; -1 where one is not known.
+
+        An array of pointers that is indexed is first copied to local memory; where every word of 8 bytes that is loaded
+        from there leads to global memory, all that are stored there do.
+        """
+        addresses = [at for each in body if may_touch_global(each) for at in each.operands if isinstance(at, Address)]
+        followed = [self._follow(at, 0) for at in addresses]
+        local = [each for each in body if each.has("local") and each.modifiers[-1] in ("b64", "u64")]
+        loaded = {("local", each.position) for each in local if each.opcode == "ld"}
+        if loaded and loaded.issubset(followed):
+            followed += [
+                self._follow(part, 0) for each in local if each.opcode == "st" for part in _parts(each.operands[1])
+            ]
+        return {found[1] if found is not None and found[0] == "pointer" else -1 for found in followed}
+
+
+def _parts(operand: Operand) -> tuple[Operand, ...]:
+    return operand.parts if isinstance(operand, Vector) else (operand,)
 
 
 def only_loaded(function: Function, uses: Uses) -> frozenset[int]:

@@ -11,7 +11,6 @@ from pipesim.errors import ParameterError
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.words import SEES, STRONG_DATA, TURNS
 from pipesim.ptx.flow.addresses import ParameterPlaces
-from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.flow.slice import LaunchNeed, Need, Slice
 from pipesim.ptx.flow.uses import uses_of
 from pipesim.ptx.launch.image import checked_number, greatest, require_parameters
@@ -38,7 +37,6 @@ from pipesim.ptx.launch.values import (
     size_of,
 )
 from pipesim.ptx.text.declarations import Function, Param
-from pipesim.ptx.text.instruction import Address
 
 _MAP_BYTES = 128
 _UNKNOWN = TensorMap()
@@ -57,10 +55,7 @@ def template(function: Function, needed: Slice) -> Launch:
     cluster = shape_of(function.directives.get("reqnctapercluster") or (1,))
     registers = (function.directives.get("maxnreg") or (0,))[0]
     places = ParameterPlaces(function, uses_of(function))
-    addresses = (
-        at for each in filter(may_touch_global, function.body) for at in each.operands if isinstance(at, Address)
-    )
-    leads = set(map(places.pointer, addresses))
+    leads = places.pointers(function.body)
     read = {places.parameter(each.operands[1]) for each in function.body if each.opcode == "ld"} - {None}
     contents = [_content(each, needed.wanted, leads, read) for each in function.params]
     if any(each.opcode == "griddepcontrol" and each.has("wait") for each in function.body):

@@ -48,3 +48,18 @@ def test_a_template():
     assert filled.parameters[5].content == Struct(
         256, (Field(8, Number("u32", 7)), Field(16, Pointer()), Field(64, TensorMap()))
     )
+
+
+def test_an_array_of_pointers_that_is_indexed_has_pointers():
+    copied = """.local .align 16 .b8 table[16];
+    mov.u64 %rd1, table; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2;
+    ld.param.v2.u64 {%rd4, %rd5}, [peers]; st.local.v2.u64 [%rd1], {%rd4, %rd5};
+    ld.local.u64 %rd6, [%rd3]; add.s64 %rd7, %rd6, 16; st.volatile.global.u32 [%rd7], %r1;\n"""
+    for more, pointers in (
+        ("ret;", (0, 8)),
+        ("ld.local.u64 %rd8, [%rd3]; cvt.u32.u64 %r2, %rd8; bar.sync %r2; ret;", ()),
+    ):
+        function = kernel(copied + more, ".param .align 16 .b8 peers[16]")
+        made = template(function, slice_of(function)).parameters[0].content
+        assert isinstance(made, Struct)
+        assert tuple(each.offset for each in made.fields if each.content == Pointer()) == pointers
