@@ -65,8 +65,8 @@ def _report(kind: FindingKind) -> KindReport:
 
 def _example(kind: FindingKind) -> tuple[ExampleForm, str, str]:
     match kind.example:
-        case ProtocolExample(text):
-            return ExampleForm.PROTOCOL, text.rstrip("\n"), ""
+        case ProtocolExample() as protocol:
+            return ExampleForm.PROTOCOL, protocol.text(kind.name).rstrip("\n"), ""
         case FlatExample() as flat:
             return ExampleForm.OPERATIONS, flat.wrong, flat.right
         case PtxExample() as ptx:

@@ -9,6 +9,8 @@ from enum import Enum
 from pipesim.model.finding import Advisory, Fault, FaultKind
 from pipesim.model.program import Program
 
+_NAMES = ("Engine", "Fence", "Protocol", "Scope", "Space", "Warp")  #: what examples import
+
 
 class Certainty(Enum):
     """How sure it is that something is wrong. The value is what ``pipesim explain`` says."""
@@ -62,9 +64,21 @@ class ExampleEdit:
 
 @dataclass(frozen=True)
 class ProtocolExample:
-    """A protocol file with one function, named after the kind: wrong as it is, right with ``right=1``."""
+    """A protocol named after the kind, wrong as it is and right with ``right=1``: a line that says what happens, an
+    empty line, and the body of its function, without its first and last statement.
+    """
 
-    text: str
+    written: str
+    cluster: int = 1
+
+    def text(self, name: str) -> str:
+        """The protocol's file."""
+        happens, body = self.written.split("\n\n", 1)
+        names = [each for each in _NAMES if f"{each}." in body or each in ("Protocol", "Warp")]
+        given = f'"{name}"' if self.cluster == 1 else f'"{name}", cluster={self.cluster}'
+        head = f'def {name}(right: int = 0) -> Protocol:\n    """{happens}"""\n    p = Protocol({given})\n'
+        gap = "\n" * body.startswith("    @")
+        return f"from pipesim import {', '.join(names)}\n\n\n{head}{gap}{body}\n    return p\n"
 
 
 @dataclass(frozen=True)

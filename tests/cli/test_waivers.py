@@ -178,7 +178,7 @@ def test_what_has_to_be_late_is_said() -> None:
 def test_a_letter_fails_where_a_strict_rule_was_asked_for(call: Call, tmp_path: Path) -> None:
     example = of_fault(FaultKind.NO_COMPLETE).example
     assert isinstance(example, ProtocolExample)
-    (tmp_path / "mine.py").write_text(example.text, "utf-8")
+    (tmp_path / "mine.py").write_text(example.text("no_complete"), "utf-8")
     assert call("check", "mine.py:no_complete").code == 0
     assert call("check", "mine.py:no_complete", "--strict-lanes").code == 1
 

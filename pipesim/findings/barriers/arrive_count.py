@@ -20,19 +20,13 @@ ARRIVE_COUNT = FindingKind(
     certainty=Certainty.SCHEDULE,
     causes_itself=True,
     detail=_number,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The arrive makes no arrival.
 
-
-def arrive_count(right: int = 0) -> Protocol:
-    """The arrive makes no arrival."""
-    p = Protocol("arrive_count")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
     def producer(w: Warp) -> None:
         with w.elect_one():
             full[0].arrive(1 if right else 0)
-
-    return p
-'''),
+"""),
 )

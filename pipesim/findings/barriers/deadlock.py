@@ -20,12 +20,8 @@ DEADLOCK = FindingKind(
         "arrive before it waits."
     ),
     certainty=Certainty.SCHEDULE,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The barrier counts two arrivals, and one is made.
 
-
-def deadlock(right: int = 0) -> Protocol:
-    """The barrier counts two arrivals, and one is made."""
-    p = Protocol("deadlock")
     full = p.mbarriers("full", 1, count=1 if right else 2)
 
     @p.role("producer")
@@ -36,7 +32,5 @@ def deadlock(right: int = 0) -> Protocol:
     @p.role("consumer")
     def consumer(_: Warp) -> None:
         full[0].wait(0)
-
-    return p
-'''),
+"""),
 )

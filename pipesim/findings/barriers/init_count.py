@@ -27,12 +27,8 @@ INIT_COUNT = FindingKind(
     causes_itself=True,
     concerns_init=True,
     detail=_number,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The count of the init is 0.
 
-
-def init_count(right: int = 0) -> Protocol:
-    """The count of the init is 0."""
-    p = Protocol("init_count")
     full = p.mbarriers("full", 1)
 
     @p.init
@@ -42,7 +38,5 @@ def init_count(right: int = 0) -> Protocol:
     @p.role("producer")
     def producer(w: Warp) -> None:
         w.work(cycles=100)
-
-    return p
-'''),
+"""),
 )

@@ -11,12 +11,8 @@ INVAL_PENDING = FindingKind(
     corrected="Wait for the phase to complete before mbarrier.inval.",
     certainty=Certainty.SCHEDULE,
     concerns_init=True,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The barrier is invalidated when one of two arrivals has been made.
 
-
-def inval_pending(right: int = 0) -> Protocol:
-    """The barrier is invalidated when one of two arrivals has been made."""
-    p = Protocol("inval_pending")
     full = p.mbarriers("full", 1, count=2)
 
     @p.role("producer")
@@ -24,7 +20,5 @@ def inval_pending(right: int = 0) -> Protocol:
         with w.elect_one():
             full[0].arrive(2 if right else 1)
             full[0].inval()
-
-    return p
-'''),
+"""),
 )

@@ -11,12 +11,8 @@ INVALIDATED = FindingKind(
     corrected="Let the agent that invalidates wait for all the others first, for example at a barrier of the CTA.",
     certainty=Certainty.SCHEDULE,
     concerns_init=True,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The barrier is used after its inval.
 
-
-def invalidated(right: int = 0) -> Protocol:
-    """The barrier is used after its inval."""
-    p = Protocol("invalidated")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
@@ -27,7 +23,5 @@ def invalidated(right: int = 0) -> Protocol:
             full[0].inval()
             if not right:
                 full[0].arrive()
-
-    return p
-'''),
+"""),
 )

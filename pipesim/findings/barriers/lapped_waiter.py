@@ -21,12 +21,8 @@ LAPPED_WAITER = FindingKind(
         "for before the stage is used again, and count them in its init."
     ),
     certainty=Certainty.SCHEDULE,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The second warp of the producer waits for every empty stage, and copies nothing.
 
-
-def lapped_waiter(right: int = 0) -> Protocol:
-    """The second warp of the producer waits for every empty stage, and copies nothing."""
-    p = Protocol("lapped_waiter")
     tile = p.smem("tile", 1, 64)
     full, empty = p.mbarriers("full", 1, count=1), p.mbarriers("empty", 1, count=1)
 
@@ -47,7 +43,5 @@ def lapped_waiter(right: int = 0) -> Protocol:
             w.read(tile[0], n)
             with w.elect_one():
                 empty[0].arrive()
-
-    return p
-'''),
+"""),
 )

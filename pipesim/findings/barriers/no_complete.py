@@ -10,19 +10,13 @@ NO_COMPLETE = FindingKind(
     shows="On H100 and H200 the phase completes as with an ordinary arrive; another GPU or compiler may do otherwise.",
     corrected="Use an ordinary arrive for what may be the last arrival of a phase.",
     certainty=Certainty.LETTER,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""An arrive that promises not to complete the phase makes its last arrival.
 
-
-def no_complete(right: int = 0) -> Protocol:
-    """An arrive that promises not to complete the phase makes its last arrival."""
-    p = Protocol("no_complete")
     full = p.mbarriers("full", 1, count=2 if right else 1)
 
     @p.role("producer")
     def producer(w: Warp) -> None:
         with w.elect_one():
             full[0].arrive_no_complete()
-
-    return p
-'''),
+"""),
 )

@@ -32,12 +32,8 @@ NOT_INITIALISED = FindingKind(
     causes_itself=True,
     concerns_init=True,
     correction=_never,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample('''One warp initialises the barrier, and nothing makes the other wait for that.
 
-
-def not_initialised(right: int = 0) -> Protocol:
-    """One warp initialises the barrier, and nothing makes the other wait for that."""
-    p = Protocol("not_initialised")
     full = p.mbarriers("full", 1)
 
     @p.init
@@ -57,7 +53,5 @@ def not_initialised(right: int = 0) -> Protocol:
             w.sync_threads()
         with w.elect_one():
             full[0].arrive()
-
-    return p
 '''),
 )

@@ -26,12 +26,8 @@ OVER_ARRIVAL = FindingKind(
     certainty=Certainty.SCHEDULE,
     concerns_init=True,
     detail=_numbers,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""All 32 lanes arrive where one arrival is pending.
 
-
-def over_arrival(right: int = 0) -> Protocol:
-    """All 32 lanes arrive where one arrival is pending."""
-    p = Protocol("over_arrival")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
@@ -41,7 +37,5 @@ def over_arrival(right: int = 0) -> Protocol:
                 full[0].arrive()
         else:
             full[0].arrive()
-
-    return p
-'''),
+"""),
 )

@@ -33,12 +33,8 @@ REINITIALISED = FindingKind(
     causes_itself=True,
     concerns_init=True,
     correction=_one_lane,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The barrier gets another count without an inval in between.
 
-
-def reinitialised(right: int = 0) -> Protocol:
-    """The barrier gets another count without an inval in between."""
-    p = Protocol("reinitialised")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
@@ -47,7 +43,5 @@ def reinitialised(right: int = 0) -> Protocol:
             if right:
                 full[0].inval()
             full[0].init(2)
-
-    return p
-'''),
+"""),
 )

@@ -12,12 +12,8 @@ STALE_STATE = FindingKind(
         "Use the state that the arrive of this phase returned, before another phase completes; or wait by parity."
     ),
     certainty=Certainty.SCHEDULE,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""A wait by state is made two phases after the arrive that returned the state.
 
-
-def stale_state(right: int = 0) -> Protocol:
-    """A wait by state is made two phases after the arrive that returned the state."""
-    p = Protocol("stale_state")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
@@ -27,7 +23,5 @@ def stale_state(right: int = 0) -> Protocol:
             if not right:
                 full[0].arrive()
             full[0].wait_state(state)
-
-    return p
-'''),
+"""),
 )

@@ -34,12 +34,8 @@ STALE_WAIT = FindingKind(
     evidence=Evidence.RUN,
     causes_itself=True,
     detail=_instead,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The consumer begins with the first stage again at the second tile.
 
-
-def stale_wait(right: int = 0) -> Protocol:
-    """The consumer begins with the first stage again at the second tile."""
-    p = Protocol("stale_wait")
     tile = p.smem("tile", slots=2, nbytes=64)
     full, empty = p.mbarriers("full", 2, count=1), p.mbarriers("empty", 2, count=1)
 
@@ -59,7 +55,5 @@ def stale_wait(right: int = 0) -> Protocol:
             w.read(tile[stage])
             with w.elect_one():
                 empty[stage].arrive()
-
-    return p
-'''),
+"""),
 )

@@ -35,12 +35,7 @@ BARRIER_THREADS = FindingKind(
     certainty=Certainty.SCHEDULE,
     causes_itself=True,
     detail=_who_says,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
-
-
-def barrier_threads(right: int = 0) -> Protocol:
-    """The one warp says that 64 threads meet, the other says 96."""
-    p = Protocol("barrier_threads")
+    example=ProtocolExample("""The one warp says that 64 threads meet, the other says 96.
 
     @p.role("producer")
     def producer(w: Warp) -> None:
@@ -49,7 +44,5 @@ def barrier_threads(right: int = 0) -> Protocol:
     @p.role("consumer")
     def consumer(w: Warp) -> None:
         w.bar_sync(1, 64 if right else 96)
-
-    return p
-'''),
+"""),
 )

@@ -11,12 +11,8 @@ CLUSTER_ARRIVE = FindingKind(
     corrected="Execute barrier.cluster.arrive and barrier.cluster.wait in pairs, in every thread.",
     certainty=Certainty.SCHEDULE,
     causes_itself=True,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
-
-
-def cluster_arrive(right: int = 0) -> Protocol:
-    """A second arrive at the cluster barrier comes before the wait for the first."""
-    p = Protocol("cluster_arrive", cluster=2)
+    example=ProtocolExample(
+        """A second arrive at the cluster barrier comes before the wait for the first.
 
     @p.role("peer")
     def peer(w: Warp) -> None:
@@ -24,7 +20,7 @@ def cluster_arrive(right: int = 0) -> Protocol:
         if not right:
             w.cluster_arrive()
         w.cluster_wait()
-
-    return p
-'''),
+""",
+        cluster=2,
+    ),
 )

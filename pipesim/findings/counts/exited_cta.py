@@ -27,12 +27,9 @@ EXITED_CTA = FindingKind(
     ),
     certainty=Certainty.SCHEDULE,
     detail=_memory,
-    example=ProtocolExample('''from pipesim import Protocol, Scope, Warp
+    example=ProtocolExample(
+        """CTA 1 arrives on a barrier of CTA 0, which may have ended.
 
-
-def exited_cta(right: int = 0) -> Protocol:
-    """CTA 1 arrives on a barrier of CTA 0, which may have ended."""
-    p = Protocol("exited_cta", cluster=2)
     done = p.mbarriers("done", 1, count=1)
 
     @p.role("peer")
@@ -42,7 +39,7 @@ def exited_cta(right: int = 0) -> Protocol:
                 done[0].arrive_cluster(0, scope=Scope.CLUSTER)
             elif right:
                 done[0].wait(0)
-
-    return p
-'''),
+""",
+        cluster=2,
+    ),
 )

@@ -36,17 +36,10 @@ TOO_MANY_REGISTERS = FindingKind(
     causes_itself=True,
     detail=_how_many,
     correction=_fewer,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
-
-
-def too_many_registers(right: int = 0) -> Protocol:
-    """Three warp groups ask for 240 registers a thread each."""
-    p = Protocol("too_many_registers")
+    example=ProtocolExample("""Three warp groups ask for 240 registers a thread each.
 
     @p.role("math", warps=12)
     def math(w: Warp) -> None:
         w.setmaxnreg(160 if right else 240)
-
-    return p
-'''),
+"""),
 )

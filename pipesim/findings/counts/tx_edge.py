@@ -32,12 +32,8 @@ TX_EDGE = FindingKind(
     corrected="Expect at most 1,048,575 bytes in a phase.",
     certainty=Certainty.LETTER,
     detail=_bytes,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""One byte more is expected than PTX allows.
 
-
-def tx_edge(right: int = 0) -> Protocol:
-    """One byte more is expected than PTX allows."""
-    p = Protocol("tx_edge")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
@@ -46,7 +42,5 @@ def tx_edge(right: int = 0) -> Protocol:
             full[0].expect_tx(1_048_575)
             if not right:
                 full[0].expect_tx(1)
-
-    return p
-'''),
+"""),
 )

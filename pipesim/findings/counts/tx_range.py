@@ -19,12 +19,8 @@ TX_RANGE = FindingKind(
     corrected="Expect at most 1,048,575 bytes in a phase: spread a larger tile over several barriers or phases.",
     certainty=Certainty.SCHEDULE,
     detail=_bytes,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""More bytes are expected than a phase can count.
 
-
-def tx_range(right: int = 0) -> Protocol:
-    """More bytes are expected than a phase can count."""
-    p = Protocol("tx_range")
     full = p.mbarriers("full", 1, count=1)
 
     @p.role("producer")
@@ -32,7 +28,5 @@ def tx_range(right: int = 0) -> Protocol:
         with w.elect_one():
             full[0].expect_tx(1_000_000)
             full[0].expect_tx(16 if right else 1_000_000)
-
-    return p
-'''),
+"""),
 )

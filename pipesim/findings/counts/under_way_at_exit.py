@@ -24,12 +24,8 @@ UNDER_WAY_AT_EXIT = FindingKind(
     evidence=Evidence.RUN,
     switches=("--strict-exit",),
     correction=_wait,
-    example=ProtocolExample('''from pipesim import Engine, Fence, Protocol, Warp
+    example=ProtocolExample("""The CTA ends while its bulk copy still reads shared memory.
 
-
-def under_way_at_exit(right: int = 0) -> Protocol:
-    """The CTA ends while its bulk copy still reads shared memory."""
-    p = Protocol("under_way_at_exit")
     out = p.smem("out", slots=1, nbytes=64)
 
     @p.role("epilogue")
@@ -42,7 +38,5 @@ def under_way_at_exit(right: int = 0) -> Protocol:
             w.commit(Engine.BULK)
             if right:
                 w.wait_group(Engine.BULK, 0)
-
-    return p
-'''),
+"""),
 )

@@ -55,12 +55,8 @@ WARP_SHAPE = FindingKind(
     causes_itself=True,
     detail=_who_else,
     correction=_aligned,
-    example=ProtocolExample('''from pipesim import Engine, Fence, Protocol, Warp
+    example=ProtocolExample("""Half a warp group multiplies.
 
-
-def warp_shape(right: int = 0) -> Protocol:
-    """Half a warp group multiplies."""
-    p = Protocol("warp_shape")
     tile = p.smem("tile", 1, 256)
 
     @p.role("math", warps=4)
@@ -72,7 +68,5 @@ def warp_shape(right: int = 0) -> Protocol:
             w.mma(Engine.WGMMA, reads=[(tile[0], 1)])
             w.commit(Engine.WGMMA)
             w.wait_group(Engine.WGMMA)
-
-    return p
-'''),
+"""),
 )

@@ -27,12 +27,8 @@ MISSING_PROXY_FENCE = FindingKind(
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.MEMORY_MODEL,
     correction=_fence,
-    example=ProtocolExample('''from pipesim import Engine, Fence, Protocol, Warp
+    example=ProtocolExample("""Threads write what a bulk copy then reads.
 
-
-def missing_proxy_fence(right: int = 0) -> Protocol:
-    """Threads write what a bulk copy then reads."""
-    p = Protocol("missing_proxy_fence")
     out = p.smem("out", slots=1, nbytes=64)
 
     @p.role("epilogue")
@@ -45,7 +41,5 @@ def missing_proxy_fence(right: int = 0) -> Protocol:
             w.async_read(Engine.BULK, out[0], item=0)
             w.commit(Engine.BULK)
             w.wait_group(Engine.BULK)
-
-    return p
-'''),
+"""),
 )

@@ -21,12 +21,9 @@ NARROW_SCOPE = FindingKind(
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.MEMORY_MODEL,
     correction=_wider,
-    example=ProtocolExample('''from pipesim import Protocol, Scope, Warp
+    example=ProtocolExample(
+        """The arrive on the barrier of another CTA releases to its own CTA only.
 
-
-def narrow_scope(right: int = 0) -> Protocol:
-    """The arrive on the barrier of another CTA releases to its own CTA only."""
-    p = Protocol("narrow_scope", cluster=2)
     tile = p.smem("tile", slots=1, nbytes=64)
     ready = p.mbarriers("ready", 1, count=1)
     full = p.mbarriers("full", 1, count=1)
@@ -49,7 +46,7 @@ def narrow_scope(right: int = 0) -> Protocol:
                     if item == 0:
                         ready[0].wait_acquire(0, Scope.CLUSTER)
         w.cluster_sync()
-
-    return p
-'''),
+""",
+        cluster=2,
+    ),
 )

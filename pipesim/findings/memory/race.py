@@ -18,12 +18,8 @@ RACE = FindingKind(
     ),
     certainty=Certainty.SCHEDULE,
     detail=tile_of,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""A tile is written and read at the same time.
 
-
-def race(right: int = 0) -> Protocol:
-    """A tile is written and read at the same time."""
-    p = Protocol("race")
     tile = p.smem("tile", slots=1, nbytes=64)
 
     @p.role("producer")
@@ -40,7 +36,5 @@ def race(right: int = 0) -> Protocol:
         w.read(tile[0], item=0)
         if right:
             w.sync_threads()
-
-    return p
-'''),
+"""),
 )

@@ -23,12 +23,8 @@ READ_NOT_FENCED = FindingKind(
     certainty=Certainty.LETTER,
     evidence=Evidence.MEMORY_MODEL,
     switches=("--strict-proxies",),
-    example=ProtocolExample('''from pipesim import Fence, Protocol, Warp
+    example=ProtocolExample("""Threads read what the next bulk copy overwrites; a finding with --strict-proxies.
 
-
-def read_not_fenced(right: int = 0) -> Protocol:
-    """Threads read what the next bulk copy overwrites; a finding with --strict-proxies."""
-    p = Protocol("read_not_fenced")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1, count=1)
 
@@ -42,7 +38,5 @@ def read_not_fenced(right: int = 0) -> Protocol:
                 w.read(tile[0], item=i)
                 if right:
                     w.fence(Fence.PROXY_ASYNC)
-
-    return p
-'''),
+"""),
 )

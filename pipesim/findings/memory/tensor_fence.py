@@ -24,12 +24,8 @@ TENSOR_FENCE = FindingKind(
     certainty=Certainty.LETTER,
     evidence=Evidence.MEMORY_MODEL,
     switches=("--strict-tensor-fences",),
-    example=ProtocolExample('''from pipesim import Engine, Fence, Protocol, Space, Warp
+    example=ProtocolExample("""A warp reads an accumulator that one MMA has written and the next one overwrites.
 
-
-def tensor_fence(right: int = 0) -> Protocol:
-    """A warp reads an accumulator that one MMA has written and the next one overwrites."""
-    p = Protocol("tensor_fence")
     acc = p.tmem("acc", 1, 64)
     full, empty = p.mbarriers("full", 1, 1), p.mbarriers("empty", 1, 1)
 
@@ -54,7 +50,5 @@ def tensor_fence(right: int = 0) -> Protocol:
                 w.fence(Fence.TCGEN05_BEFORE)
             with w.elect_one():
                 empty[0].arrive()
-
-    return p
-'''),
+"""),
 )

@@ -16,12 +16,8 @@ UNINITIALISED_READ = FindingKind(
     certainty=Certainty.SCHEDULE,
     note="{role} reads {place}, where nothing has been written",
     detail=tile_of,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""No agent has written the second half of what is read.
 
-
-def uninitialised_read(right: int = 0) -> Protocol:
-    """No agent has written the second half of what is read."""
-    p = Protocol("uninitialised_read")
     tile = p.smem("tile", slots=1, nbytes=64)
 
     @p.role("consumer")
@@ -30,7 +26,5 @@ def uninitialised_read(right: int = 0) -> Protocol:
         if right:
             w.write(tile[0].part(32, 32), item=0)
         w.read(tile[0], item=0)
-
-    return p
-'''),
+"""),
 )

@@ -29,12 +29,8 @@ UNPUBLISHED_INIT = FindingKind(
     switches=("--strict-init",),
     note="{role} initialises {place} without a fence before it is used",
     correction=_fence,
-    example=ProtocolExample('''from pipesim import Fence, Protocol, Warp
+    example=ProtocolExample('''A copy uses a barrier initialised without a fence; a finding with --strict-init.
 
-
-def unpublished_init(right: int = 0) -> Protocol:
-    """A barrier is initialised and used by a copy without a fence; a finding with --strict-init."""
-    p = Protocol("unpublished_init")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1)
 
@@ -53,7 +49,5 @@ def unpublished_init(right: int = 0) -> Protocol:
             full[0].expect_bytes(64)
             w.tma_load(tile[0], full[0], item=0)
             full[0].wait(0)
-
-    return p
 '''),
 )

@@ -31,12 +31,8 @@ WEAK_ORDER = FindingKind(
     certainty=Certainty.MEMORY_MODEL,
     evidence=Evidence.MEMORY_MODEL,
     correction=_stronger,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""A relaxed wait lets the reader continue, and orders no data.
 
-
-def weak_order(right: int = 0) -> Protocol:
-    """A relaxed wait lets the reader continue, and orders no data."""
-    p = Protocol("weak_order")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1, count=1)
 
@@ -53,7 +49,5 @@ def weak_order(right: int = 0) -> Protocol:
         else:
             full[0].wait_relaxed(0)
         w.read(tile[0], item=0)
-
-    return p
-'''),
+"""),
 )

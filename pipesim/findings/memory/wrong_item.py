@@ -26,12 +26,8 @@ WRONG_ITEM = FindingKind(
     ),
     certainty=Certainty.SCHEDULE,
     detail=_items,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""The reader takes the slot of item 0 for that of item 1.
 
-
-def wrong_item(right: int = 0) -> Protocol:
-    """The reader takes the slot of item 0 for that of item 1."""
-    p = Protocol("wrong_item")
     tile = p.smem("tile", slots=2, nbytes=64)
 
     @p.role("consumer")
@@ -39,7 +35,5 @@ def wrong_item(right: int = 0) -> Protocol:
         w.write(tile[0], item=0)
         w.write(tile[1], item=1)
         w.read(tile[1 if right else 0], item=1)
-
-    return p
-'''),
+"""),
 )

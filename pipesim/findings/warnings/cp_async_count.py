@@ -47,12 +47,8 @@ CP_ASYNC_COUNT = FindingKind(
     corrected="Use .noinc and count these arrivals in the init, or give the bytes a barrier of their own.",
     certainty=Certainty.WARNING,
     look=_look,
-    example=ProtocolExample('''from pipesim import Engine, Protocol, Warp
+    example=ProtocolExample("""A barrier that counts bytes is arrived on by cp.async without .noinc.
 
-
-def cp_async_count(right: int = 0) -> Protocol:
-    """A barrier that counts bytes is arrived on by cp.async without .noinc."""
-    p = Protocol("cp_async_count")
     tile = p.smem("tile", slots=2, nbytes=64)
     full = p.mbarriers("full", 1, count=33 if right else 1)
 
@@ -66,7 +62,5 @@ def cp_async_count(right: int = 0) -> Protocol:
         full[0].wait(0)
         w.read(tile[0], item=0)
         w.read(tile[1], item=1)
-
-    return p
-'''),
+"""),
 )

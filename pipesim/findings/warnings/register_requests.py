@@ -53,12 +53,7 @@ REGISTER_REQUESTS = FindingKind(
     corrected="Let all four warps of the group request the same number, or none of them.",
     certainty=Certainty.WARNING,
     look=_look,
-    example=ProtocolExample('''from pipesim import Protocol, Warp
-
-
-def register_requests(right: int = 0) -> Protocol:
-    """The warps of a warp group ask for different numbers of registers."""
-    p = Protocol("register_requests")
+    example=ProtocolExample("""The warps of a warp group ask for different numbers of registers.
 
     @p.role("one", warps=2)
     def one(w: Warp) -> None:
@@ -67,7 +62,5 @@ def register_requests(right: int = 0) -> Protocol:
     @p.role("other", warps=2)
     def other(w: Warp) -> None:
         w.setmaxnreg(152 if right else 160)
-
-    return p
-'''),
+"""),
 )

@@ -13,12 +13,8 @@ UNREAD_DATA = FindingKind(
     corrected="Leave out the copy, or describe the read.",
     certainty=Certainty.WARNING,
     note="{role} leaves data in {place}",
-    example=ProtocolExample('''from pipesim import Protocol, Warp
+    example=ProtocolExample("""A tile is loaded and no agent reads it.
 
-
-def unread_data(right: int = 0) -> Protocol:
-    """A tile is loaded and no agent reads it."""
-    p = Protocol("unread_data")
     tile = p.smem("tile", slots=1, nbytes=64)
     full = p.mbarriers("full", 1, count=1)
 
@@ -30,7 +26,5 @@ def unread_data(right: int = 0) -> Protocol:
             full[0].wait(0)
             if right:
                 w.read(tile[0], item=0)
-
-    return p
-'''),
+"""),
 )

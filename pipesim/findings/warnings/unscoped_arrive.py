@@ -32,12 +32,9 @@ UNSCOPED_ARRIVE = FindingKind(
     corrected="Write .release.cluster where you do not want to rely on that.",
     certainty=Certainty.WARNING,
     look=_look,
-    example=ProtocolExample('''from pipesim import Protocol, Scope, Warp
+    example=ProtocolExample(
+        """An arrive on the barrier of another CTA has no scope.
 
-
-def unscoped_arrive(right: int = 0) -> Protocol:
-    """An arrive on the barrier of another CTA has no scope."""
-    p = Protocol("unscoped_arrive", cluster=2)
     ready = p.mbarriers("ready", 1, count=1)
 
     @p.role("peer")
@@ -48,7 +45,7 @@ def unscoped_arrive(right: int = 0) -> Protocol:
             else:
                 ready[0].arrive_cluster(w.cta ^ 1)
             ready[0].wait(0)
-
-    return p
-'''),
+""",
+        cluster=2,
+    ),
 )
