@@ -24,11 +24,21 @@ _PARTS: dict[str, Callable[[BarrierState], bool]] = {
 
 Wanted = Callable[[Operation], bool]
 Places = dict[int, list[int]]  #: by agent: the positions of its operations that supply something, at least one
-
-#: By mbarrier: who could still send what its phase lacks, and which of these agents are stuck before they do.
-Senders = dict[int, tuple[tuple[Supplier, ...], list[int]]]
+Arrivals = dict[int, Places]  #: by mbarrier
 
 REGISTERS = "registers of its CTA"  #: what a request for more waits for, as a report names it
+
+
+class Senders(dict[int, tuple[tuple[Supplier, ...], list[int]]]):
+    """By mbarrier: who could still send what its phase lacks, and which of these agents are stuck before they do."""
+
+    def __init__(self, program: Program) -> None:
+        """``arrivals`` are looked for once: hundreds of CTAs may wait for a barrier each."""
+        self.arrivals: Arrivals = {}
+        for agent, code in enumerate(program.code):
+            for pc, op in enumerate(code):
+                for barrier in [operand(op, "barrier")] if _arrives(op) else program.commit_barriers(op):
+                    self.arrivals.setdefault(barrier, {}).setdefault(agent, []).append(pc)
 
 
 def explain(program: Program, state: State) -> Deadlock | None:
@@ -47,7 +57,7 @@ def explain(program: Program, state: State) -> Deadlock | None:
         return None
     edges: dict[int, list[int]] = {}
     blocked = []
-    senders: Senders = {}
+    senders = Senders(program)
     for agent, channel in waiting.items():
         found, suppliers = _describe_blocked(program, state, agent, channel, waiting, senders)
         edges[agent] = suppliers
@@ -73,7 +83,7 @@ def blocked_agents(program: Program, state: State) -> tuple[BlockedAgent, ...]:
         stopped = held_up(program, state, agent)
         if stopped is not None:
             found[agent] = stopped.blocked
-    senders: Senders = {}
+    senders = Senders(program)
     return tuple(_describe_blocked(program, state, a, channel, found, senders)[0] for a, channel in found.items())
 
 
@@ -104,7 +114,7 @@ def _describe_blocked(
     pc = state.pcs[agent]
     if channel < len(program.barriers):
         if channel not in senders:
-            senders[channel] = _senders(program, state, channel, waiting)
+            senders[channel] = _senders(program, state, channel, waiting, senders.arrivals)
         return _blocked_on_mbarrier(program, state, agent, channel, senders[channel][0]), senders[channel][1]
     number = channel - len(program.barriers)
     if channel >= own_channel(program, len(program.agents)):
@@ -216,15 +226,16 @@ def _blocked_on_mbarrier(
 
 
 def _senders(
-    program: Program, state: State, barrier: int, waiting: dict[int, int]
+    program: Program, state: State, barrier: int, waiting: dict[int, int], arrivals: Arrivals
 ) -> tuple[tuple[Supplier, ...], list[int]]:
     """What a report says of all that wait for this barrier: hundreds of CTAs may wait for one."""
     word = state.barriers[barrier]
     lacks = word._replace(tx=0) if 0 < word.tx <= in_flight(state, barrier) else word  # no agent has to send that
     parts = [part for part, missing in _PARTS.items() if missing(lacks)]
-    needs = {part: _places(program, contributes(program, barrier, part)) for part in parts}
+    needs = {part: _places(program, contributes(program, barrier, part)) for part in parts if part != "arrival"}
+    needs = {part: needs.get(part, arrivals.get(barrier, {})) for part in parts}
     able = sorted({a for places in needs.values() for a in places})
-    suppliers = _led_past(program, state, barrier, waiting, needs) or tuple(
+    suppliers = _led_past(program, state, barrier, waiting, needs, arrivals) or tuple(
         _supplier(program, state, a, waiting, needs) for a in able
     )
     ahead = [a for a in able if any(_next(state, a, places.get(a, [])) >= 0 for places in needs.values())]
@@ -232,12 +243,11 @@ def _senders(
 
 
 def _led_past(
-    program: Program, state: State, barrier: int, waiting: dict[int, int], needs: Mapping[str, Places]
+    program: Program, state: State, barrier: int, waiting: dict[int, int], needs: dict[str, Places], arrivals: Arrivals
 ) -> tuple[Supplier, ...]:
     """Agents that arrive at other barriers of the group and never at this one, where only arrivals are missing and
     whoever arrives at this one has done so in this phase, and will not again.
     """
-    agents = range(len(program.agents))
     if set(needs) != {"arrival"}:
         return ()
     here = needs["arrival"]
@@ -246,13 +256,12 @@ def _led_past(
         return ()
     group = program.barriers[barrier].name
     others = [b for b, one in enumerate(program.barriers) if one.name == group and b != barrier]
-    tests = {b: contributes(program, b, "arrival") for b in others}
     found = []
-    for agent in agents:
-        before = program.code[agent][: state.pcs[agent]]
-        last = next((b for op in reversed(before) for b, test in tests.items() if test(op)), -1)
-        if last >= 0 and agent not in here:
-            supplier = _supplier(program, state, agent, waiting, {"arrival": _places(program, tests[last])})
+    for agent, at in enumerate(state.pcs):
+        before = {b: [pc for pc in arrivals.get(b, {}).get(agent, []) if pc < at] for b in others}
+        last = max(others, key=lambda b: before[b][-1:], default=-1)
+        if last >= 0 and before[last] and agent not in here:
+            supplier = _supplier(program, state, agent, waiting, {"arrival": arrivals[last]})
             found.append(replace(supplier, next_line="", last_barrier=program.barrier_name(last)))
     return tuple(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -241,9 +242,12 @@ class ProgramData:
     def agent_name(self, agent: int) -> str:
         """``role``, or ``role/index`` where the role has several agents in a CTA, with ``@cta`` in a cluster."""
         me = self.agents[agent]
-        alone = sum(1 for a in self.agents if a.role == me.role and a.cta == me.cta) == 1
-        name = me.role if alone else f"{me.role}/{me.index}"
+        name = me.role if self._warps[me.role, me.cta] == 1 else f"{me.role}/{me.index}"
         return name if self.ctas == 1 else f"{name}@{me.cta}"
+
+    @cached_property
+    def _warps(self) -> Counter[tuple[str, int]]:
+        return Counter((agent.role, agent.cta) for agent in self.agents)
 
     def at_rank(self, barrier: int, access: int, rank: int) -> tuple[int, int]:
         """The access at the same place in the CTA of this rank, where a multicast lands, and the barrier it signals.

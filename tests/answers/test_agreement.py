@@ -94,7 +94,7 @@ def agreement_of_several(answer: Said, name: str) -> str:
     return str(line["agreement"])
 
 
-@pytest.mark.sampled(0, 5)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize("name", HUNG)
 def test_diff_of_a_hang_that_the_model_follows(call: Call, name: str) -> None:
     answer = call("diff", trace_folder() / name)

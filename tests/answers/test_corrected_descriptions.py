@@ -432,16 +432,12 @@ def test_the_right_one_is_proved(text: str, name: str, tmp_path: Path) -> None:
     assert check(targets.find(f"{file}:{name}"), {}, quick=True).verdict is Verdict.PROVED
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("blocks", "said"),
     [
         (8, "correction arrives once on stage 0 of S1_cons before it begins"),
-        pytest.param(
-            1,
-            "initialise S1_cons with a count of 128 instead of 256, which is right at this size alone",
-            marks=pytest.mark.long,
-        ),
+        (1, "initialise S1_cons with a count of 128 instead of 256, which is right at this size alone"),
     ],
 )
 def test_a_large_pipeline_is_corrected_as_at_a_few_iterations(blocks: int, said: str, tmp_path: Path) -> None:

@@ -130,8 +130,6 @@ def test_a_count_in_global_memory_is_not_shown_to_repeat(tmp_path: Path) -> None
     report = checked(ring(tmp_path, each="".join(f" @!%p1 {each};\n" for each in count), ctas=1), "n")
     assert [(each.is_every, each.why) for each in report.ranges] == [(False, Stop.NOT_SHOWN)]
     assert (report.verdict, report.conclusion) == (Verdict.PROVED, Conclusion.UNKNOWN)
-    right = checked(ring(tmp_path), "n")
-    assert ([each.is_every for each in right.ranges], right.conclusion) == ([True], Conclusion.AGREES)
 
 
 @pytest.mark.parametrize(("lap", "shown"), [(8, False), (16, True), (24, False), (48, True)])
@@ -155,7 +153,7 @@ def test_what_fewer_laps_do_than_are_seen_is_not_taken_for_granted(
     assert classes.repeats(classes.at(66), 16, classes.free.high) is shown
 
 
-@pytest.mark.parametrize(("count", "lap"), [(2, 8), (3, 16), (7, 16)])
+@pytest.mark.parametrize(("count", "lap"), [(2, 8), (3, 16), pytest.param(7, 16, marks=pytest.mark.long)])
 def test_a_loop_that_each_of_some_rows_goes_through_is_shown_in_each(tmp_path: Path, count: int, lap: int) -> None:
     """No warp waits where a row ends: the cluster is where it was in the row before."""
     rows = " mov.u32 %r47, 0;\n mov.u32 %r46, %r53;\nloop:\n"

@@ -186,7 +186,7 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
         (_NO_TILE, RIGHT, 4096, False, 4, None),
         pytest.param(_NO_TILE, RIGHT, 6, False, 0, None, marks=pytest.mark.long),  # each number is looked at
         (_NUMBER.format(5), RIGHT, 4096, False, 4, None),
-        (_NO_TILE, RIGHT, 4096, True, 4, None),
+        pytest.param(_NO_TILE, RIGHT, 4096, True, 4, None, marks=pytest.mark.long),
         pytest.param(
             _NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN, marks=pytest.mark.long
         ),  # after 21,845 it overflows
@@ -238,7 +238,7 @@ def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) 
     [
         (_NO_TILE, RIGHT, 400, 0, 4, None),
         (_NO_TILE, RIGHT, 24, 0, 0, None),  # each number is looked at
-        (_NUMBER.format(5), RIGHT, 400, 0, 4, None),
+        pytest.param(_NUMBER.format(5), RIGHT, 400, 0, 4, None, marks=pytest.mark.long),
         pytest.param(_NUMBER.format(150), RIGHT, 400, 0, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
         pytest.param(_NO_TILE, RIGHT, 400, 150, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
         (" setp.eq.u32 %p7, %r20, 300;", RIGHT, 400, 0, 0, Stop.HANDED_OUT),

@@ -45,7 +45,7 @@ def checked(folder: Path, kernel: tuple[str, Launch]) -> CheckReport:
     return check(find(str(file)), {}, quick=True)
 
 
-@pytest.mark.sampled(2, 8)
+@pytest.mark.sampled(2, 5)
 @pytest.mark.parametrize("seed", slow_but((3, 6), range(16)))
 def test_the_laps_that_are_left_out_are_those_of_the_kernel(seed: int) -> None:
     """Of random kernels: rings whose depth divides no count, parities carried from tile to tile, tails, two rings."""

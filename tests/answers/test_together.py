@@ -349,7 +349,7 @@ st.release.gpu.global.u32 [%rd1], 0;
 end:"""
 
 
-@pytest.mark.parametrize("grid", [16, pytest.param(132, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("grid", [16, pytest.param(132, marks=pytest.mark.long)])
 def test_a_lock_that_a_later_cta_keeps_is_found_in_the_whole_grid(grid: int) -> None:
     found = check(kernel(KEPT, grid), {}, quick=True)
     assert [each.finding.kind for each in found.refutations] == [DEADLOCK]
@@ -728,19 +728,19 @@ def test_ctas_that_wait_for_later_ones_have_to_fit_on_the_device() -> None:
     ]
 
 
-#: The first 150 CTAs wait for the last one. SHARED: bytes of each, of which one fits on an SM.
-FOR_LAST = """.shared .align 16 .b8 tile[SHARED]; setp.eq.u32 %p1, %r1, 199; @%p1 bra set;
-setp.gt.u32 %p1, %r1, 149; @%p1 ret;
+#: The first 135 CTAs wait for the last one. SHARED: bytes of each, of which one fits on an SM.
+FOR_LAST = """.shared .align 16 .b8 tile[SHARED]; setp.eq.u32 %p1, %r1, 136; @%p1 bra set;
+setp.gt.u32 %p1, %r1, 134; @%p1 ret;
 spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.eq.u32 %p2, %r8, 0; @%p2 bra spin; ret;
 set: st.release.gpu.global.u32 [%rd1], 1;"""
 
 
 @pytest.mark.parametrize(("shared", "wrong"), [(16, False), (200_000, True)])
 def test_a_grid_that_is_followed_whole_has_as_many_ctas_on_the_device_as_fit(shared: int, *, wrong: bool) -> None:
-    """With 199 of 200 resident none hangs."""
-    found = check(kernel(FOR_LAST.replace("SHARED", str(shared)), 200), {}, quick=True)
+    """With 136 of 137 resident none hangs."""
+    found = check(kernel(FOR_LAST.replace("SHARED", str(shared)), 137), {}, quick=True)
     assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
-    assert not wrong or found.scope.policies == {"together": (200,), "resident": (132,)}
+    assert not wrong or found.scope.policies == {"together": (137,), "resident": (132,)}
 
 
 #: Seeds of kernels in each of which another order of atomics, or a store without a lock, is what is wrong.
@@ -753,16 +753,16 @@ def test_kernels_that_were_judged_wrongly_once(seed: int) -> None:
 
 
 @pytest.mark.sampled(0, 1)
-@pytest.mark.parametrize("first", range(0, 400, 40))
+@pytest.mark.parametrize("first", range(0, 400, 20))
 def test_random_kernels_that_ask_more_do_what_the_verdict_says(first: int) -> None:
-    found = Counter(map(judged_talk, range(first, first + 40)))
+    found = Counter(map(judged_talk, range(first, first + 20)))
     assert found.keys() <= {"decided", "not decided"}
-    assert found["decided"] > 20
+    assert found["decided"] > 10
 
 
 @pytest.mark.sampled(0, 1)
-@pytest.mark.parametrize("first", range(100, 1_100, 50))
+@pytest.mark.parametrize("first", range(100, 1_100, 25))
 def test_random_kernels_do_what_the_verdict_says(first: int) -> None:
-    found = Counter(map(judged, range(first, first + 50)))
+    found = Counter(map(judged, range(first, first + 25)))
     assert found.keys() <= {"decided", "not decided"}
-    assert found["decided"] > 37
+    assert found["decided"] > 17

@@ -74,7 +74,7 @@ def test_an_arrow_leads_from_what_completes_a_phase_to_the_wait_that_saw_it(forg
     assert len(boxes) == 2
 
 
-@pytest.mark.sampled(8, 18)
+@pytest.mark.sampled(4, 10)
 @pytest.mark.parametrize("name", slow_but(sorted(BROKEN)[::10], sorted(BROKEN)))
 def test_every_wrong_twin_has_a_picture(name: str) -> None:
     """But for those whose search at their default sizes reaches its limit."""

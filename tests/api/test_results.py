@@ -55,7 +55,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(0, 4)
+@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_text_is_the_report_of_the_command(
     results: dict[str, Result], command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -65,7 +65,7 @@ def test_the_text_is_the_report_of_the_command(
     assert str(results[command]) == capsys.readouterr().out.rstrip("\n")
 
 
-@pytest.mark.sampled(0, 4)
+@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_json_is_the_document_of_the_command(
     results: dict[str, Result], command: str, capsys: pytest.CaptureFixture[str]
@@ -182,7 +182,7 @@ def test_what_a_result_holds_is_short_in_a_notebook_too() -> None:
 @pytest.mark.slow
 def test_what_the_command_exports_is_a_result(tmp_path: Path) -> None:
     """In every format and of every picture, each as the command writes it; a picture that is not there is an error."""
-    ways = (["svg"], ["html"], ["promela"], ["svg", "hang"], ["svg", "counterexample"], ["html", "counterexample"])
+    ways = (["promela"], ["svg", "hang"], ["html", "counterexample"], ["html"])
     for to, *picture in ways:
         made = pipesim.export(HANGS, to, **({"picture": picture[0]} if picture else {}))  # type: ignore[arg-type]
         file = tmp_path / "-".join((to, *picture))

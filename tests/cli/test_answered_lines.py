@@ -107,7 +107,7 @@ def marked(line: CommandLine) -> Any:
     return pytest.param(line, marks=pytest.mark.slow if line.note == "slow" else (), id=line.words)
 
 
-@pytest.mark.sampled(16, 26)
+@pytest.mark.sampled(12, 20)
 @pytest.mark.parametrize("line", [marked(line) for line in command_lines("answered_lines.txt")])
 def test_the_line_has_this_answer(call: Call, line: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)

@@ -155,7 +155,7 @@ def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path
     assert (answer.code, "no value work.isue" in " ".join(answer.error)) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_captures_are_proposed(call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = list(takewhile(lambda each: each[0].startswith("pipesim capture producer_consumer"), answers.candidates()))
     assert len(some) > 10

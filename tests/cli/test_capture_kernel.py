@@ -59,7 +59,7 @@ def gpu(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> list[CaptureRequest
     return asked
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_trace_is_stored_and_held_against_the_protocol(call: Call, gpu: list[Any], recorded: Trace) -> None:
     answer = call(*KERNEL, *WORDS.split())
     assert (answer.code, answer.err) == (0, "")
@@ -139,7 +139,7 @@ def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:
     assert answer.err.endswith("  try: the kernel compiles; launch it on a machine with an H100 or H200\n")
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(
     ("words", "fact"),
     [

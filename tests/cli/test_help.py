@@ -59,7 +59,7 @@ def test_without_a_command_the_help_is_printed(call: Call) -> None:
     assert call("help").code == call("--help").code == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(20, 40)
 @pytest.mark.parametrize("typed", TYPED)
 def test_an_example_can_be_parsed(typed: str) -> None:
     words = words_of(typed)

@@ -52,7 +52,7 @@ def correction(call: Call, role: str = "pass", protocol: str = "pass") -> str:
     return str(said)
 
 
-@pytest.mark.sampled(8, 18)
+@pytest.mark.sampled(5, 10)
 @pytest.mark.parametrize(
     ("expression", "said"),
     slow_after(
@@ -113,7 +113,7 @@ class TestTable:
 
     SENTENCES = sorted({meant for meant, _ in _ANYWHERE})  # read only
 
-    @pytest.mark.sampled(11, 22)
+    @pytest.mark.sampled(5, 10)
     @pytest.mark.parametrize("sentence", SENTENCES)
     def test_what_is_proposed_is_there(self, sentence: str) -> None:
         for pattern, home in (

@@ -138,8 +138,8 @@ RUN = f"run {PC} -p tiles=2"
 FULL, CLOSED = "2>/dev/full", "2>&-"
 
 
+@pytest.mark.sampled(1, 1)
 @needs_full
-@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize(
     ("words", "code", "err"),
     [
@@ -154,8 +154,8 @@ def test_a_standard_error_that_takes_nothing_changes_no_exit_code(words: str, co
         assert json.loads(done.stdout)["exit_code"] == code
 
 
+@pytest.mark.sampled(1, 2)
 @needs_full
-@pytest.mark.sampled(0, 4)
 @pytest.mark.parametrize(
     ("words", "unbuffered"),
     [
@@ -170,8 +170,8 @@ def test_a_full_standard_output_is_an_error(words: str, unbuffered: str) -> None
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.sampled(1, 2)
 @needs_full
-@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize(
     ("words", "closed"),
     [("--help", ">&-"), ("list", ">&- 2>&-"), (RUN, ">&-"), (f"{RUN} --json", ">&- 2>&-"), (RUN, "<&- >&- 2>&-")],

@@ -61,6 +61,7 @@ def carrier(name: str) -> Any:
 
 
 class TestEveryCommand:
+    @pytest.mark.sampled(6, 12)
     @pytest.mark.parametrize(
         "command", [name for name in BY_NAME if name not in ("check", "verify", "launches", "record")]
     )
@@ -70,6 +71,7 @@ class TestEveryCommand:
         assert answer.error[0] == "pipesim: unknown: the time limit of 1e-09 s was reached"
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.sampled(4, 8)
     @pytest.mark.parametrize("command", BY_NAME)
     def test_ends_at_its_memory_limit(self, call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
         monkeypatch.setattr(carrier(command), "__code__", endless.__code__)

@@ -74,7 +74,7 @@ def notes(report: str) -> list[str]:
     return found
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("command", [("run",), ("verify", "--no-hardware")])
 @pytest.mark.parametrize(
     ("load", "note"),

@@ -41,7 +41,7 @@ class TestJson:
             ["run", PC, "-p", "tiles=16"],
             ["run", "ring.py:ring", "-p", "arrivals=1"],
             pytest.param(["verify", PC], marks=pytest.mark.long),
-            pytest.param(["verify", "ring.py:ring"], marks=pytest.mark.slow),
+            pytest.param(["verify", "ring.py:ring"], marks=pytest.mark.long),
             ["diff", "edited/h100/producer_consumer-al1-cw2-s4-tb16384-t64-w600-g1.parquet"],
         ],
     )
@@ -80,7 +80,7 @@ class TestProgress:
             return True
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("argv", [["run", PC], ["verify", PC]])
+    @pytest.mark.parametrize("argv", [["run", PC], pytest.param(["verify", PC], marks=pytest.mark.long)])
     def test_it_is_on_standard_error_if_that_is_a_terminal(
         self, call: Call, monkeypatch: pytest.MonkeyPatch, argv: list[str]
     ) -> None:

@@ -52,7 +52,7 @@ def test_diff_of_two_compares_neither_with_the_protocol(call: Call, recorded: Pa
     assert isinstance(side.refused, EvidenceError)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 def test_verify_of_several_cannot_use_it(call: Call, ring: str, odd: tuple[Path, str]) -> None:
     answer = call("verify", PC, ring, "--traces", "mine", "--jobs", "1")
     assert answer.code == 3

@@ -80,7 +80,7 @@ def _to_itself(number: int, module: str, *line: str) -> tuple[int, str, str]:
     return ended.returncode, ended.stdout, ended.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(("number", "code", "said"), ENDS)
 @pytest.mark.parametrize(
     "module",
@@ -93,7 +93,7 @@ def test_one_while_modules_are_imported(module: str, number: signal.Signals, cod
     assert _to_itself(number, module, "run", PC, "-p", "tiles=2") == (code, "", said)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(
     ("line", "number"), [("--version" if number is signal.SIGTERM else "schema", number) for number in ENDING]
 )

@@ -137,7 +137,7 @@ class TestFreshTrace:
         params = {"stages": 4, "tiles": 64, "tile_bytes": 16384, "consumer_warps": 2, "work": 600, "arrive_lanes": 1}
         assert gpu == [CaptureRequest(TwinSubject("producer_consumer"), params)]
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(0, 1)
     @pytest.mark.parametrize("words", [("--recorded",), ("--traces", str(trace_folder())), ("--no-hardware",)])
     def test_not_if_told_otherwise(self, call: Call, gpu: list[CaptureRequest], words: tuple[str, ...]) -> None:
         answer = call("verify", PC, *words)

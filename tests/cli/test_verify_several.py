@@ -67,7 +67,7 @@ class TestTable:
         usual = next(name for name in found if "h200" in name).partition("/")[2]
         assert found == {f"h100/{FAULT}": "fault_named", f"h100/{usual}": "conforms", f"h200/{usual}": "conforms"}
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_recording_without_an_event_is_not_counted(self, several: Call, recorded: Path, ring: str) -> None:
         Path("mine", "h100").mkdir(parents=True)
         shutil.copy(recorded.with_name(recorded.name.replace("-t64-", "-t0-")), Path("mine", "h100"))

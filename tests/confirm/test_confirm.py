@@ -63,7 +63,11 @@ def shown(folder: Path, name: str, chip: Chip, options: ConfirmOptions | None = 
     ("name", "said"),
     [
         ("lapped", "warp 2 waits at lapped.ptx:43 as predicted, 2 of 2; without the delay 0 of 2"),
-        ("lapped_later", "warp 2 waits at lapped_later.ptx:43 as predicted, 2 of 2; without the delay 0 of 2"),
+        pytest.param(
+            "lapped_later",
+            "warp 2 waits at lapped_later.ptx:43 as predicted, 2 of 2; without the delay 0 of 2",
+            marks=pytest.mark.long,
+        ),
         ("early_release", "128 bytes of the results differ, the first at byte 4,224 of x, 2 of 2; without the delay 0"),
         ("beside_barrier", "warp 0 waits at beside_barrier.ptx:32, warp 2 waits at beside_barrier.ptx:42 and warp 1"),
         ("missing_arrive", "warp 0 waits at missing_arrive.ptx:32 and warp 1 waits at missing_arrive.ptx:45 as"),

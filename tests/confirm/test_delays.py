@@ -115,7 +115,14 @@ def test_a_barrier_that_counts_threads_is_noted_before_and_after() -> None:
 
 @pytest.mark.slow
 @ASSEMBLES
-@pytest.mark.parametrize("name", ["gemm_wgmma_ws", "scale_watched", "scale_ws_s3", "scale_pipelined_s3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gemm_wgmma_ws",
+        "scale_watched",
+        *(pytest.param(f"scale_{each}_s3", marks=pytest.mark.long) for each in ("ws", "pipelined")),
+    ],
+)
 def test_ptxas_takes_published_kernels_with_every_wait_delayed(name: str) -> None:
     path = ROOT / f"tests/ptx/kernels/{name}-sm_90a.ptx"
     made, text = read_kernel(path), path.read_text()
@@ -161,7 +168,8 @@ def test_beside_a_delay_there_is_a_turn_for_a_gpu_on_which_no_delay_is_right() -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "shows"), [("lapped", "hang"), ("lapped_later", "hang"), ("early_release", "differs")]
+    ("name", "shows"),
+    [("lapped", "hang"), pytest.param("lapped_later", "hang", marks=pytest.mark.long), ("early_release", "differs")],
 )
 def test_turns_bring_about_what_no_delay_does(name: str, shows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Chooser, "_shows", lambda *_: False)
@@ -196,7 +204,7 @@ def test_no_delay_changes_what_a_right_kernel_leaves() -> None:
     planted = BY_NAME["right"]
     made = read(planted)
     for agent, code in enumerate(made.program.code):
-        for pc in range(0, len(code), 5):
+        for pc in range(0, len(code), 11):
             place = place_of(made.kernel, made.program, made.streams[agent], agent, pc)
             assert outcomes(planted, [Delay(place, 300_000)], 1) == ["same"], place
 

@@ -161,7 +161,7 @@ def test_a_kernel_with_a_table_reads_as_the_same_program() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas assembles")
-@pytest.mark.parametrize("name", ["gemm_wgmma_ws", "scale_ws_s3"])
+@pytest.mark.parametrize("name", ["gemm_wgmma_ws", pytest.param("scale_ws_s3", marks=pytest.mark.long)])
 def test_ptxas_takes_published_kernels_with_a_table(name: str) -> None:
     path = ROOT / f"tests/ptx/kernels/{name}-sm_90a.ptx"
     read = read_kernel(path)

@@ -12,7 +12,7 @@ from pipesim.trace.files import read_trace
 FOLDER = Path(__file__).parents[2] / "traces" / "h200" / "handed_out"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["gemm_dynamic", pytest.param("gemm_dynamic-8", marks=pytest.mark.long)])
 def test_it_conforms_with_the_tiles_that_it_got(name: str) -> None:
     """Of a grid of 20, and of one of 8, one CTA is recorded, with what its atomics returned."""

@@ -42,7 +42,7 @@ def test_what_is_not_recorded_is_part_of_a_row_that_says_so() -> None:
                               "issue and bulk groups"]  # fmt: skip
 
 
-@pytest.mark.sampled(5, 9)
+@pytest.mark.sampled(3, 5)
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_without_the_optional_sites_it_is_the_trace_that_never_had_them(name: str) -> None:
     program = find(name).build()
@@ -63,7 +63,7 @@ class TestPeriods:
         assert found[1] is not None
         assert abs(found[0].millicycles - found[1].millicycles) < 0.02 * found[1].millicycles
 
-    @pytest.mark.sampled(5, 9)
+    @pytest.mark.sampled(3, 5)
     @pytest.mark.parametrize("name", sorted(BUILT_IN))
     def test_every_run_has_each_or_the_reason(self, name: str) -> None:
         line = run(find(name).build(), H200).simulation

@@ -170,6 +170,7 @@ def stuck_of(program: Program) -> Program:
     return replace(program, code=tuple(code), lines=tuple(lines))
 
 
+@pytest.mark.sampled(3, 14)
 @pytest.mark.parametrize("name", sampled(RECORDINGS, one_of_each(RECORDINGS, 8_000), fast=[USUAL, FAULTY, HUNG]))
 def test_the_short_way_gives_the_same_answer(stored: Make, name: str) -> None:
     case = stored(name)

@@ -31,6 +31,7 @@ def beside_sources(name: str, folder: Path) -> Path:
     return folder / f"{name}.elf.xz"
 
 
+@pytest.mark.sampled(2, 3)
 @pytest.mark.parametrize("name", NAMES)
 def test_barriers_have_the_names_of_the_source(name: str, tmp_path: Path) -> None:
     group = autopsy(beside_sources(name, tmp_path)).launches[0].hung
@@ -40,6 +41,7 @@ def test_barriers_have_the_names_of_the_source(name: str, tmp_path: Path) -> Non
     assert {each.name.partition(" ")[2] for each in lacking if each.waiting} <= waits
 
 
+@pytest.mark.long
 def test_a_hang_is_predicted_in_the_same_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["autopsy", str(beside_sources("missing_arrive.h200", tmp_path)), "--check"])
     said = " ".join(capsys.readouterr().out.split())

@@ -80,8 +80,8 @@ def found(report: AutopsyReport) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.sampled(3, 6)
 @pytest.mark.parametrize("name", sorted(WORDS))
-@pytest.mark.sampled(4, 10)
 def test_who_could_store_the_word_that_is_waited_for(name: str) -> None:
     assert found(autopsy_of(dump_of(name), name)) == WORDS[name]
 
@@ -94,6 +94,7 @@ def test_two_ctas_have_what_the_other_one_waits_for() -> None:
     assert "circular wait: CTA 0 → CTA 1 → CTA 0" in text
 
 
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize(
     ("name", "line", "branch"),
     [

@@ -58,8 +58,8 @@ def warp_of(agent: str) -> int:
     return int(agent.partition("@")[0].rpartition("/")[2])
 
 
+@pytest.mark.sampled(8, 16)
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.sampled(10, 30)
 def test_who_waits_for_what(name: str) -> None:
     expected, group = group_of(name)
     found = {
@@ -88,8 +88,8 @@ def test_who_waits_for_what(name: str) -> None:
     assert wanted == len(found)
 
 
+@pytest.mark.sampled(7, 14)
 @pytest.mark.parametrize("name", [n for n in FILES if not n.startswith((*NOT_IN_THE_CODE, *NEVER_ARRIVES))])
-@pytest.mark.sampled(8, 25)
 def test_who_could_have_supplied_it_and_where_that_warp_is(name: str) -> None:
     expected, group = group_of(name)
     warps = set(expected["supplier"]["warps"])

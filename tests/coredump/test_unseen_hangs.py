@@ -105,6 +105,7 @@ SAID = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4, 10)
 @pytest.mark.parametrize("name", sorted(SAID))
 def test_what_is_said_of_a_hang_that_was_not_seen_before(name: str) -> None:
     there, false = SAID[name]

@@ -215,6 +215,7 @@ def test_files_that_a_user_starts_from(path: Path) -> None:
     assert broken(path.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.sampled(8, 24)
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "tests" / "golden" / "report").glob("*.txt")), ids=lambda path: path.name
 )

@@ -180,6 +180,7 @@ def test_an_annotation_is_one_line_of_github(name: str) -> None:
     assert all(is_inert(line) for line in lines if line not in commands)
 
 
+@pytest.mark.sampled(2, 4)
 def test_a_report_is_text_and_its_json_reads_back(name: str) -> None:
     report = refuted(name)
     lines = check_lines(report, 80)
@@ -212,6 +213,7 @@ def test_a_page_of_traces_shows_it_as_text(name: str) -> None:
     assert not re.search(r"(?<!\\)(?:\\\\)*[|<>`\[\]&]", text)
 
 
+@pytest.mark.sampled(2, 4)
 def test_the_commands_end_as_they_should(name: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """A file with such names, through every command that reads one: answers or refuses, and prints text."""
     monkeypatch.chdir(tmp_path)

@@ -1,35 +1,82 @@
-"""Two launches of an H200, of which the second began while the first ran (``record_pair.py``): each conforms, and the
+"""Two launches of an H200, of which the second began while the first ran: each conforms, and the
 second goes past its wait for earlier kernels once all CTAs of the first have ended.
 """
 
 from __future__ import annotations
 
+import json
 import lzma
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from pipesim.answers.views.sequence import Promise
+from pipesim.answers.launch_sequence.check import check_sequence
+from pipesim.answers.views.sequence import Promise, SequenceReport
 from pipesim.conform.agreement import Agreement
 from pipesim.launches.record.buffer_file import decode_buffer
 from pipesim.launches.record.gather import compare_with_program, trace_of
-from pipesim.trace.schema import EARLIER_KERNELS, Trace
-from tests.hang.record_pair import GIVEN, launch_of, overlap_of, sequence_of
+from pipesim.ptx.launch.file import launch_json
+from pipesim.ptx.launch.values import Array, Field, Launch, Number, Parameter, Pointer
+from pipesim.trace.schema import EARLIER_KERNELS, ORIGIN, EventKind, Trace
 
 HERE = Path(__file__).parent / "records" / "pair"
+CTAS, THREADS, VALUE = 4, 64, 3
+NAMES = ("stores", "loads")
+ZEROS = Pointer(contents=(Field(0, Array("u32", (0,) * 64)),))
+
+
+def launch_of(name: str) -> Launch:
+    """The launch of one of them."""
+    met, value = Parameter("met", ZEROS), Parameter("value", Number("s32", VALUE))
+    given = (met, value) if name == "stores" else (Parameter("y", Pointer()),)
+    return Launch(name, (CTAS, 1, 1), (THREADS, 1, 1), parameters=(Parameter("x", Pointer()), *given))
+
+
+def sequence_of(folder: Path, ptx: str) -> SequenceReport:
+    """What is said of the two launches in this order; their files are in the folder."""
+    (folder / "pair.ptx").write_text(ptx)
+    steps = []
+    for name, buffers in (("stores", {"x": "x", "met": "met"}), ("loads", {"x": "x", "y": "y"})):
+        (folder / f"{name}.json").write_text(launch_json(launch_of(name)))
+        files = {"ptx": "pair.ptx", "launch": f"{name}.json", "stream": "s", "buffers": buffers}
+        steps.append(files | {"programmatic": name == "loads"})
+    file = folder / "launches.json"
+    file.write_text(json.dumps({"format": "pipesim-launches", "version": 1, "sequence": steps}))
+    return check_sequence(file)
+
+
+class Overlap(NamedTuple):
+    """Readings of the device's timer, in ns: the end of the first launch, the begin of the second, and where each wait
+    of the second returned.
+    """
+
+    ended: int
+    began: int
+    waited: tuple[int, ...]
+
+
+def overlap_of(first: Trace, second: Trace) -> Overlap:
+    """When the launches of two traces of one device began and ended."""
+    ended = max(each.anchors[-1].globaltimer_ns for each in first.meta.ctas) + first.meta.extra[ORIGIN]
+    sites = [n for n, site in enumerate(second.meta.sites) if site.barrier == EARLIER_KERNELS]
+    returns = [n for n in sites if second.meta.sites[n].kind is EventKind.SPIN_RETURN]
+    rows = [n for n, site in enumerate(second.events.site) if site in returns]
+    began = second.meta.extra[ORIGIN]
+    return Overlap(ended, began, tuple(began + int(second.events.time_ps[row]) // 1000 for row in rows))
 
 
 def recorded(kind: str) -> tuple[str, list[Trace]]:
     ptx = (HERE / kind / "pair.ptx").read_text()
-    data = {name: lzma.decompress((HERE / kind / f"{name}.records.xz").read_bytes()) for name in GIVEN}
+    data = {name: lzma.decompress((HERE / kind / f"{name}.records.xz").read_bytes()) for name in NAMES}
     return ptx, [trace_of(ptx, launch_of(name), decode_buffer(each, name)) for name, each in data.items()]
 
 
 @pytest.mark.parametrize("kind", ["right", "wrong"])
 def test_each_of_two_launches_conforms(kind: str) -> None:
     ptx, traces = recorded(kind)
-    for name, trace in zip(GIVEN, traces, strict=True):
+    for name, trace in zip(NAMES, traces, strict=True):
         assert trace.meta.device.name == "NVIDIA H200"
         assert compare_with_program(ptx, launch_of(name), trace, name).agreement is Agreement.CONFORMS
     ended, began, waited = overlap_of(*traces)

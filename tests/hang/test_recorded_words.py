@@ -1,4 +1,4 @@
-"""Grids that talk by words of global memory, as they were recorded on an H200 (``record_words.py``): twins of kernels
+"""Grids that talk by words of global memory, as they were recorded on an H200: twins of kernels
 that hang conform, with every access to a word, and those that hang show who waits.
 """
 

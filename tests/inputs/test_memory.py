@@ -95,7 +95,7 @@ SMALL: list[tuple[Callable[[], None], str, int, str]] = [
 ]
 
 
-@pytest.mark.sampled(0, 3)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(("make", "words", "code", "said"), SMALL, ids=lambda each: getattr(each, "__name__", None))
 def test_it_is_said_in_a_sentence(
     make: Callable[[], None], words: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -257,6 +257,7 @@ def last_landings(program: Program) -> str:
             state = land(program, state, min(able, key=lambda f: f.engine == Engine.BULK)).state
 
 
+@pytest.mark.sampled(14, 30)
 @pytest.mark.parametrize("name", slow_but(FAST, TWINS))
 def test_right_kernels_end_in_every_schedule_and_wrong_twins_are_found(name: str) -> None:
     make, params, edit, allowed = TWINS[name]

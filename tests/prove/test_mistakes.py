@@ -78,7 +78,7 @@ def checked(name: str, size: Size) -> Check:
     return check(flat(name, *size.items()), SMALL)
 
 
-@pytest.mark.sampled(20, 50)
+@pytest.mark.sampled(14, 32)
 @pytest.mark.parametrize("name", slow_but([*RING_MISTAKES][1::2], RING_MISTAKES))
 def test_every_schedule_shows_what_is_claimed_and_check_does_not_contradict(name: str) -> None:
     """And it refutes wherever there is something: an engine that says `unknown` contradicts nothing."""
@@ -121,7 +121,7 @@ def test_the_mistakes_show_every_kind_of_fault_that_a_protocol_can_have() -> Non
     }  # fmt: skip
 
 
-@pytest.mark.sampled(20, 36)
+@pytest.mark.sampled(12, 24)
 @pytest.mark.parametrize("name", slow_but([*RING_MISTAKES][::3], RING_MISTAKES))
 def test_what_is_offered_for_a_small_mistake_does_correct_it(name: str) -> None:
     """The search of all schedules, not the proof that the offer rests on, says that the program is right then."""

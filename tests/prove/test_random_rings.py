@@ -10,13 +10,13 @@ from tests.support.lanes import long_after, slow_but
 from tools import judge_proof
 
 
-@pytest.mark.parametrize("first", long_after(1, slow_but([], range(0, 240, 80))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([], range(0, 240, 40))))
 def test_no_engine_contradicts_the_plain_search(first: int) -> None:
-    said = [judge_proof.judge(seed) for seed in range(first, first + 80)]
+    said = [judge_proof.judge(seed) for seed in range(first, first + 40)]
     assert [(first + n, words) for n, words in enumerate(said) if any(word.isupper() for word in words)] == []
     seen = Counter(word for words in said for word in words)
-    assert seen["right"] >= 40, "half of them are not mutated"
-    assert seen["wrong"] >= 20
+    assert seen["right"] >= 20, "half of them are not mutated"
+    assert seen["wrong"] >= 10
     assert seen["not judged"] == 0
     assert seen["proved by certificate"] >= seen["right"] // 2, "it follows no branch and no wait by state"
     assert seen["refuted by schedule"] >= 9 * seen["wrong"] // 10

@@ -13,7 +13,7 @@ from tests.support.plain_cuda import PLAIN, PlainKernel
 pytest.importorskip("cuda.bindings.nvrtc")
 
 
-@pytest.mark.sampled(6, 14)
+@pytest.mark.sampled(4, 10)
 @pytest.mark.parametrize("wrong", [False, True])
 @pytest.mark.parametrize("kernel", PLAIN, ids=lambda kernel: kernel.name)
 def test_it_is_proved_and_refuted_with_its_mistake(kernel: PlainKernel, wrong: bool, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_an_input_of_the_action_is_data(folder: Path) -> None:
     assert not (folder / "made").exists()
 
 
-@pytest.mark.sampled(0, 3)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(
     ("event", "untrusted", "runs"),
     [("push", "auto", True), ("pull_request", "auto", True), ("pull_request_target", "auto", False),

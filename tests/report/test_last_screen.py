@@ -35,7 +35,7 @@ def assert_on_the_last_screen(lines: list[str]) -> None:
     assert [line for line in lines[findings[0] :] if BEFORE.search(line)] == []
 
 
-@pytest.mark.sampled(len(FEW), 30)
+@pytest.mark.sampled(8, 16)
 @pytest.mark.parametrize("name", slow_but(FEW, BROKEN))
 def test_cause_correction_and_verdict_are_on_the_last_screen(name: str) -> None:
     report = checked_twin(name)
@@ -46,7 +46,7 @@ def test_cause_correction_and_verdict_are_on_the_last_screen(name: str) -> None:
         assert name not in FEW
 
 
-@pytest.mark.sampled(0, 3)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(
     "name",
     ["docs/examples/row_max.ptx", "docs/examples/ring_forgets.py", "docs/examples/scale_forgets.py",

@@ -108,7 +108,7 @@ def run(kernel: RewrittenPtx, seed: int = 0, *, ctas: int = CTAS, ptx: str = "")
         memory[place : place + 8] = (GLOBAL + value).to_bytes(8, "little")
     symbols = {name: GLOBAL + place for name, place in places.items()}
     machines = [Machine(module, module.entries[0], THREADS, memory, symbols, cta=cta) for cta in range(ctas)]
-    ended = run_grid(machines, seed)
+    ended = run_grid(machines, seed, 600 if kernel.options.stop_flag else 4_000)
     if not ended and kernel.options.stop_flag:
         memory[0] = 1
         ended = run_grid(machines, seed)

@@ -47,7 +47,7 @@ def test_twice_in_one_process(number: int) -> None:
     assert fingerprint(first) == fingerprint(second)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("seed", slow_but(["1"], ["1", "4711"]))
 def test_in_another_process_that_hashes_differently(seed: str) -> None:
     done = subprocess.run(

@@ -12,7 +12,7 @@ from tools.docs_pictures import DIAGRAMS, DRAWN, FOLDER, PICTURES, drawn
 NAMES = [*PICTURES, *DIAGRAMS]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, 8)
 @pytest.mark.parametrize("name", long_but([name for name in NAMES if "load-order" not in name], slow_but(NAMES, NAMES)))
 def test_a_picture_is_what_is_drawn_now(name: str) -> None:
     kept = (FOLDER / name).read_bytes()

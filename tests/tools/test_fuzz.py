@@ -33,7 +33,7 @@ def parts() -> list[tuple[str, range]]:
     return [(kind, range(n, n + size)) for kind, size in sizes.items() for n in range(FIRST, FIRST + CASES, size)]
 
 
-@pytest.mark.sampled(4, 8)
+@pytest.mark.sampled(2, 4)
 @pytest.mark.parametrize(("kind", "seeds"), parts(), ids=lambda part: part if isinstance(part, str) else part.start)
 def test_what_comes_back_is_a_clear_error_or_a_result_that_is_confirmed(kind: str, seeds: range) -> None:
     """In this process: without those whose code may end it."""
@@ -50,7 +50,7 @@ def test_a_seed_is_a_case(kind: str) -> None:
     assert worker.case_of(kind, 8).files != one.files or worker.case_of(kind, 8).words != one.words
 
 
-@pytest.mark.sampled(3, 5)
+@pytest.mark.sampled(2, 3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_cases_are_of_every_outcome(kind: str) -> None:
     """A fuzzer whose input is always refused at once looks at nothing else."""
@@ -185,7 +185,7 @@ def in_folder(case: Case, folder: Path) -> tuple[Answer, list[str]]:
 # The naive engines
 
 
-@pytest.mark.sampled(3, 5)
+@pytest.mark.sampled(2, 4)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_the_naive_search_and_the_plain_one_agree(family: str) -> None:
     from pipesim.prove.search.breadth_first import explore

@@ -50,6 +50,7 @@ def test_a_simulated_trace_says_it_of_its_sites() -> None:
     assert said[EventKind.WAIT_RETURN, "full"] is None
 
 
+@pytest.mark.sampled(8, 20)
 @pytest.mark.parametrize("name", sampled(RECORDINGS, one_of_each(RECORDINGS, 8_000)))
 def test_a_stored_trace_tells_it_by_its_sites(name: str) -> None:
     """They were recorded without it; what is derived from their sites is what their programs say.

@@ -39,7 +39,7 @@ def returns(trace: Trace, agent: int) -> list[int]:
     return found
 
 
-@pytest.mark.sampled(2, 6)
+@pytest.mark.sampled(2, 3)
 @pytest.mark.parametrize("name", ENOUGH)
 def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
     program = find(name).build(ENOUGH[name])
@@ -52,7 +52,7 @@ def test_the_marks_are_where_a_trace_has_its_period(name: str) -> None:
     assert period == reading.period_millicycles
 
 
-@pytest.mark.sampled(1, 6)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_twin_that_is_recorded_has_configurations_with_a_period(name: str) -> None:
     with_both = [each for each in REGISTRY[name].recorded if each.clock == "both"]

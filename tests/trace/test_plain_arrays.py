@@ -100,7 +100,7 @@ def kinds_of(seed: int) -> list[object]:
     return [runs, [(each.cta, each.clusters, each.differs) for each in every.kinds]]
 
 
-@pytest.mark.sampled(3, 10)
+@pytest.mark.sampled(2, 6)
 @pytest.mark.parametrize("seed", range(40))
 def test_the_kinds_of_ctas_and_the_races_are_the_same(seed: int) -> None:
     kernel = random_kernel(seed)

@@ -57,7 +57,7 @@ STORIES: list[tuple[str, dict[str, Any], Agreement, Reason | None]] = [
 ]
 
 
-@pytest.mark.sampled(5, 11)
+@pytest.mark.sampled(3, 7)
 @pytest.mark.parametrize(("name", "changes", "expected", "reason"), STORIES)
 def test_the_answer_and_its_reason(
     stored: Make, name: str, changes: dict[str, Any], expected: Agreement, reason: Reason | None

@@ -191,7 +191,7 @@ def test_a_number_that_nobody_uses_stands_for_all_of_them() -> None:
         assert numbers & used or edit.value == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_an_h200_recorded_without_noinc_is_named() -> None:
     """docs/examples/relay.cu with WRONG 1: nothing else explains it, and the autopsy does what the kernel did."""
     trace = read_trace(EXAMPLES / "relay_noinc.parquet")

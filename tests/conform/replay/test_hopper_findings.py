@@ -34,7 +34,7 @@ def on_a_poll(taken):
     return np.abs(behind - steps * POLL) <= SLACK
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("folder", slow_but(["h200"], ["h100", "h200"]))
 def test_a_producer_blocked_on_arrives_returns_at_tries_only(folder):
     taken = blocked_times(folder, "empty")
@@ -43,6 +43,7 @@ def test_a_producer_blocked_on_arrives_returns_at_tries_only(folder):
     assert on_a_poll(blocked).mean() > 0.9  # four warps at once make the steps of the polling longer
 
 
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("folder", slow_but(["h200"], ["h100", "h200"]))
 def test_a_consumer_blocked_on_bytes_returns_at_any_time(folder):
     taken = blocked_times(folder, "full")

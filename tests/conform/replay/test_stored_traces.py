@@ -32,7 +32,7 @@ FILES = [name for name in EVERY if name not in FAULTY + HUNG + EMPTY]
 REPLAYED = one_of_each(RECORDINGS, 40_000)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(14, 30)
 @pytest.mark.parametrize("name", sampled(FILES, REPLAYED, fast=[name for name in FILES if "h100/" in name][::6]))
 def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
     case = stored(name)
@@ -55,6 +55,7 @@ def test_a_stored_trace_conforms(stored: Make, name: str) -> None:
 ALIKE = {"phase_not_toggled@7": {"phase_not_toggled", "wrong_parity"}}
 
 
+@pytest.mark.sampled(2, 7)
 @pytest.mark.parametrize("name", sampled(FAULTY, [name for name in FAULTY if "h200/" in name]))
 def test_a_fault_made_on_purpose_is_found(stored: Make, name: str) -> None:
     """Kind, agent and iteration are named; what the chip did is possible; what it left agrees with its records."""

@@ -94,7 +94,7 @@ def movable(good: Any) -> list[tuple[int, int, int]]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(2, 5)
 def test_a_wait_returns_before_it_was_released(good: Any) -> None:
     """A cycle more than the stated uncertainty is refused, by name and number; order allows the uncertainty itself."""
     pairs = movable(good)

@@ -25,7 +25,7 @@ def request(**changes) -> CaptureRequest:
     return CaptureRequest(SUBJECT, PARAMS, **changes)
 
 
-@pytest.mark.sampled(0, 4)
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_is_another_kernel(kind):
     builds = SUBJECT.compile(request(fault=KernelFault(kind, 5)), "host")
@@ -115,7 +115,7 @@ def test_the_other_process_ends_with_the_one_that_asked(tmp_path, number):
         assert held.read() == b""  # the end of the file: no process has it open for writing
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize(
     "error",
     [

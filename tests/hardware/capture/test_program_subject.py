@@ -44,6 +44,7 @@ def test_a_grid_is_so_many_runs() -> None:
     assert plan(asked).shape.grid == (3,)
 
 
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("records", [False, True])
 def test_the_interpreter_compiles(records: bool) -> None:
     compiled = compile_interpreter(records=records)

@@ -240,7 +240,7 @@ def test_a_period_without_the_recorder(gpu, request_):
     assert median_period(meta.runs, traced=False) == 450_500
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize(("left", "read"), [(0, 0), (3, 0), (4, 4)])
 def test_the_words_of_the_barriers_are_read_if_all_were_left(gpu, request_, builds, monkeypatch, left, read):
     monkeypatch.setattr(gpu, "words", left)

@@ -35,7 +35,7 @@ def test_switched_off_it_is_the_machine_code_of_before(tmp_path, defines):
     assert off.entry == "_Z7rowSumsPKfPfi"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("switches", BUILDS)
 def test_every_traced_build_compiles_without_a_warning(switches):
     compiled = compile_source(ROWSUM, {"PIPESIM_TRACE": "1", **switches})

@@ -72,7 +72,7 @@ def test_a_turn_after_a_landing_gives_it_the_time() -> None:
 @pytest.mark.parametrize("family", ["rings", "operations", "lives"])
 def test_deadlocks_of_random_programs(family: str) -> None:
     followed = 0
-    for seed in range(100):
+    for seed in range(40):
         program = FAMILIES[family](seed)
         found = check(program, max_states=1_000)
         dead = next((each for each in found.refutations if each.end is Ending.DEADLOCK), None)

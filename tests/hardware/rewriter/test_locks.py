@@ -66,7 +66,7 @@ def agreement(trace: Trace) -> Agreement:
     return compare_kernel(extract(read_module(TEXT, "lock.ptx"), LAUNCH), trace, "lock").comparison.agreement
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("taken", [0, 1, 2, 40])
 def test_the_trace_conforms_however_often_the_lock_was_taken(taken: int) -> None:
     kernel = rewritten()

@@ -31,7 +31,7 @@ def test_each_gpu_has_its_trials() -> None:
     assert Trial.EXIT_CHECK not in {*hopper, *blackwell}
 
 
-@pytest.mark.sampled(0, 5)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("trial", list(Trial))
 def test_the_kernels_compile(trial: Trial) -> None:
     archs = [arch for arch, has in (("sm_90a", trials_of("9.0")), ("sm_100a", trials_of("10.0"))) if trial in has]
@@ -40,7 +40,7 @@ def test_the_kernels_compile(trial: Trial) -> None:
         assert right.cubin != wrong.cubin or trial is Trial.EXIT_CHECK
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(1, 4)
 @pytest.mark.parametrize(
     ("trial", "assumed"),
     [

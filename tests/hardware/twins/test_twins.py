@@ -124,7 +124,7 @@ def test_a_table_of_other_parameters_is_refused(kernel, monkeypatch):
         plan(request, MAX_SMEM)
 
 
-@pytest.mark.sampled(0, 2)
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel, every):

@@ -48,8 +48,7 @@ def without_idle_memory(launch: Launch, kernel: KernelText) -> Launch:
     return with_contents_read(kernel.module, replace(launch, parameters=tuple(parameters)))
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(1, 2)
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("name", long_but(["producer_consumer", *SAMPLED], slow_but(NAMES[:1], NAMES)))
 def test_the_launch_file_is_the_same(tmp_path: Path, name: str) -> None:
     given = launch_of(find_twin(name), find(name).defaults, 2)

@@ -176,7 +176,7 @@ def test_a_program_that_is_not_python(fake: FakeCuda, tmp_path: Path) -> None:
     assert len(one) > 100 < len(two)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: Path) -> None:
     words = (fake.folder / "program", "data", fake.folder / "code.ptx", *SHAPE, "launch", HANGS)
     done = run(fake, tmp_path, "record", "--deadline", "0.05", "--json", "--", *words, records="stopped")

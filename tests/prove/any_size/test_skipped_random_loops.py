@@ -60,10 +60,10 @@ def _with_item(op: tuple[int, ...], item: int) -> tuple[int, ...]:
 
 @pytest.mark.slow
 def test_what_is_left_out_changes_nothing() -> None:
-    said = [(whole(numbered(seed)), phases_by_laps(numbered(seed))) for seed in range(200)]
+    said = [(whole(numbered(seed)), phases_by_laps(numbered(seed))) for seed in range(80)]
     assert [seed for seed, (all_of_it, short) in enumerate(said) if all_of_it != short] == []
-    assert sum(phases is not None for phases, _ in said) > 30
-    assert sum(phases is None for phases, _ in said) > 30
+    assert sum(phases is not None for phases, _ in said) > 12
+    assert sum(phases is None for phases, _ in said) > 12
 
 
 def test_items_that_are_not_looked_at_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,17 +132,17 @@ def random_refutation(program: Program, seed: int) -> Refutation | None:
     return refutation(play)
 
 
-@pytest.mark.parametrize("first", long_after(1, slow_but([], range(0, 300, 60))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([], range(0, 300, 30))))
 def test_no_move_of_a_random_programs_schedule_can_be_left_out(first: int) -> None:
     seen = shorter = 0
-    for seed in range(first, first + 60):
+    for seed in range(first, first + 30):
         program = random_ring(seed, mutated=1.0)
         for found in (*check(program, max_states=1).refutations, random_refutation(program, seed)):
             if found is not None and found.kind not in MEMORY_ORDER:  # those show in no move
                 seen += 1
                 shorter += len(require_short(program, found).schedule) < len(found.schedule)
-    assert seen >= 40
-    assert shorter >= 5
+    assert seen >= 20
+    assert shorter >= 2
 
 
 def test_a_schedule_that_wanders_comes_back_to_what_matters() -> None:

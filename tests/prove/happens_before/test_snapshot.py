@@ -144,15 +144,15 @@ def again(program: Program) -> Iterator[tuple[int, int, Lap]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [0, pytest.param(32, marks=pytest.mark.long)])
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.long) for first in (16, 32, 48))])
 def test_equal_snapshots_have_equal_futures(first: int) -> None:
-    seen = {seed: list(compared(seed)) for seed in range(first, first + 32)}
+    seen = {seed: list(compared(seed)) for seed in range(first, first + 16)}
     assert [seed for seed, made in seen.items() if not all(same for _, same in made)] == []
     futures = [future for made in seen.values() for future, _ in made]
-    assert len(futures) > 60
-    assert sum(future.finished and not (future.faults or future.doubts) for future in futures) > 5
-    assert sum(bool(future.doubts) for future in futures) > 10
-    assert sum(not future.finished for future in futures) > 10
+    assert len(futures) > 20
+    assert sum(future.finished and not (future.faults or future.doubts) for future in futures) > 2
+    assert sum(bool(future.doubts) for future in futures) > 5
+    assert sum(not future.finished for future in futures) > 5
 
 
 def nobody_in_the_other_cta(patch: pytest.MonkeyPatch) -> None:

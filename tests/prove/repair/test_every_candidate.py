@@ -42,13 +42,13 @@ def try_all(program: Program) -> None:
                 place_of(program, repair)
 
 
-@pytest.mark.sampled(20, 60)
+@pytest.mark.sampled(10, 30)
 @pytest.mark.parametrize("seed", range(2000))
 def test_of_random_programs(seed: int) -> None:
     try_all(RANDOM[seed % len(RANDOM)](seed))
 
 
-@pytest.mark.sampled(1, 16)
+@pytest.mark.sampled(1, 8)
 @pytest.mark.parametrize("name", EVERY)
 def test_of_mistakes_at_small_sizes(name: str) -> None:
     sizes = EVERY[name].right.__annotations__.keys() - {"return"}

@@ -58,7 +58,7 @@ def states_of(program: Program, most: int = FEW) -> tuple[list[State], Wrongs, s
 @pytest.mark.parametrize("family", slow_but(["operations"], RANDOM))
 def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
     judged = fewer = more = 0
-    for seed in range(80):
+    for seed in range(40):
         program = RANDOM[family](seed)
         every = states_of(program)
         if every is None:
@@ -70,7 +70,7 @@ def test_both_searches_see_what_asking_for_every_move_sees(family: str) -> None:
         assert (reduced.wrong, reduced.outcomes) == (wrong, len(ends)), seed
         assert reduced.states <= plain.states, seed
         judged, fewer, more = judged + 1, fewer + reduced.states, more + plain.states
-    assert judged >= 60
+    assert judged >= 30
     assert 2 * fewer < more, "less than half is looked at, although most are small, and wrong"
 
 

@@ -150,36 +150,36 @@ def _faulty(program: Program, seed: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 300, 100))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 300, 50))))
 def test_no_schedule_at_random_contradicts_a_proof(first: int) -> None:
-    wrong, seen = contradictions(range(first, first + 100))
+    wrong, seen = contradictions(range(first, first + 50))
     assert wrong == []
     wanted = [FaultKind.MISSING_PROXY_FENCE, FaultKind.WEAK_ORDER, (Verdict.PROVED, How.SEARCH)]
-    assert all(seen[each] >= 5 for each in wanted), seen
+    assert all(seen[each] >= 2 for each in wanted), seen
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 300, 100))))
+@pytest.mark.parametrize("first", long_after(1, slow_but([0], range(0, 300, 50))))
 def test_nor_one_of_reads_under_the_strict_rule(first: int) -> None:
-    wrong, seen = contradictions(range(first, first + 100), overwrites=True)
+    wrong, seen = contradictions(range(first, first + 50), overwrites=True)
     assert wrong == []
     wanted = [FaultKind.READ_NOT_FENCED, FaultKind.WEAK_ORDER, (Verdict.PROVED, How.SEARCH)]
-    assert all(seen[each] >= 5 for each in wanted), seen
+    assert all(seen[each] >= 2 for each in wanted), seen
 
 
 @pytest.mark.slow
 def test_a_cheap_test_that_forgets_reads_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(may_fail, "reads_may_be_unfenced", lambda _: False)
-    wrong, _ = contradictions(range(100), overwrites=True)
-    assert len(wrong) >= 3
+    wrong, _ = contradictions(range(50), overwrites=True)
+    assert len(wrong) >= 1
 
 
 @pytest.mark.slow
 def test_a_search_without_clocks_is_contradicted(monkeypatch: pytest.MonkeyPatch) -> None:
     blind = MemorySearch(complete=True, states=1, refutations=())
     monkeypatch.setattr(checking, "search_memory_order", lambda *_: blind)
-    wrong, _ = contradictions(range(100))
-    assert len(wrong) >= 3
+    wrong, _ = contradictions(range(50))
+    assert len(wrong) >= 1
 
 
 def test_a_fence_read_as_a_straight_line_would_pass_for_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,7 +237,7 @@ def all_meet(body: list[Statement], warp: int) -> bool:
     return True
 
 
-@pytest.mark.sampled(60, 200)
+@pytest.mark.sampled(30, 100)
 @pytest.mark.parametrize("seed", range(1_500))
 def test_random_kernels_are_judged_as_lanes_that_run_by_themselves(seed: int) -> None:
     rng = Random(seed)
