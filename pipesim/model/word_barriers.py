@@ -26,6 +26,8 @@ from pipesim.model.ops import (
 from pipesim.model.tables import Access
 from pipesim.model.words import GlobalWord, Passes, WordAct, WordEvent, WordWait, WordWrite
 
+#: What continues the release pattern that has made the value before (PTX ISA, "Release and Acquire Patterns").
+ATOMIC = (WordAct.ADD, WordAct.CHANGE)
 MOST_WRITES = 1 << 10  #: of one word
 _MOST_MISSING = 4_096  #: writes more with which a wait might end
 Stuck = tuple[int, int, Passes, int]  #: agent, position, what it waits for, and order and scope
@@ -63,7 +65,7 @@ class WordBarriers:
         self, word: GlobalWord, events: Sequence[WordEvent], values: list[int], stuck: Iterable[Stuck]
     ) -> None:
         """A barrier for the writes between each two that some wait tells apart, all of one phase."""
-        needed = _needed(events, values)
+        needed = needed_writes(events, values)
         waits = {needed[e.number] for e in events if e.act is WordAct.WAIT}
         stuck, seen = tuple(stuck), dict[int, int]()  # by agent
         agents = {e.agent for e in events} | {agent for agent, *_ in stuck}
@@ -136,12 +138,12 @@ class WordBarriers:
                 n = writes.setdefault(id(word), 0)
                 word.writes[n] = WordWrite(e.agent, pc, last, e.act, e.after - e.before, e.after, e.observed)
                 writes[id(word)] += 1
-            else:
+            elif not (e.unread and all(later.act in ATOMIC for later in word.writes[count:])):  # else it sees any
                 passes = e.passes if e.act is WordAct.WAIT else None
                 word.waits.append(WordWait(e.agent, pc, last, count, e.position, passes, e.version >= 0))
 
 
-def _needed(events: Sequence[WordEvent], values: list[int]) -> dict[int, int]:
+def needed_writes(events: Sequence[WordEvent], values: list[int]) -> dict[int, int]:
     """For each wait how many writes it is for: the first number with which it would end, of those that its agent had
     not seen. For each write how many came before it.
     """

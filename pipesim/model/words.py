@@ -42,7 +42,8 @@ class WordEvent:
     ``observed``: the answer of an atomic is used. ``passes``: whether a wait ends with a value, None if that depends on
     more. ``position``: of the instruction in the kernel, or of the operation in a description. ``decided_by``: the
     numbers in the registers of which a wait's end depends besides, None if not all are known. ``version``: how many
-    writes made the value, where what its agent does next may depend on it; -1 elsewhere.
+    writes made the value, where what its agent does next may depend on it; -1 elsewhere. ``unread``: nothing is made of
+    what a load returns.
     """
 
     number: int
@@ -57,6 +58,7 @@ class WordEvent:
     passes: Passes | None = None
     decided_by: tuple[int, ...] | None = None
     version: int = -1
+    unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,16 @@ class Look(NamedTuple):
     pc: int = -1
 
 
+class WeakLoad(NamedTuple):
+    """A weak load of a word, by agent and operation, and ``writes`` of others that have to be ordered with it, where no
+    access of the program says so.
+    """
+
+    agent: int
+    pc: int
+    writes: tuple[int, ...]
+
+
 class Swaps(Enum):
     """Who may change places in an order of atomics, so that one order is as good as another."""
 
@@ -119,7 +131,8 @@ class Swaps(Enum):
 class GlobalWord:
     """A word by which CTAs talk. ``writes``: in the order of the run; ``first``: its value before them.
 
-    ``chained``: the program has them in this order. ``unset``: it may hold anything before the first write.
+    ``chained``: the program has them in this order. ``unset``: it may hold anything before the first write. ``weak``:
+    what else has to be ordered.
     """
 
     name: str
@@ -129,6 +142,7 @@ class GlobalWord:
     writes: list[WordWrite] = field(default_factory=list)
     waits: list[WordWait] = field(default_factory=list)
     unset: bool = False
+    weak: list[WeakLoad] = field(default_factory=list)
 
     @property
     def acts(self) -> list[WordWrite | WordWait]:

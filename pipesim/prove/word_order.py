@@ -10,7 +10,7 @@ there the schedule is one of the program.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.machine import State, Step
 from pipesim.model.program import Program
-from pipesim.model.words import GlobalWord, Look, Swaps, WordAct, WordsOfRun, WordWait
+from pipesim.model.words import GlobalWord, Look, Swaps, WeakLoad, WordAct, WordsOfRun, WordWait, WordWrite
 from pipesim.prove.certificate.certificate import certified
 from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
@@ -33,6 +33,7 @@ MOST_ORDERS = {2: 24, 3: 16, 4: 32}
 MOST_OPERATIONS = 1 << 20  #: of all programs of orders that are made
 MOST_MADE = 256  #: of these programs
 NO_ORDER = "what is seen of words goes together in no order of all accesses, of which memory has some"
+_RACES = "a load without .relaxed, .acquire or .volatile of a word that another CTA may write meanwhile"
 _MOST_TURNS = 18  #: digits of a setting
 _MOST_SEEN = 9  #: writes: a digit
 Seen = tuple[tuple[int, int], ...]  #: agents with how many writes their waits see, of each in its order
@@ -93,11 +94,22 @@ def _places(found: WordsOfRun) -> set[tuple[int, int]]:
 
 def more_than_orders(program: Program, found: WordsOfRun) -> str:
     """Why the kernel may do more than orders of all accesses show, "" if it does not."""
-    if found.narrow or not found.observed or len(found.words) < 2:
+    weak = [(load, word.writes[k]) for word in found.words for load in word.weak for k in load.writes]
+    circles = bool(found.observed) and len(found.words) > 1
+    if found.narrow or not (weak or circles):
         return found.narrow
-    clocks = _of_words(program, found)
+    clocks = OccursBefore(program, _places(found) | {(load.agent, load.pc) for load, _ in weak})
     certified(program, clocks)
-    return MISSED if may_miss_each_other(program.code, found.words, clocks) else ""
+    if any(_may_race(*each, clocks.moments) for each in weak):
+        return _RACES
+    return MISSED if circles and may_miss_each_other(program.code, found.words, clocks) else ""
+
+
+def _may_race(load: WeakLoad, write: WordWrite, moments: Mapping[tuple[int, int], Knowledge]) -> bool:
+    """Whether release and acquire order a weak load and a write in neither way."""
+    at, other = moments.get((load.agent, load.pc)), moments.get((write.agent, write.last))
+    before = at is not None and at.synced.covers(write.agent, write.last)
+    return not before and (other is None or not other.synced.covers(load.agent, load.pc))
 
 
 def cannot_be_seen(program: Program, found: WordsOfRun) -> bool:

@@ -336,6 +336,7 @@ def test_strong_data_under_a_lock_is_judged(
 
 
 POLL = "spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.lt.u32 %p2, %r8, 3; @%p2 bra spin;"
+RELAXED_POLL = POLL.replace("acquire", "relaxed").replace("lt", "ne")
 UPDATE = UPDATES.replace("%r9", "%r8")
 TURN = """spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.ne.u32 %p2, %r8, %r1; @%p2 bra spin;
 UPDATE add.u32 %r9, %r1, 1; st.release.gpu.global.u32 [%rd1], %r9;"""
@@ -498,6 +499,43 @@ def test_a_wait_sees_no_value_that_the_order_of_memory_excludes(wait: str, *, wr
     found = check(kernel(EITHER.replace("WAIT", wait), 2), {}, quick=True)
     assert [each.finding.kind for each in found.refutations] == ([RACE] if wrong else [])
     assert wrong or found.scope.together == (2,)
+
+
+#: CTA 1 waits for a word that CTA 0 writes, and loads it once more as any data.
+LOADED_AGAIN = """setp.ne.u32 %p1, %r1, 0; @%p1 bra spin; BEFORE st.SET.gpu.global.u32 [%rd1], 3; bra end;
+POLL ld.global.u32 %r9, [%rd1]; st.global.u32 [%rd3], %r9;
+end:"""
+#: Who holds a lock loads it as any data, while the other one may take it as soon as it is given back.
+HELD_AND_LOADED = """spin: atom.TAKE.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin;
+fence.acq_rel.gpu; ld.global.u32 %r9, [%rd1]; st.global.u32 [%rd2], %r9; fence.acq_rel.gpu;
+atom.relaxed.gpu.global.exch.b32 %r8, [%rd1], 0;"""
+ONE_BEFORE = "st.relaxed.gpu.global.u32 [%rd1], 1;"
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (LOADED_AGAIN.replace("BEFORE", "").replace("SET", "relaxed").replace("POLL", RELAXED_POLL), False),
+        (LOADED_AGAIN.replace("BEFORE", ONE_BEFORE).replace("SET", "release").replace("POLL", POLL), False),
+        (LOADED_AGAIN.replace("BEFORE", ONE_BEFORE).replace("SET", "relaxed").replace("POLL", RELAXED_POLL), True),
+        (HELD_AND_LOADED.replace("TAKE", "acquire"), False),
+        (HELD_AND_LOADED.replace("TAKE", "relaxed"), True),
+    ],
+)
+def test_a_weak_load_of_a_word_comes_after_all_writes_of_it_or_is_a_race(body: str, *, wrong: bool) -> None:
+    """All were proved. What a strong load has observed comes before a weak one, but not what came before that."""
+    found = check(kernel(body, 2), {}, quick=True)
+    assert {each.finding.kind for each in found.refutations} == ({WEAK} if wrong else set())
+    assert found.scope.together == (() if wrong else (2,))
+
+
+@pytest.mark.parametrize("again", ["ld.acquire.gpu.global.u32 %r9, [%rd1];", "ld.acquire.cta.global.u32 %r9, [%rd1];"])
+def test_a_second_load_may_acquire_what_the_first_one_waits_for(again: str) -> None:
+    """It was refuted where nothing is made of the second value."""
+    body = """setp.ne.u32 %p1, %r1, 0; @%p1 bra spin; st.global.u32 [%rd2], 7; st.release.gpu.global.u32 [%rd1], 3; ret;
+    POLL AGAIN ld.global.u32 %r9, [%rd2]; st.global.u32 [%rd3], %r9;"""
+    found = check(kernel(body.replace("POLL", RELAXED_POLL).replace("AGAIN", again), 2), {}, quick=True)
+    assert {each.finding.kind for each in found.refutations} == ({NARROW} if ".cta" in again else set())
 
 
 #: As BOTH, but one warp of each CTA says that it comes, and the other one asks, after a barrier.

@@ -13,9 +13,10 @@ from itertools import combinations_with_replacement
 from pipesim.model.ops import Engine, Op, Operation, Space
 from pipesim.model.tables import Tile
 from pipesim.ptx.emit.record import Range
+from pipesim.ptx.emit.weak_loads import is_weak_load
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, kind_of, strength_of
-from pipesim.ptx.emulate.global_memory.word_memory import STRONG, WordMemory
+from pipesim.ptx.emulate.global_memory.word_memory import STRONG
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.text.instruction import Instruction
 
@@ -39,7 +40,7 @@ class GlobalData:
     strong: bool = False
 
 
-def data_between_ctas(cluster: Cluster, words: WordMemory, talked: list[Range]) -> GlobalData:
+def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
     """The accesses to bytes that CTAs share, but for the words by which they talk (``talked``).
 
     Where two strong accesses meet, they are no race without an order either, but what is read may depend on it, and
@@ -54,11 +55,12 @@ def data_between_ctas(cluster: Cluster, words: WordMemory, talked: list[Range]) 
     unclear = {one.position for one in others if not one.ranges or one.terms or not one.sure}
     unclear |= accesses.left_open.keys()
     found.open = min(unclear, default=-1 if not accesses.limited else 0)
-    followed, body = {e.position for e in words.events}, cluster.code.body
+    body = cluster.code.body
     for one in each:
         weak = not one.kind.writes and not (one.kind is AccessKind.LOAD and body[one.position].has_any(*STRONG))
-        if weak and one.position not in followed and next(_clipped(one.ranges, talked), None) is not None:
-            found.open = one.position  # a load of a word that is not meant to be shared
+        weak = weak and not is_weak_load(one, body[one.position])
+        if weak and next(_clipped(one.ranges, talked), None) is not None:
+            found.open = one.position  # how a copy of a word is ordered with what others do to it
     met = _ordered_bytes(cluster, each, talked, found)
     if not met:
         return found

@@ -6,7 +6,7 @@ Which operations these are is said in :mod:`pipesim.model.word_barriers`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
@@ -20,9 +20,10 @@ from pipesim.model.word_barriers import (
     of_several_clusters,
     too_narrow,
 )
-from pipesim.model.words import MANY_WARPS, GlobalWord, Look, Range, Swaps, WordAct, WordEvent, WordsOfRun
+from pipesim.model.words import MANY_WARPS, GlobalWord, Look, Range, Swaps, WeakLoad, WordAct, WordEvent, WordsOfRun
 from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
+from pipesim.ptx.emit.weak_loads import WeakLoadOfWord, weak_loads
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.global_memory.global_accesses import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.global_memory.word_memory import STRONG, WordMemory
@@ -61,8 +62,8 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
     found = () if why_not else tuple(made.words())
     data = GlobalData()
     if not why_not and cluster.together:  # data of one cluster is looked at with its own accesses as operations
-        data = data_between_ctas(cluster, words, made.talked)
-    made.look_at_weak(data)
+        data = data_between_ctas(cluster, made.talked)
+    made.look_at_weak(data, found)
     turns, observed = made.turns, frozenset(e.address for e in words.events if e.observed)
     swaps, does = _swaps(cluster, words, data, made) if cluster.together and observed else (Swaps.NONE, None)
     looks = made.finish(data)
@@ -159,6 +160,7 @@ class _WordBarriers:
         self.barriers = WordBarriers(self._enter_barrier)
         self.events: dict[int, list[WordEvent]] = {address: [] for address in sorted(words.asked)}
         self.looks = words.looks
+        self._weak: list[tuple[GlobalWord, WeakLoadOfWord]] = []
         asking = {look.event for look in self.looks if look.others}
         for event in words.events:
             if event.address in self.events:
@@ -213,12 +215,14 @@ class _WordBarriers:
                         return True
         return False
 
-    def look_at_weak(self, data: GlobalData) -> None:
-        """Weak stores to words of shared memory and strong loads of these, as accesses to data: the operations on the
-        same bytes are weak accesses and strong stores.
+    def look_at_weak(self, data: GlobalData, words: Sequence[GlobalWord]) -> None:
+        """Weak loads of these words, and weak stores to words of shared memory and strong loads of these, as accesses
+        to data: the operations on the same bytes of shared memory are weak accesses and strong stores.
         """
         body, recorder = self._cluster.code.body, self._cluster.recorder
         free = max((each.offset + each.nbytes for each in data.tiles), default=_NO_DATA)
+        for word, (at, events) in zip(words, self.events.items(), strict=False):
+            free = free if in_shared(at) else self._order_weak_loads(word, (at, at + word.size), events, data, free)
         for at, events in self.events.items():
             weak = {e.number for e in events if not _is_strong(body[e.position])}
             if not in_shared(at) or not any(e.number in weak and e.act.writes for e in events):
@@ -231,6 +235,28 @@ class _WordBarriers:
                 op = (int(Op.WRITE), access, self._cluster.item()) if e.act.writes else (int(Op.READ), access, -1)
                 if (e.number in weak) is e.act.writes and body[e.position].opcode != "atom":
                     self.barriers.instead.setdefault(e.number, []).insert(0, op)
+
+    def _order_weak_loads(
+        self, word: GlobalWord, at: Range, events: list[WordEvent], data: GlobalData, free: int
+    ) -> int:
+        """Weak loads of a word of global memory (:mod:`.weak_loads`), by bytes that are free from here on."""
+        recorder, writes = self._cluster.recorder, [e for e in events if e.act.writes]
+        found = list(weak_loads(self._cluster, at, events, word.first))
+        wanted = sorted({k for load in found for k in load.ordered})
+        bytes_of = {k: recorder.access(Space.GLOBAL, 0, free + n, 1) for n, k in enumerate(wanted)}
+        if wanted:
+            data.tiles = (*data.tiles, Tile(word.name, Space.GLOBAL, 0, free, len(wanted), 1))
+        for k, access in bytes_of.items():
+            data.first.append((int(Op.WRITE), access, self._cluster.item()))
+            does = self.barriers.instead[writes[k].number]
+            does.insert(len(does) - 1, (int(Op.WRITE), access, self._cluster.item()))
+        for load in found:
+            before = data.before.setdefault(load.agent, {}).setdefault(load.pc, [])
+            before += [((int(Op.READ), bytes_of[k], -1), load.position) for k in load.ordered]
+            if load.unclear:
+                self._weak.append((word, load))
+                before.append(((int(Op.WORK), -len(self._weak)), load.position))
+        return free + len(wanted)
 
     def _are_ordered(self, events: list[WordEvent]) -> bool:
         """Whether each store to a word is strong, or comes last, of the agent that has just seen all of its writes.
@@ -282,6 +308,8 @@ class _WordBarriers:
             end = made.end(agent, stream.cta, ended=self._cluster.warps[agent].status is Status.ENDED)
             _rebuild(self._cluster, stream, start, made.instead, end, places, data.before.get(agent, {}))
         made.place(places)
+        for n, (of, load) in enumerate(self._weak, 1):
+            of.weak.append(WeakLoad(load.agent, places[-n][0], load.unclear))
         word = {e.number: n for n, events in enumerate(self.events.values()) for e in events}
         return tuple(
             each._replace(word=word.get(each.event, -1), pc=places.get(each.event, (-1, -1))[0]) for each in self.looks
@@ -307,7 +335,11 @@ def _rebuild(
     unsure: dict[int, int] = {}
 
     def put(made: list[tuple[Operation, int]]) -> None:
-        code.extend(op for op, _ in made)
+        for op, _ in made:
+            marks = op[0] == Op.WORK and op[1] < 0
+            if marks:
+                places[op[1]] = len(code), len(code)
+            code.append((int(Op.WORK), 0) if marks else op)
         positions.extend(position for _, position in made)
         steps.extend([(-1, -1)] * len(made))
         runs.extend([()] * len(made))

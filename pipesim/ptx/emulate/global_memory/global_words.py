@@ -40,6 +40,7 @@ class GlobalWords(WordMemory):
         if not self._is_elsewhere(warp, each, address):
             lanes = self._lanes(warp, each, address, asks=strong and step.valued)
         if not lanes or size not in SIZES or not step.valued or len(step.results) != 1:
+            self._acquire_again(cluster, warp, step, {*lanes.values()})
             return False
         if not strong and self.values.keys().isdisjoint(lanes.values()):
             return False
@@ -185,6 +186,13 @@ class GlobalWords(WordMemory):
         wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
         return True
+
+    def _acquire_again(self, cluster: TalkingCluster, warp: TalkingWarp, step: DecodedStep, places: set[int]) -> None:
+        """A load of which nothing is made may acquire what its warp has observed of a word."""
+        each, sure = step.instruction, not (step.valued or warp.maybe or warp.has_two_ways)
+        known = all((warp.agent, at) in self._known and self.sizes[at] == size_of(each) for at in places)
+        for at in sorted(places) if each.has("acquire") and known and sure else ():
+            self._event(cluster, warp, each, at, warp.mask, WordAct.READ, self.values[at], unread=True)
 
     def _read_alone(self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, lanes: dict[int, int]) -> None:
         """A load that waits for nothing, and decides nothing."""

@@ -250,9 +250,10 @@ class WordMemory:
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
         before: int, after: int | None = None, *, observed: bool = False,
         passes: Callable[[int], bool | None] | None = None, decided_by: tuple[int, ...] | None = None,
-        version: int = -1,
+        version: int = -1, unread: bool = False,
     ) -> None:  # fmt: skip
-        self._known[warp.agent, at] = len(self._history[at]) - 1 if version < 0 else version
+        if not unread:
+            self._known[warp.agent, at] = len(self._history[at]) - 1 if version < 0 else version
         here, alone, written = each.position, warp.mask != warp.live, self._written(each)
         order = order_of(written)
         if act in (WordAct.WAIT, WordAct.CHANGE, WordAct.ADD) and (observed or act is WordAct.WAIT):
@@ -271,7 +272,7 @@ class WordMemory:
         number = len(self.events)
         self.events.append(
             WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
-                      observed, passes, decided_by, version)
+                      observed, passes, decided_by, version, unread)
         )  # fmt: skip
         record(cluster, warp, here, Op.WORK, number + 1)
 
