@@ -294,7 +294,9 @@ def _unknown_order(words: _Words) -> list[str]:
     parts = [warp for warp in words.cluster.warps if warp.is_part]
     weakened = [f"{words.who(warp)}: lanes {warp.lanes:#010x} are followed apart from the others" for warp in parts]
     polled = "a warp looks at a word of shared memory, and what this orders is not followed"
-    return weakened + [f"{at(p)}: {polled}" for p in sorted(notes.polls - words.cluster.settled)]
+    weakened += [f"{at(p)}: {polled}" for p in sorted(notes.polls - words.cluster.settled)]
+    again = "it waits for each phase, also where a try before it was answered yes"
+    return weakened + [f"{at(p)}: {again}" for p in sorted(notes.asked_together)]
 
 
 def _without_boxes(words: _Words) -> Iterator[str]:

@@ -299,12 +299,16 @@ class StreamRecorder:
         self.execute(agent, IF_COMPLETE, 0)
         self.streams[agent].held.append(len(self.streams[agent].code))
 
-    def release(self, agent: int, asked: int, mark: int) -> None:
+    def release(self, agent: int, tries: tuple[int, ...], mark: int) -> None:
         """After both ways: they may differ by waits and tries. One wait for the phase that was asked for depends on it.
 
-        WaysDiffer if there is more, such as an arrive. What it does by "not yet" remains.
+        Of several tries the waits are executed whatever the answers were. WaysDiffer if there is more, such as an
+        arrive. What it does by "not yet" remains.
         """
-        stream = self.streams[agent]
+        stream, asked = self.streams[agent], tries[0]
+        if tries[1:]:
+            self._release_waits(stream, tries, mark)
+            return
         self.execute(agent, MEET, 0, asked)
         between = stream.held.pop()
         if len(stream.code) == between == mark:
@@ -330,6 +334,23 @@ class StreamRecorder:
         else:
             self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
             stream.steps[-1] = step, step
+
+    def _release_waits(self, stream: Stream, tries: tuple[int, ...], mark: int) -> None:
+        """The same of several tries, of which any "not yet" leads to a wait for each of their phases, and no more."""
+        between = stream.held.pop()
+        waits, asking = stream.code[mark:between], [op for op in stream.code[:mark] if op[0] in PARITY_TRIES]
+        asking = [op for op in asking if op[ANSWER] in tries]
+        alike = all(op[0] == Op.WAIT and any(_waits_for(op, one) for one in asking) for op in waits)
+        every = len(asking) == len(tries) and all(any(_waits_for(op, one) for op in waits) for one in asking)
+        if len(stream.code) > between or not alike or not every:
+            stream.remove_from(between)
+            raise WaysDiffer
+        path = stream.path
+        begin = max(n for n, step in enumerate(path) if step.position == IF_NOT_YET)
+        end = max(n for n, step in enumerate(path) if step.position == IF_COMPLETE)
+        for asked in tries[1:]:
+            path += [path[begin]._replace(asked=asked), *path[begin + 1 : end], path[end]]
+        path += [path[begin]._replace(position=MEET, asked=asked) for asked in reversed(tries)]
 
     def _branch(self, stream: Stream, asking: int, mark: int, between: int) -> None:
         """The ways of an answer as two branches of waits and tries: that of "not yet" first."""

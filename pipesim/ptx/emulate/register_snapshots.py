@@ -137,7 +137,10 @@ def _with_named_answers(warp: EmulatedWarp, values: list[Value]) -> list[Value]:
     if OpenAnswer not in map(type, values):
         return values
     names: dict[int, int] = {}
-    for asked in (*(frame.asked for frame in warp.frames), *(v.asked for v in values if isinstance(v, OpenAnswer))):
+    for asked in (
+        *(asked for frame in warp.frames for asked in frame.asked),
+        *(v.asked for v in values if isinstance(v, OpenAnswer)),
+    ):
         position, cta, offset, parity = warp.tries.get(asked, (0, 0, 0, 0))
         names.setdefault(
             asked, -1 - sum(part << 40 * n for n, part in enumerate((len(names), position, cta, offset, parity)))

@@ -112,7 +112,7 @@ class Notes:
     execute and some do, with the warp's number; ``accesses``: what ``left_out`` and ``unread`` may touch; ``perhaps``:
     branches and accesses by a value that is not known, with what it is; ``reductions``: those of bytes that
     another one changes, in whatever order; ``unknown_meetings``: instructions in which lanes wait for others of their
-    warp, where it is not known which lanes come there.
+    warp, where it is not known which lanes come there; ``asked_together``: branches on the answers of several tries.
     """
 
     time_outs: set[int] = field(default_factory=set)
@@ -127,6 +127,7 @@ class Notes:
     generic: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     polls: set[int] = field(default_factory=set)
+    asked_together: set[int] = field(default_factory=set)
     own_lanes: dict[int, tuple[int, str, str]] = field(default_factory=dict)
     fences: set[int] = field(default_factory=set)
     fences_passed_by: dict[int, set[int]] = field(default_factory=dict)

@@ -119,7 +119,10 @@ class Ramp(PerLane):
 
 
 class OpenAnswer(_LanewiseOperators):
-    """What depends on the answer of one try of an mbarrier: the value if it was false, and the value if it was true."""
+    """What depends on the answer of a try of an mbarrier: the value if it was false, and the value if it was true.
+
+    Either of them may depend on the answer of another one.
+    """
 
     __slots__ = ("asked", "if_false", "if_true")
 
@@ -154,16 +157,27 @@ def lanes_of(each: list[Value]) -> Value:
 
 def answer_of(asked: int, if_false: Value, if_true: Value) -> Value:
     """The value that depends on this answer; the value itself if it is the same in both cases."""
+    if_false, if_true = answered(if_false, {asked: False}), answered(if_true, {asked: True})
     if same(if_false, if_true):
         return if_false
-    for value in (if_false, if_true):
-        if isinstance(value, OpenAnswer) and value.asked != asked:
-            return Unknown(Leaf("the answers of two tries", 0))
-    if isinstance(if_false, OpenAnswer):
-        if_false = if_false.if_false
-    if isinstance(if_true, OpenAnswer):
-        if_true = if_true.if_true
-    return if_false if same(if_false, if_true) else OpenAnswer(asked, if_false, if_true)
+    found = OpenAnswer(asked, if_false, if_true)
+    return found if len(tries_of(found)) <= _MOST_TRIES else Unknown(Leaf("the answers of two tries", 0))
+
+
+def tries_of(value: Value) -> frozenset[int]:
+    """The tries on whose answers a value depends."""
+    if value.__class__ is not OpenAnswer:
+        return frozenset()
+    return tries_of(value.if_false) | tries_of(value.if_true) | {value.asked}
+
+
+def answered(value: Value, answers: Mapping[int, bool]) -> Value:
+    """The value where some tries have these answers."""
+    if value.__class__ is not OpenAnswer:
+        return value
+    if value.asked in answers:
+        return answered(value.if_true if answers[value.asked] else value.if_false, answers)
+    return answer_of(value.asked, answered(value.if_false, answers), answered(value.if_true, answers))
 
 
 def same(a: Value, b: Value) -> bool:
@@ -238,12 +252,8 @@ def integers(each: Iterable[Value]) -> bool:
 
 
 def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ...]) -> Value:
-    for a in args:
-        if isinstance(a, OpenAnswer) and a.asked != asked:
-            return Unknown(Leaf("the answers of two tries", 0))
-    if_false = lift(function, *(a.if_false if isinstance(a, OpenAnswer) else a for a in args))
-    if_true = lift(function, *(a.if_true if isinstance(a, OpenAnswer) else a for a in args))
-    return answer_of(asked, if_false, if_true)
+    no, yes = ([answered(a, {asked: answer}) for a in args] for answer in (False, True))
+    return answer_of(asked, lift(function, *no), lift(function, *yes))
 
 
 def _choose(p: Value, a: Value, b: Value) -> Value:
@@ -272,6 +282,7 @@ _AT_ONCE: Mapping[Callable[..., Value], Callable[..., Value]] = {
 _COMPARISONS = frozenset({operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne})
 _INTEGERS = frozenset({int, bool})
 _BOTH = 2  #: operands
+_MOST_TRIES = 2  #: on whose answers a value depends
 
 
 def select(p: Value, a: Value, b: Value) -> Value:

@@ -102,7 +102,9 @@ class EmulatedWarp(DividedWarp):
     def was_answered_no(self, question: tuple[int, ...]) -> bool:
         """Whether this is where a try that asked the same has said no."""
         return any(
-            frame.kind is PartingKind.ANSWER and frame.pending and self.tries.get(frame.asked) == question
+            frame.kind is PartingKind.ANSWER
+            and frame.pending
+            and [self.tries.get(asked) for asked in frame.asked] == [question]
             for frame in self.frames
         )
 

@@ -8,7 +8,7 @@ passed over if nothing on its ways synchronises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -29,10 +29,13 @@ from pipesim.ptx.emulate.values import (
     Unknown,
     Value,
     answer_of,
+    answered,
+    are_known,
     join_lanes,
     lanes_that_hold,
     leaf_of,
     same,
+    tries_of,
 )
 from pipesim.ptx.free.varying import FreeInputs
 
@@ -87,8 +90,8 @@ class PartingKind(Enum):
 class BranchSplit:
     """Ways that parted: those that still have to be run, and the registers after those that have.
 
-    ``joins``: where they may meet, one place as soon as one side has come there. ``asked``: the try whose answer parted
-    the ways; ``mark``: of the recorder, where the first of them begins; ``unknown``: the predicate that is not known.
+    ``joins``: where they may meet, one place as soon as one side has come there. ``asked``: the tries whose answers
+    parted the ways; ``mark``: of the recorder, where the first way begins; ``unknown``: the predicate, if not known.
     """
 
     joins: frozenset[int]
@@ -98,7 +101,7 @@ class BranchSplit:
     pending: list[tuple[int, int]]
     done: list[tuple[int, dict[int, Value]]] = field(default_factory=list)
     kind: PartingKind = PartingKind.LANES
-    asked: int = -1
+    asked: tuple[int, ...] = ()
     mark: int = -1
     unknown: Unknown | None = None
 
@@ -276,7 +279,7 @@ class DividedWarp(WarpLanes):
             return here
         if frame.kind is PartingKind.ANSWER:
             for r in frame.written:
-                self.R[r] = answer_of(frame.asked, first[r], second[r])
+                self.R[r] = _after_tries(frame, first[r], second[r])
             flush(self.cluster, self)
             self.cluster.recorder.release(self.agent, frame.asked, frame.mark)
             return here
@@ -327,8 +330,13 @@ class DividedWarp(WarpLanes):
 
     def _ask(self, segment: StraightRun, p: OpenAnswer) -> int:
         """A branch on the result of a try_wait: both ways are run where they differ."""
-        ways = []
-        for value in (p.if_false, p.if_true):
+        ways, tries = list[int](), sorted(tries_of(p))
+        if tries[1:]:
+            trap = any(map(self.code.regions.leads_nowhere, (segment.target, segment.next)))
+            if trap or not _needs_all(p, tries) or self._inside_a_spin(segment) >= 0:
+                return self._pass_over(segment, Unknown(Leaf("the answers of two tries", 0)))
+            self.cluster.notes.asked_together.add(segment.position)
+        for value in (answered(p, dict.fromkeys(tries, answer)) for answer in (False, True)):
             if isinstance(value, int):
                 ways.append(segment.target if bool(value) is not segment.negated else segment.next)
                 continue
@@ -348,10 +356,10 @@ class DividedWarp(WarpLanes):
             raise EmulationStop(f"what follows depends on the answers of more than {_MOST_ANSWERS:,} tries")
         region = self.code.regions.region_at(segment.position)
         flush(self.cluster, self)
-        mark = self.cluster.recorder.mark(self.agent, p.asked)
+        mark = self.cluster.recorder.mark(self.agent, tries[0])
         joins = frozenset((region.join, *self.code.regions.ahead(ways[1])))
         frame = self._open(segment, region, joins, (ways[1], self.mask))
-        frame.kind, frame.asked, frame.mark = PartingKind.ANSWER, p.asked, mark
+        frame.kind, frame.asked, frame.mark = PartingKind.ANSWER, tuple(tries), mark
         return ways[0]
 
     def _pass_over(self, segment: StraightRun, p: Value) -> int:
@@ -404,3 +412,19 @@ class DividedWarp(WarpLanes):
                 if target != after:
                     return segment.target if target else segment.next
         return -1
+
+
+def _needs_all(p: OpenAnswer, tries: Sequence[int]) -> bool:
+    """Whether a predicate is the same whichever of the tries says "not yet", and another one if none does."""
+    answers = [dict.fromkeys(tries, False), *({other: other != each for other in tries} for each in tries)]
+    some = [answered(p, each) for each in answers]
+    complete = answered(p, dict.fromkeys(tries, True))
+    return are_known((*some, complete)) and {bool(each) for each in some} == {not complete}
+
+
+def _after_tries(frame: BranchSplit, first: Value, second: Value) -> Value:
+    """A register after both ways of the answers of tries."""
+    if len(frame.asked) == 1:
+        return answer_of(frame.asked[0], first, second)
+    complete = answered(second, dict.fromkeys(frame.asked, True))
+    return complete if same(first, complete) else Unknown(Leaf("the answers of two tries", 0))

@@ -121,6 +121,51 @@ def test_a_try_with_work_before_its_wait_is_a_try_and_a_wait_that_depends_on_it(
     assert code[4][:4] == (Op.WAIT_UNLESS, 0, 0, 0)
 
 
+TWO = """ mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r3], 0;
+ mbarrier.try_wait.parity.shared::cta.b64 %p6, [%r3+8], 0;
+ st.shared.u32 [tile+2048], 7;
+ and.pred %p7, %p5, %p6;
+ @%p7 bra known;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p8, [%r3], 0;
+ mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r3+8], 0;
+ and.pred %p10, %p8, %p9;
+ @!%p10 bra again;
+known:
+ ld.shared.u32 %r9, [tile];
+ bra over;
+first:
+""" + ARRIVE.format("") + " st.shared.u32 [tile], 7;\n" + ARRIVE.format("+8") + "over:\n"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "proved"),
+    [
+        ("", "", True),
+        ("bra known;", "bra known;\n st.shared.u32 [tile+1024], 7;", False),  # what is not a wait
+        ("%p7, %p5, %p6", "%p7, %p5, %p5", False),  # the second is not waited for
+        ("and.pred %p7", "or.pred %p7", False),
+        ("and.pred %p7, %p5, %p6;", "xor.pred %p7, %p5, %p6;\n not.pred %p7, %p7;", False),
+        ("and.pred %p10", "or.pred %p10", False),
+        ("and.pred %p10, %p8, %p9", "and.pred %p10, %p5, %p9", False),  # it waits for an answer that stays "not yet"
+        ("@!%p10 bra again;", "", False),
+        (ARRIVE.format("+8"), "", False),
+        (
+            " st.shared.u32 [tile], 7;\n" + ARRIVE.format("+8"),
+            ARRIVE.format("+8") + " st.shared.u32 [tile], 7;\n",
+            False,
+        ),
+    ],
+)
+def test_two_tries_whose_loop_waits_for_both_are_two_waits(right: str, wrong: str, proved: bool) -> None:
+    assert right in TWO
+    program = program_of(BY_WARP + FIRST + TWO.replace(right, wrong, 1))
+    assert (check(program).verdict is Verdict.PROVED) is proved
+    if proved:
+        names = [line.split()[0] for line in said(program, 1)]
+        assert names == ["BAR_SYNC", "TRY_WAIT", "TRY_WAIT", "WRITE", "WAIT", "WAIT", "READ"]
+
+
 def test_a_try_right_before_its_wait_is_the_wait():
     near = LATER.replace(" st.shared.u32 [tile], 7;\n fence.acq_rel.cta;\n", "")
     program = program_of(BY_WARP + FIRST + near + " bra over;\nfirst:\n" + ARRIVE.format("") + "over:\n")
