@@ -1,4 +1,4 @@
-"""The rules in place: what the operations that run for every tile do to the lists of a running program.
+"""The rules in place: what the operations that run most often for every tile do to the lists of a running program.
 
 Each rule decides first whether its operation is usual; if not, nothing has been changed yet and the pure rule carries
 it out. The word of a barrier, conflicts and what a read finds are asked where the pure rules ask.
@@ -11,7 +11,6 @@ from pipesim.model.barrier import LIVE
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import (
     ACCESS,
-    ANSWER,
     ASYNC_ACCESS,
     ASYNC_BYTES,
     ASYNC_ITEM,
@@ -23,20 +22,13 @@ from pipesim.model.groups import (
     EXPECT,
     GROUPS,
     ITEM,
-    JUMP_REGISTER,
-    NAMED_BARRIER,
-    NAMED_LANES,
     NO_EFFECT,
     PARITY,
-    SKIP,
-    THREADS,
     TOKEN,
     TX_BYTES,
-    VALUE,
 )
 from pipesim.model.live.live_run import MOVED, LiveRule, LiveRun, ObservedRun, blocked_on
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
-from pipesim.model.rules_sync import WARP
 from pipesim.model.rules_transfer import conflict, look, ordered
 from pipesim.model.state import TMA, TORN, Flight, new, own_channel
 
@@ -76,11 +68,6 @@ def _apply_effect(live: LiveRun, agent: int, bar: int, effect: mbarrier.Effect, 
     return bar if completed else MOVED
 
 
-def _init(live: LiveRun, agent: int, op: Operation) -> int:
-    bar = op[BARRIER]
-    return _apply_effect(live, agent, bar, mbarrier.init(live.barriers[bar], op[COUNT]))
-
-
 def _arrive(live: LiveRun, agent: int, op: Operation) -> int:
     bar = op[BARRIER]
     if live.clusters and not live.all_ctas_run():
@@ -92,9 +79,7 @@ def _expect_tx(live: LiveRun, agent: int, op: Operation) -> int:
     bar, nbytes = op[BARRIER], op[TX_BYTES]
     if live.clusters and not live.all_ctas_run():
         return live.purely(agent, op)
-    return _apply_effect(
-        live, agent, bar, mbarrier.add_tx(live.barriers[bar], nbytes if op[0] == Op.EXPECT_TX else -nbytes)
-    )
+    return _apply_effect(live, agent, bar, mbarrier.add_tx(live.barriers[bar], nbytes))
 
 
 def _wait(live: LiveRun, agent: int, op: Operation) -> int:
@@ -104,23 +89,6 @@ def _wait(live: LiveRun, agent: int, op: Operation) -> int:
         return live.purely(agent, op)
     if word[3] & 1 == op[PARITY]:
         return blocked_on(bar)
-    live.pcs[agent] += 1
-    return MOVED
-
-
-def _wait_unless(live: LiveRun, agent: int, op: Operation) -> int:
-    if op[ANSWER] >= 0 and live.registers[agent][op[ANSWER]]:
-        live.pcs[agent] += 1
-        return MOVED
-    return _wait(live, agent, op)
-
-
-def _test(live: LiveRun, agent: int, op: Operation) -> int:
-    word = live.barriers[op[BARRIER]]
-    if word[4] != LIVE:
-        return live.purely(agent, op)
-    if op[ANSWER] >= 0:
-        live.registers[agent][op[ANSWER]] = int(mbarrier.passes(word, op[PARITY]))
     live.pcs[agent] += 1
     return MOVED
 
@@ -197,9 +165,6 @@ def _wait_group(live: LiveRun, agent: int, op: Operation) -> int:
     return MOVED
 
 
-# the agent's own reads and writes
-
-
 def _read(live: LiveRun, agent: int, op: Operation) -> int:
     item = op[ITEM]
     first, end = live.cells_of[op[ACCESS]]
@@ -213,89 +178,16 @@ def _read(live: LiveRun, agent: int, op: Operation) -> int:
     return MOVED
 
 
-def _write(live: LiveRun, agent: int, op: Operation) -> int:
-    first, end = live.cells_of[op[ACCESS]]
-    mine = live.opened[agent]
-    for f in live.flights:
-        if f[7] < end and first < f[8] and f is not mine:
-            return live.purely(agent, op)
-    if live.clusters and not live.all_ctas_run():
-        return live.purely(agent, op)
-    live.close(agent)
-    live.cells[first:end] = (op[ITEM],) * (end - first)
-    live.pcs[agent] += 1
-    return MOVED
-
-
-# other barriers, jumps
-
-
-def _bar_sync(live: LiveRun, agent: int, op: Operation) -> int:
-    bar = op[NAMED_BARRIER]
-    wanted = live.holds[agent]
-    arrived, _, generation = live.named[bar]
-    channel = len(live.barriers) + bar
-    if wanted:
-        if generation < wanted:
-            return blocked_on(channel)
-        live.holds[agent] = 0
-        live.pcs[agent] += 1
-        return MOVED
-    if not _joins(live, op):
-        return live.purely(agent, op)
-    if arrived + op[NAMED_LANES] < op[THREADS]:
-        live.named[bar] = (arrived + op[NAMED_LANES], op[THREADS], generation)
-        live.holds[agent] = generation + 1
-        return blocked_on(channel)
-    live.named[bar] = (0, 0, generation + 1)
-    live.pcs[agent] += 1
-    return channel
-
-
-def _bar_arrive(live: LiveRun, agent: int, op: Operation) -> int:
-    if not _joins(live, op):
-        return live.purely(agent, op)
-    bar = op[NAMED_BARRIER]
-    arrived, _, generation = live.named[bar]
-    full = arrived + op[NAMED_LANES] == op[THREADS]
-    live.named[bar] = (0, 0, generation + 1) if full else (arrived + op[NAMED_LANES], op[THREADS], generation)
-    live.pcs[agent] += 1
-    return len(live.barriers) + bar if full else MOVED
-
-
-def _joins(live: LiveRun, op: Operation) -> bool:
-    """True if arriving at this named barrier breaks no rule."""
-    threads = op[THREADS]
-    arrived, agreed, _ = live.named[op[NAMED_BARRIER]]
-    usual = threads > 0 and threads % WARP == 0 and agreed in (0, threads)
-    return usual and arrived + op[NAMED_LANES] <= threads
-
-
-def _jump_if(live: LiveRun, agent: int, op: Operation) -> int:
-    taken = live.registers[agent][op[JUMP_REGISTER]] == op[VALUE]
-    live.pcs[agent] += 1 + op[SKIP] if taken else 1
-    return MOVED
-
-
 #: The operations with a rule in place; the others go through the pure one.
 RULES: dict[Op, LiveRule] = {
-    Op.INIT: _init,
     Op.ARRIVE: _arrive,
     Op.EXPECT_TX: _expect_tx,
-    Op.COMPLETE_TX: _expect_tx,
     Op.WAIT: _wait,
-    Op.WAIT_UNLESS: _wait_unless,
-    Op.TRY_WAIT: _test,
-    Op.TEST_WAIT: _test,
     Op.TMA_LOAD: _tma_load,
     Op.TRANSFER_READ: _transfer_read,
     Op.TRANSFER_WRITE: _transfer_write,
     Op.COMMIT: _commit,
     Op.WAIT_GROUP: _wait_group,
     Op.READ: _read,
-    Op.WRITE: _write,
-    Op.BAR_SYNC: _bar_sync,
-    Op.BAR_ARRIVE: _bar_arrive,
-    Op.JUMP_IF: _jump_if,
     **{Op(op): _pass for op in NO_EFFECT},
 }
