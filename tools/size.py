@@ -83,17 +83,17 @@ def entered(words: Sequence[str], package: Path = ROOT / "pipesim") -> set[str]:
     found: set[str] = set()
     below = f"{package}{os.sep}"
 
-    def called(frame: FrameType, event: str, _: object) -> None:
+    def called(frame: FrameType, _event: str, _arg: object) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and name not in found and name.startswith(below) and not _is_import(frame, below):
+        if name not in found and name.startswith(below) and not _is_import(frame, below):
             found.add(name)
 
-    sys.setprofile(called)
+    sys.settrace(called)  # of calls alone: it returns no function for the lines
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             main(list(words))
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
     return found
 
 

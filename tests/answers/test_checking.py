@@ -121,7 +121,7 @@ def test_the_verdict_alone_of_what_is_right(ring: Target) -> None:
     assert "deadlocks or breaks a rule for every CTA, at these parameters" in words(report)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("seconds", range(1, 6))
 def test_a_step_ends_at_its_limit_and_keeps_what_it_has(ring: Target, seconds: int) -> None:
     """A second passes at each unit: the size is lowered as far as there was time, and the next step has its own."""

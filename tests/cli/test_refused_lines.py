@@ -80,7 +80,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(45, 120)
+@pytest.mark.sampled(50, 90)
 @pytest.mark.parametrize("line", list(command_lines("refused_lines.txt")), ids=lambda line: line.words)
 def test_the_line_is_refused_in_these_words(
     call: Call, line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch

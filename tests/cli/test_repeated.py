@@ -21,7 +21,7 @@ ANSWER = "evaluate"  #: where the second configuration of a sweep is computed
 SWEEP = ("sweep", "producer_consumer", "-p", "tiles=2", "-p", "stages=1..3", "--jobs", "1")
 
 
-@pytest.mark.sampled(6, 8)
+@pytest.mark.sampled(4, 6)
 @pytest.mark.parametrize(
     ("line", "where", "files", "code"),
     [

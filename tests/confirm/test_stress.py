@@ -75,7 +75,7 @@ def test_nothing_is_seen_of_a_right_kernel(name: str) -> None:
     assert found.ways[LateWay.LAP] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(("name", "sign"), [("lapped", Sign.HANG), ("early_release", Sign.DATA)])
 def test_what_is_wrong_is_seen_and_can_be_repeated(name: str, sign: Sign) -> None:
     found = stressed(name, MachineChip(), seed=3)

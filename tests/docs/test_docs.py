@@ -10,6 +10,8 @@ from tools import docs_output as tool
 
 #: Pages whose blocks take more than a second, and are of kinds that other pages have.
 LONG = {
+    "docs/redundant.md",
+    "docs/sweep.md",
     "docs/from-a-hang.md",
     "docs/diagnosis.md",
     "docs/ci.md",

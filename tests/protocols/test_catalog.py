@@ -20,7 +20,7 @@ def lane(name: str, params: Params) -> tuple[pytest.MarkDecorator, ...]:
     return () if place < 5 else (pytest.mark.long if place % 2 else pytest.mark.slow,)
 
 
-@pytest.mark.sampled(20, 30)
+@pytest.mark.sampled(12, 26)
 @pytest.mark.parametrize(
     ("name", "params"),
     [pytest.param(*case, id=label(*case), marks=lane(*case)) for case in CASES],

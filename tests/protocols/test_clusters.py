@@ -43,7 +43,7 @@ def counts(program: Program) -> dict[str, int]:
     return found
 
 
-@pytest.mark.sampled(1, 3)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("shape", slow_but(SHAPES[:6], SHAPES))
 def test_it_is_proved(shape: tuple[int, int, int]) -> None:
     sizes: list[dict[str, int]] = [{}, {"k_iters": 1, "tiles": 3}, {"k_iters": 0}]
@@ -52,7 +52,7 @@ def test_it_is_proved(shape: tuple[int, int, int]) -> None:
         assert found.verdict is Verdict.PROVED, (params, found.doubts[:3])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_proved_for_any_number_of_tiles() -> None:
     found = family(find("gemm_sm100"), {"cluster_m": 2, "k_iters": 1} | SMALL, "tiles").verdict()
     assert isinstance(found, EveryValue)

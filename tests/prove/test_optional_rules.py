@@ -53,7 +53,7 @@ def judged(protocol: Callable[..., Protocol], how: Strictness = LENIENT, **param
     return check(target_of(protocol).with_strictness(how), params)
 
 
-@pytest.mark.sampled(1, 2)
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("name", slow_but(FAST, [name for name in sorted(BUILT_IN) if name != "conv_epilogue"]))
 def test_which_ready_made_protocols_rest_on_the_assumption(name: str) -> None:
     program = find(name).build({})
@@ -321,7 +321,7 @@ def tensor(item: int, *, written: bool) -> Callable[..., Protocol]:
     return reads
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize(
     ("item", "written", "noted"), [(-1, False, True), (-1, True, True), (0, False, True), (0, True, False)]
 )
@@ -392,7 +392,7 @@ def test_the_switches_in_python() -> None:
     assert_verified(ring, strict=("init", "tensor-memory"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("mine")
 def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.CaptureFixture[str]) -> None:
     names = [READ, PRODUCT]

@@ -55,6 +55,7 @@ from pipesim.answers.views.sweep import (
 from pipesim.answers.views.trace import CAPTURED_NOW, CompareReport, TraceComparison, VerifyReport
 from pipesim.confirm.confirm import ConfirmOptions, confirm
 from pipesim.confirm.launches import ChipOutcome, LaunchSeen
+from pipesim.confirm.report import StressReport
 from pipesim.confirm.stress import stress
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.conform.diagnose.edits import Edit, EditKind
@@ -641,18 +642,12 @@ def planted_kernel(name: str) -> Target:
     return replace(target_of(read.program), kernel=read, editable=editable)
 
 
-def stressed(width: int) -> list[str]:
-    """A right kernel, of which launches show nothing; nothing is launched."""
+@cache
+def stress_report() -> StressReport:
+    """Of a right kernel, of which launches show nothing; nothing is launched."""
     target = planted_kernel("right")
-    found = stress(
-        target,
-        check(target, {}, quick=True),
-        Scripted(LaunchSeen(ChipOutcome.SAME)),
-        ConfirmOptions(),
-        many=10_000,
-        seed=7,
-    )
-    return stress_lines(found, width)
+    chip, options = Scripted(LaunchSeen(ChipOutcome.SAME)), ConfirmOptions()
+    return stress(target, check(target, {}, quick=True), chip, options, many=10_000, seed=7)
 
 
 def confirmed(width: int) -> list[str]:
@@ -841,7 +836,7 @@ EXAMPLES: dict[str, Callable[[int], list[str]]] = {
     "check_redundant": redundant_ring,
     "check_walked": walked_race,
     "confirm": confirmed,
-    "stress": stressed,
+    "stress": lambda width: stress_lines(stress_report(), width),
     "assumption": explained("commits"),
     "kind": explained("over_arrival"),
     "kinds": lambda width: kind_page.kind_list_lines(kind_lines(), assumption_lines(), width),

@@ -185,7 +185,7 @@ def test_one_that_is_not_python_and_hangs_is_stopped_and_explained(fake: FakeCud
     assert (done.returncode, one["ending"], one["agreement"]) == (1, "deadline", "hangs_too")
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 3)
 @pytest.mark.parametrize(
     ("how", "options", "grids", "places"),
     [
@@ -299,7 +299,7 @@ assert cuda.cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, places, None) =
 """
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("command", [("record", "--diff"), ("launches", "--check")])
 def test_a_dump_has_the_ptx_of_machine_code(fake: FakeCuda, tmp_path: Path, command: tuple[str, str]) -> None:
     """As of XLA, which keeps none: the dump is written while the program runs."""

@@ -45,7 +45,7 @@ def of(target: Target, parameter: str, **params: int) -> Family:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "parameter", "params"), long_after(3, slow_after(2, PINNED)))
+@pytest.mark.parametrize(("name", "parameter", "params"), long_after(1, slow_after(2, PINNED)))
 def test_every_number_of_trips_is_proved(name: str, parameter: str, params: tuple[tuple[str, int], ...]) -> None:
     target = find(name)
     looked = of(target, parameter, **dict(params))

@@ -73,7 +73,7 @@ def long_protocols() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "params"), long_after(5, slow_after(4, long_protocols())))
+@pytest.mark.parametrize(("name", "params"), long_after(3, slow_after(2, long_protocols())))
 def test_it_says_what_the_whole_run_says(name, params, cuts):
     program = find(name).build(params, twice=False)
     assert phases_by_laps(program) == whole(program)
@@ -340,7 +340,7 @@ def mutated(program: Program, seed: int) -> Program:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(0, 2)
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("mutants", [10, pytest.param(30, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LONG_LOOPS)
 def test_of_a_mutant_it_says_what_the_whole_run_says(name, mutants, cuts):
