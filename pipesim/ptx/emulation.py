@@ -17,6 +17,7 @@ from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
 from pipesim.ptx.emulate.effects.table import effect_of
+from pipesim.ptx.emulate.endless import EndlessLoops
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
 from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
@@ -223,6 +224,7 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
+_BEGUN = 64  #: one in so many instructions is followed before loops without end are looked for
 _SOME, _MANY = 96, 16  #: one in how many instructions shows that laps are left out which have many times as many
 
 
@@ -307,6 +309,8 @@ class _FollowedCluster:
             watch_laps(made)
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
+        if made.words is None and made.data is None:
+            made.repeats = EndlessLoops(made, self._limits.instructions // _BEGUN).repeats
         self._spent += made.run(self._limits.without(self._spent))
         if isinstance(made.watcher, LapsLeftOut):
             self._left_out.append(made.watcher.end())

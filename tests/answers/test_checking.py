@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 
 from pipesim.answers.budget import Budget, BudgetSpentError
 from pipesim.answers.check import check
+from pipesim.answers.checking import stepped
 from pipesim.answers.checking.failures import CheckQuestion
 from pipesim.answers.checking.stepped import SteppedCheck
 from pipesim.answers.progress import Progress, Unit
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
+from pipesim.prove.check import How
 from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
 from pipesim.targets import Target, find, target_of
 from tests.support.nine_warps import nine_warps
+from tests.support.small_ptx import kernel_target
 
 EXPLAINED = (
     CheckStep.SMALLEST,
@@ -182,6 +186,16 @@ def test_what_is_known_when_it_is_interrupted_is_reported(ring: Target) -> None:
     assert "interrupted after 2 tried · what a finding hides: interrupted · other schedules: interrupted" in said
     steps.details()  # there is nothing left to do
     assert steps.report() == report
+
+
+def test_a_verdict_that_is_interrupted_is_unknown_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first CTA does is proved by then."""
+    steps = SteppedCheck(CheckQuestion(kernel := kernel_target("", ctas=2), {}, kernel.build({})))
+    monkeypatch.setattr(stepped, "in_other_launches", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        steps.verdict()
+    steps.interrupt()
+    assert steps.report().how is How.STOPPED
 
 
 def test_sizes_that_were_lowered_before_an_interrupt_stay(ring: Target) -> None:

@@ -9,7 +9,7 @@ from pipesim.errors import PtxError
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check
 from pipesim.ptx.emulate import regions
-from pipesim.ptx.emulate.cluster import EmulationLimits
+from pipesim.ptx.emulate.cluster import ENDLESS, EmulationLimits
 from pipesim.ptx.emulate.global_memory.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.memory import Bytes
 from pipesim.ptx.emulate.stop import EmulationStop
@@ -32,11 +32,21 @@ def extracted(body: str, limits: EmulationLimits, threads: int = 64) -> Extracti
     return extract(read_module(text_of(START + body), "small.ptx"), launch, limits)
 
 
-@pytest.mark.parametrize("body", ["here: bra here;", "here: add.u32 %r10, %r10, 1; bra here;"])
-def test_a_loop_without_end_is_followed_for_a_while_and_proves_nothing(body: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            "mov.u32 %r10, 1; here: add.u32 %r10, %r10, 1; mul.lo.u32 %r11, %r10, 0; bar.sync %r11; bra here;",
+            "the limit of 20,000 warp instructions was reached",
+        ),
+        ("here: bra here;", ENDLESS),
+        ("here: setp.ne.u32 %p5, %r0, 5;\n bar.red.and.pred %p6, 0, %p5;\n @!%p6 bra here;", ENDLESS),
+    ],
+)
+def test_a_loop_without_end_is_followed_for_a_while_and_proves_nothing(body: str, why: str) -> None:
     made = extracted(body, EmulationLimits(instructions=20_000))
     assert made.instructions < 30_000
-    assert "the limit of 20,000 warp instructions was reached" in made.program.coverage.stopped[0]
+    assert why in made.program.coverage.stopped[0]
     assert check(made.program).verdict is Verdict.UNKNOWN
 
 

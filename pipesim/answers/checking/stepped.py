@@ -68,6 +68,7 @@ class SteppedCheck:
         self._progress = progress
         self._beside: list[tuple[SteppedCheck, Place]] = []  # of other CTAs that have findings of their own
         self._now: CheckStep | None = None
+        self._decided = False  # whether all that the verdict takes was looked at
         self._units = (0, 0)
         self._operations = 0  # of the program that the next unit of work is about
 
@@ -98,6 +99,7 @@ class SteppedCheck:
         if found.verdict is Verdict.PROVED and (talk.may_hang or talk.may_race):
             found = unknown(known.asked.program, How.OPEN_WORDS if talk.may_hang else How.OPEN_DATA)
             known.take(found)
+        self._decided = True
         if asked.quick:
             self._known.leave_out(CutBy.NOT_ASKED)
         return report_of(known, (), self.left_out)
@@ -125,14 +127,16 @@ class SteppedCheck:
         in_full = not there.quick and len(self._beside) < _MOST_BESIDE
         beside = SteppedCheck(replace(there, quick=not in_full), self._budget, self._progress)
         beside._known.take(found)
+        beside._decided = True
         self._beside.append((beside, self._known.others.place))
         if not there.quick and not in_full:
             self._known.left_out.append(LeftOut(CheckStep.CTAS, CutBy.WORK, _MOST_BESIDE))
 
     @property
     def has_verdict(self) -> bool:
-        """True if there is something to report."""
-        return self._known.found is not None
+        """True if there is something to report: all was looked at, or what is refuted is known."""
+        found = self._known.found
+        return found is not None and (self._decided or found.verdict is Verdict.REFUTED)
 
     @property
     def program(self) -> Program:
@@ -162,7 +166,7 @@ class SteppedCheck:
 
     def interrupt(self) -> None:
         """Whoever drives the check has ended it: what is left of it is left out, and a verdict not reached unknown."""
-        if self._known.found is None:
+        if not self.has_verdict:
             self._known.take(unknown(self._known.asked.program, How.STOPPED))
         if self._now is not None:
             self._known.left_out.append(LeftOut(self._now, CutBy.INTERRUPTED, *self._units))

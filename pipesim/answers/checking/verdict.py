@@ -170,9 +170,9 @@ def with_any_data(state: CheckState, first: Check) -> Check:
     What fails with some answers is not refuted: no data may lead to them.
     """
     asked, kernel = state.asked, state.asked.target.kernel
-    if kernel is None or first.how is not How.CUT or state.cut is not None or kernel.kernel.launch.inside:
+    if kernel is None or kernel.limited or first.how is not How.CUT or state.cut is not None:
         return first
-    made = kernel.with_any_data()
+    made = kernel.with_any_data() if not kernel.kernel.launch.inside else kernel
     if not made.asks_data or made.program.coverage.stopped:
         return first
     target = asked.target.with_settings({ANY_DATA: 1}, made)
@@ -210,6 +210,8 @@ def beyond_the_limit(state: CheckState) -> Check | None:
     if asked.target.kernel is None or not asked.target.kernel.limited or asked.any_words:
         return None
     for name, value in words_that_decide(asked.target.kernel.kernel).items():
+        if value < 1:
+            break  # the largest come first
         every = EverySize(asked.target, (AnyWord(name, 1, value),))
         found = at_every_size(state, unknown(asked.program, How.CUT), every)
         if found.verdict is Verdict.REFUTED:

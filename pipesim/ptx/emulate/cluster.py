@@ -36,6 +36,7 @@ from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch
 
 Apart = Mapping[tuple[int, int], tuple[int, ...]]  #: for warps, by CTA and number, sets of lanes that continue alone
+ENDLESS = "a loop without end: each lap of it leaves everything as it was"
 TURN = 2_000  #: instructions of one warp before the next has its turn
 _LONG = (24, 6)  #: a run may be long, or is, that has had one in this many of the instructions that are followed
 _TOKEN = 1 << 62  #: added to a state that an arrive returns, whose low bits are those of the barrier's address
@@ -135,6 +136,7 @@ class Cluster(ClusterMemory):
         self.watcher: RoundWatcher | None = None
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
         self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be
+        self.repeats: Callable[[int], bool] | None = None  #: after so many instructions: whether all is as it was
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
@@ -187,6 +189,9 @@ class Cluster(ClusterMemory):
             if self.is_long is not None and long and total > limits.instructions // long[0]:
                 del long[0]
                 self.is_long(bool(long))
+            if self.repeats is not None and self.repeats(total):
+                self._stop_all(ENDLESS)
+                return total
             if total > limits.instructions:
                 self._stop_all(f"the limit of {limits.asked or limits.instructions:,} warp instructions was reached")
                 return total

@@ -1,0 +1,40 @@
+"""Loops that go on without end: where a cluster is, after a lap, exactly what it was before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipesim.ptx.emulate.lengthened import stands_of
+from pipesim.ptx.emulate.register_snapshots import known_bytes, values_of
+from pipesim.ptx.emulate.values import Value, same
+
+if TYPE_CHECKING:
+    from pipesim.ptx.emulate.cluster import Cluster
+
+_ROUNDS = 64  #: of all warps in which the same is looked for
+
+
+class EndlessLoops:
+    """Looks at a run from its first ``begin`` instructions on, again after twice as many, and so on."""
+
+    def __init__(self, cluster: Cluster, begin: int) -> None:
+        self._cluster, self._next, self._rounds = cluster, begin, _ROUNDS
+        self._before: tuple[object, list[Value]] = None, []
+
+    def repeats(self, total: int) -> bool:
+        """After a round of all warps, and ``total`` instructions: whether the cluster is where it was."""
+        if total > self._next:
+            self._next, self._rounds, self._before = 2 * total, 0, (self._stands(), self._values())
+            return False
+        self._rounds += 1
+        if self._rounds > _ROUNDS or self._stands() != self._before[0]:
+            return False
+        now, before = self._values(), self._before[1]
+        return len(now) == len(before) and all(map(same, now, before))
+
+    def _stands(self) -> object:
+        named = self._cluster.named.values()
+        return stands_of(self._cluster), known_bytes(self._cluster), [len(each.votes) for each in named]
+
+    def _values(self) -> list[Value]:
+        return values_of(self._cluster) + [vote for each in self._cluster.named.values() for vote in each.votes]
