@@ -109,13 +109,14 @@ def test_what_no_order_of_all_accesses_has_refutes_nothing(fence: str) -> None:
 
 #: CTAs take turns, as by CUTLASS's ``Semaphore``: all threads vote on whether the first one still waits.
 VOTED = """mov.u32 %r10, OTHERS; setp.ne.u32 %p1, %r0, 0; WHO LOOK
-meet: setp.ne.u32 %p2, %r10, TURN; bar.red.and.pred %p3, 0, %p2; @!%p3 bra mine;
+meet: setp.ne.u32 %p2, %r10, TURN; bar.red.and.pred %p3, 0, %p2; ENDS bra mine;
 @%p1 bra meet; ld.HOW.gpu.global.u32 %r10, [%rd1]; bra meet;
 mine: mad.wide.u32 %rd5, %r0, 4, %rd2; ld.global.u32 %r9, [%rd5]; add.u32 %r9, %r9, 1; st.global.u32 [%rd5], %r9;
 DONE setp.ne.u32 %p1, %r0, 0; @%p1 bra end; add.u32 %r11, %r1, 1; st.release.gpu.global.u32 [%rd1], %r11;
 end:"""
 PARTS = {"OTHERS": "-1", "WHO": "", "LOOK": "@%p1 bra meet; ld.acquire.gpu.global.u32 %r10, [%rd1];"}
-PARTS |= {"TURN": "%r1", "HOW": "acquire", "DONE": "bar.sync 0;"}
+PARTS |= {"TURN": "%r1", "HOW": "acquire", "DONE": "bar.sync 0;", "ENDS": "@!%p3"}
+_AND = "selp.u32 %r12, 1, 0, %p3; setp.lt.u32 %p5, %r1, 9; setp.eq.and.u32 %p4, %r12, 0, %p5;"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,7 @@ PARTS |= {"TURN": "%r1", "HOW": "acquire", "DONE": "bar.sync 0;"}
         ({"TURN": "3"}, Ending.DEADLOCK),
         ({"DONE": ""}, RACE),
         ({"OTHERS": "%r1"}, "other threads vote for the end"),
+        ({"ENDS": f"{_AND} @%p4"}, "place in a loop where data decides"),
         ({"WHO": "setp.eq.u32 %p1, %r0, -1;"}, "other threads vote for the end"),  # each thread loads
     ],
 )

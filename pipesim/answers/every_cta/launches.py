@@ -22,7 +22,7 @@ from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.launch.values import ANY_DATA, HANDED_OUT
+from pipesim.ptx.launch.values import ANSWERS_OF_DATA, HANDED_OUT
 from pipesim.targets import Target
 from pipesim.trace.arrays import np
 
@@ -234,7 +234,9 @@ class OtherLaunches:
     def contents(self) -> dict[str, tuple[int, int, int]]:
         """The free arrays of which elements were read, with the values that they may have: from, to, in steps of."""
         arrays = {name: array for looked in self._looked for name, array in looked.every.arrays.items()}
-        free = [each for each in arrays.values() if each.most and not each.name.startswith((HANDED_OUT, ANY_DATA))]
+        free = [
+            each for each in arrays.values() if each.most and not each.name.startswith((HANDED_OUT, ANSWERS_OF_DATA))
+        ]
         return {each.name: (each.low, each.high, each.step) for each in free}
 
     @property

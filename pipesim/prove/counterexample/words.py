@@ -86,7 +86,7 @@ def doubt_line(program: Program, doubt: Doubt) -> DoubtLine:
 
 
 def _crowd(program: Program, doubt: Doubt) -> str:
-    """``256 threads arrive at it, and 128 open it: `` of a named barrier that more agents use than it waits for."""
+    """``256 threads use it, and any 128 complete it: `` of a named barrier that more agents use than it waits for."""
     op = program.code[doubt.agent][doubt.pc]
     if doubt.why is not Why.EARLY_PART or op[0] not in ON_NAMED_BARRIER:
         return ""
@@ -94,7 +94,7 @@ def _crowd(program: Program, doubt: Doubt) -> str:
     come = sum(
         max((operand(each, "lanes") for each in code if _meets_at(each, number)), default=0) for code in program.code
     )
-    return f"{come} threads arrive at it, and {threads} open it: " if come > threads else ""
+    return f"{come} threads use it, and any {threads} of them complete it: " if come > threads else ""
 
 
 def _meets_at(op: Operation, number: int) -> bool:

@@ -13,7 +13,7 @@ from pipesim.ptx.emulate.values import Value
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.launch.values import ANY_DATA, Launch
+from pipesim.ptx.launch.values import ANSWERS_OF_DATA, Launch
 from pipesim.ptx.text.instruction import Immediate, Instruction, Register
 
 #: Answers at one place, of one agent or named barrier, that are free: after as many more the greatest is to end a loop.
@@ -26,7 +26,7 @@ class DataAnswers:
 
     def __init__(self, launch: Launch, inputs: FreeInputs) -> None:
         self._inputs = inputs
-        self._chosen = {(name, n): value for name, n, value in launch.contents if name.startswith(ANY_DATA)}
+        self._chosen = {(name, n): value for name, n, value in launch.contents if name.startswith(ANSWERS_OF_DATA)}
         self._numbers: Counter[str] = Counter()
         self._often: Counter[tuple[int, int, int]] = Counter()
         self.asked: set[int] = set()
@@ -36,7 +36,7 @@ class DataAnswers:
         self.asked.add(position)
         self._often[position, *who] += 1
         often = self._often[position, *who]
-        name = f"{ANY_DATA} to {high:,}"
+        name = f"{ANSWERS_OF_DATA}_to_{high}" if high > 1 else ANSWERS_OF_DATA
         index, self._numbers[name] = self._numbers[name], self._numbers[name] + 1
         if often > MOST_LAPS or index >= _MOST_ANSWERS:
             return 0 if often <= 2 * MOST_LAPS else high

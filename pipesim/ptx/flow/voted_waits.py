@@ -125,7 +125,7 @@ def _value_that_leaves(
         numbers = [operand.value for operand in each.operands if hasattr(operand, "value")]
         if each.opcode == "selp" and numbers[:2] in ([1, 0], [0, 1]):
             value = value is (numbers[:2] == [1, 0])
-        elif each.opcode == "setp" and numbers == [0] and each.has_any("eq", "ne"):
+        elif each.opcode == "setp" and numbers == [0] and each.has_any("eq", "ne") and not each.operands[3:]:
             value = value is each.has("ne")
         elif each.opcode == "not":
             value = not value

@@ -20,7 +20,8 @@ MOST_TOGETHER = 8  #: CTAs that are followed together of a larger grid
 MOST_OF_GRID = 256  #: of a grid that is followed whole
 SIZES_TOGETHER = (2, 3, 4)  #: of them, where the grid may have any size
 LAUNCH_CONTROL, TILE_COUNTER = "launch_control", "tile_counter"  #: policies; of ``--any`` the numbers of tiles
-ANY_DATA = "any_data"  #: the setting, and how the names of answers begin that data decides
+ANY_DATA = "any_data"
+ANSWERS_OF_DATA = "answers_of_data"  #: how the names of what data decides begin
 HANDED_OUT = "handed_out"  #: the policy, and the name of the tiles that are handed out where they are free
 
 Shape = tuple[int, int, int]  #: x, y, z

@@ -109,9 +109,9 @@ def _rest_words(report: CheckReport) -> str:
 
 def _some_words(report: CheckReport) -> str:
     """What was looked at of all CTAs, or of all contents of free arrays."""
-    if report.how is How.SOME_CTAS:
-        done = number(sum(each.ctas for each in report.kinds))
-        return f"{done} CTAs, and the others are of more kinds than were looked at"
+    done = sum(each.ctas for each in report.kinds)
+    if report.how is How.SOME_CTAS and done:
+        return f"{number(done)} CTAs, and the others are of more kinds than were looked at"
     more = f"whether there are others depends on {report.open_word} in too many ways"
     said = more if report.open_word else "there are more than were looked at"
     return f"{count(max(len(report.kinds), 1), 'kind')} of CTAs and contents, and {said}"

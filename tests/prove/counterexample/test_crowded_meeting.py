@@ -35,7 +35,7 @@ def said(threads: int) -> set[str]:
 
 def test_both_numbers_are_said() -> None:
     early = "the arrival or its bytes can be counted in an earlier phase"
-    assert f"256 threads arrive at it, and 128 open it: {early}" in said(128)
+    assert f"256 threads use it, and any 128 of them complete it: {early}" in said(128)
 
 
 def test_where_all_are_waited_for_there_is_no_doubt() -> None:
