@@ -118,7 +118,7 @@ class FoundQuestion:
         from pipesim.ptx.text.read import read_module
 
         kernel, row, guessed = self.kernel, self.row, dict[str, str]()
-        module = read_module(kernel.text, kernel.origin, kernel.name)
+        module = read_module(kernel.text, self._ptx.name, kernel.name)
         function, launch = open_launch(module, kernel.name, kernel.file)
         if self.known.is_launch:
             launch = read_launch(self.known.text, self.known.file, open_block=True)
@@ -138,15 +138,19 @@ class FoundQuestion:
         parts += [f"{', '.join(guessed[name] for name in guesses)} guessed"] if guesses else []
         return launch, replace(row, launch="; ".join(parts), needs=tuple(needs), guessed=decides)
 
+    @property
+    def _ptx(self) -> Path:
+        """What the PTX is called."""
+        return self.kernel.file if self.kernel.file.suffix == ".ptx" else Path(f"{self.kernel.file}.ptx")
+
     def target(self, launch: Launch, needs: Iterable[str]) -> Target:
         """The kernel in this launch as a target. Raises PtxError, LaunchFileError or ParameterError."""
         from pipesim.targets import kernel_target
 
         if not all(launch.block):
             raise LaunchFileError(f"{self.kernel.name} needs {' '.join(needs)}", cause="nothing says its threads")
-        file = self.kernel.file if self.kernel.file.suffix == ".ptx" else Path(f"{self.kernel.file}.ptx")
         words = ("--entry", self.kernel.name, *self.known.words)
-        found = kernel_target(self.kernel.text, file, launch, self.sets, words, self.path)
+        found = kernel_target(self.kernel.text, self._ptx, launch, self.sets, words, self.path)
         return found.with_strictness(self.strictness)
 
 

@@ -84,8 +84,9 @@ def prepare(module: Module, launch: Launch, graph: Graph | None = None, uses: Us
     entry = entry_of(module, launch)
     launch = fit_cluster(launch, entry)
     function = inline_calls(module, entry)
+    part = slice_of(function, graph, uses)
     graph, uses = graph or graph_of(function), uses or uses_of(function)
-    code = _code(function, graph, uses, slice_of(function, graph, uses))
+    code = _code(function, graph, uses, part)
     early = read_too_early(function, graph, uses)
     loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]
     code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))

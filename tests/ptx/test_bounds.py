@@ -96,7 +96,7 @@ def test_tables_of_branches_that_lead_to_too_many_places_are_refused(monkeypatch
     assert program_of(START + body).agents
     monkeypatch.setattr(graph, "MAX_FLOW_EDGES", 100)
     with pytest.raises(PtxError, match="lead to more than 100 places"):
-        program_of(START + body)
+        program_of(START + body + "\n")
 
 
 def test_stores_to_very_many_words_are_not_followed_further(monkeypatch: pytest.MonkeyPatch) -> None:

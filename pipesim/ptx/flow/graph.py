@@ -13,7 +13,7 @@ from functools import cached_property
 
 from pipesim.bounds import MAX_FLOW_EDGES
 from pipesim.errors import PtxError
-from pipesim.ptx.text.declarations import Function
+from pipesim.ptx.text.declarations import Function, once_for_each
 from pipesim.ptx.text.instruction import CodeLabel, Instruction
 
 
@@ -192,6 +192,7 @@ class Graph:
         return frozenset(found)
 
 
+@once_for_each
 def graph_of(function: Function) -> Graph:
     """The control-flow graph of a function's body. PtxError if that has too many ways."""
     body = function.body

@@ -28,7 +28,7 @@ from pipesim.ptx.flow.opcodes import (
     synchronises,
 )
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
-from pipesim.ptx.text.declarations import Function
+from pipesim.ptx.text.declarations import Function, once_for_each
 from pipesim.ptx.text.instruction import Address, Instruction, Register, Symbol, TensorAddress
 
 
@@ -154,7 +154,20 @@ def slice_of(
     ``global_memory``: with the addresses of all accesses to global memory, and what decides whether they run; not with
     the data. ``uses`` are those for it. ``words``: also with what CTAs say to each other by words of it.
     """
-    made = _Slicer(function, graph or graph_of(function), uses or uses_of(function))
+    if graph is None and uses is None and not global_memory and not words:
+        return _plain_slice(function)
+    return _slice(
+        function, graph or graph_of(function), uses or uses_of(function), global_memory=global_memory, words=words
+    )
+
+
+@once_for_each
+def _plain_slice(function: Function) -> Slice:
+    return _slice(function, graph_of(function), uses_of(function), global_memory=False, words=False)
+
+
+def _slice(function: Function, graph: Graph, uses: Uses, *, global_memory: bool, words: bool) -> Slice:
+    made = _Slicer(function, graph, uses)
     unread = []
     for each in function.body:
         unknown = not is_known(each) or (each.opcode == "call" and callee(each) not in LIBRARY)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pipesim.ptx.flow.graph import Graph, Loop, graph_of
 from pipesim.ptx.flow.opcodes import has_result
-from pipesim.ptx.text.declarations import Function
+from pipesim.ptx.text.declarations import Function, once_for_each
 from pipesim.ptx.text.instruction import (
     Address,
     Arguments,
@@ -50,6 +50,15 @@ class Uses:
 
 def uses_of(function: Function, *, global_memory: bool = False) -> Uses:
     """The registers of every instruction of a function; ``global_memory``: what copies do to it is needed."""
+    return _uses(function, global_memory=True) if global_memory else _plain_uses(function)
+
+
+@once_for_each
+def _plain_uses(function: Function) -> Uses:
+    return _uses(function, global_memory=False)
+
+
+def _uses(function: Function, *, global_memory: bool) -> Uses:
     made = _Registers()
     reads, writes, needs = [], [], []
     for each in function.body:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 from pipesim.ptx.source_files import SourceFiles
 from pipesim.ptx.text.instruction import Instruction, Operand, Symbol, parts_of
 from pipesim.ptx.text.operands import NAME, integer, parse_float, split
+
+_Made = TypeVar("_Made")
 
 
 class Param(NamedTuple):
@@ -80,6 +83,19 @@ class Function:
     def shared_bytes(self, dynamic: int) -> int:
         """Bytes of shared memory of a CTA with this much dynamic, which begins at the alignment of its symbols."""
         return max((each.offset + each.size for each in self.shared), default=0) + dynamic
+
+
+def once_for_each(of: Callable[[Function], _Made]) -> Callable[[Function], _Made]:
+    """The same, computed once for each function and kept with it: what is found must not be changed."""
+
+    def found(function: Function) -> _Made:
+        kept: dict[str, Any] = vars(function)
+        if of.__name__ not in kept:
+            kept[of.__name__] = of(function)
+        made: _Made = kept[of.__name__]
+        return made
+
+    return wraps(of)(found)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pipesim.ptx.text.body import Body, BodyReader
 from pipesim.ptx.text.declarations import (
@@ -40,6 +41,7 @@ _SIGNATURE = re.compile(
 _DIRECTIVE = re.compile(r'\.(\w+)\s*(?:\([^()]*\)|"[^"]*"|([^."]*))')
 
 
+@lru_cache(maxsize=1)  # which two steps of one command ask for
 def read_module(text: str, name: str, only: str = "") -> Module:
     """The module that a text spells; ``name`` is its file's, for messages. Raises PtxError with the line.
 

@@ -241,10 +241,10 @@ def test_what_cannot_be_recorded_is_launched_as_it_is_and_said(
 @pytest.mark.parametrize("by", ["program", "python"])
 def test_a_graph_in_another_context(fake: FakeCuda, tmp_path: Path, by: str) -> None:
     """As of a second GPU: there its kernel has another function, and the graph has that one."""
-    words = "library", fake.folder / "code.ptx", *SHAPE, "launch", RIGHT
-    words += "context", 1, "captured", RIGHT, "context", 0, "captured", RIGHT
-    run_by = (main_of if by == "python" else program_of)(fake)
-    done = run(fake, tmp_path, "record", "--diff", "--json", "--launches", 9, "--", *run_by, *words)
+    program = (main_of if by == "python" else program_of)(fake)
+    words = (*program, "library", fake.folder / "code.ptx", *SHAPE, "launch", RIGHT)
+    graphs = "context", 1, "captured", RIGHT, "context", 0, "captured", RIGHT
+    done = run(fake, tmp_path, "record", "--diff", "--json", "--launches", 9, "--", *words, *graphs)
     kernels = json.loads(done.stdout)["report"]["kernels"]
     assert (done.returncode, len(kernels)) == (0, 1), kernels
     assert [each["in_graph"] for each in kernels[0]["recorded"]] == [
