@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pipesim.ptx.text.declarations import Declaration, DeclarationError, Variable, parse_declarations, variable
-from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, SourceLine
+from pipesim.ptx.text.instruction import CodeLabel, Guard, Instruction, Operand, Register, SourceLine, Vector
 from pipesim.ptx.text.locations import LOC, Locations, SourceText
 from pipesim.ptx.text.operands import NAME, Names, NameScope, OperandError, label, operand, split
 
@@ -168,8 +168,10 @@ class BodyReader:
                 scope.declare_family(each.name, each.many, each.type)
             else:
                 scope.declare(each.name, register=True, kind=each.type)
-            for part in "xyzw" if each.words & {"v2", "v4"} else "":
-                scope.declare(f"{each.name}.{part}", register=True, kind=each.type)
+            count = next((int(word[1]) for word in ("v2", "v4") if word in each.words), 0)
+            parts = [scope.declare(f"{each.name}.{part}", register=True, kind=each.type) for part in "xyzw"[:count]]
+            if parts:
+                scope.names.vectors[scope.declared[each.name][0]] = Vector(tuple(map(Register, parts)))
 
     def _variables(self, statement: str, scope: NameScope, line: int) -> None:
         for each in parse_declarations(statement):

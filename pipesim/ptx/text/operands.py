@@ -33,6 +33,7 @@ class Names:
 
     registers: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    vectors: dict[str, Vector] = field(default_factory=dict)  #: the components of ``.reg .v4``
     blocks: int = 0
 
     def unique(self, name: str, block: int) -> str:
@@ -332,7 +333,7 @@ def _name(text: str, scope: NameScope) -> Operand:
     """A register, a special register, a variable or a function."""
     known = scope.lookup(text)
     if known is not None:
-        return Register(known[0]) if known[1] else Symbol(known[0])
+        return (scope.names.vectors.get(known[0]) or Register(known[0])) if known[1] else Symbol(known[0])
     bare, dot, _ = text.partition(".")
     if text.startswith("%"):
         if (count := scope.family(bare)) is not None:

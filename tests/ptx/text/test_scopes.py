@@ -3,7 +3,7 @@
 import pytest
 
 from pipesim.errors import PtxError
-from pipesim.ptx.text.instruction import Address, CodeLabel, Guard, Instruction, Register, Symbol
+from pipesim.ptx.text.instruction import Address, CodeLabel, Guard, Instruction, Register, Symbol, Vector
 from tests.support.ptx_text import kernel
 
 WAIT = """{{
@@ -61,6 +61,8 @@ def test_variables_of_two_calls_have_names_of_their_own():
 def test_vector_registers_have_components():
     made = kernel(".reg .v2 .b32 %v;\nmov.u32 %v.x, %v.y;")
     assert made.body[0].operands == (Register("%v.x"), Register("%v.y"))
+    whole = kernel(".reg .v2 .b32 %v;\n{ .reg .b32 %r0;\nst.async.weak.v2.b32 [%r1], %v, [%r2]; }")
+    assert whole.body[0].operands[1] == Vector((Register("%v.x"), Register("%v.y")))  # 8 bytes, not 4
 
 
 def test_a_branch_reaches_a_label_of_an_outer_block_and_one_further_down():
