@@ -13,6 +13,8 @@ from pathlib import Path
 
 from pipesim.errors import HardwareError, PtxError
 
+_NEWER = re.compile(r"Unsupported \.version .*\s*current version is '([\d.]+)'")
+_VERSION = re.compile(r"^\s*\.version\s+[\d.]+", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -63,6 +65,9 @@ def _release(ptxas: Path) -> tuple[int, ...]:
 def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tuple[str, ...] = ()) -> AssembledCubin:
     """Assemble PTX for the architecture that its ``.target`` names.
 
+    A text newer than ptxas is assembled as the latest version that it knows: a version of PTX adds to the one before,
+    and what that one has not is refused (PTX ISA, "Release Notes").
+
     ``entry``: the kernel whose registers are reported, the first if "". ``options``: more of ptxas. Raises PtxError
     with what ptxas says, or HardwareError without ptxas.
     """
@@ -77,6 +82,10 @@ def assemble(ptx: str, entry: str = "", ptxas: Path | None = None, options: tupl
         if done.returncode or not cubin.is_file():
             lines = done.stderr.splitlines()
             said = next((line for line in lines if "error" in line or "fatal" in line), done.stderr[-200:])
+            known = _NEWER.search(done.stderr)
+            older = _VERSION.sub(f".version {known[1]}", ptx, count=1) if known is not None else ptx
+            if older != ptx:
+                return assemble(older, entry, ptxas, options)
             raise PtxError("ptxas refuses the rewritten PTX", cause=" ".join(said.split()))
         return _run_ptxas(done.stderr, entry, cubin.read_bytes())
 

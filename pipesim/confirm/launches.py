@@ -19,13 +19,11 @@ from pipesim.confirm.chip import REQUEST, RESULTS
 from pipesim.confirm.memory import LaunchMemory
 from pipesim.confirm.report import ChipDevice
 from pipesim.confirm.rewrite import DelayedPtx
-from pipesim.errors import HardwareError, PtxError
+from pipesim.errors import HardwareError
 from pipesim.inputs import InputKind
 from pipesim.process.parent import environment
 from pipesim.ptx.launch.values import Launch
 
-_NEWER = re.compile(r"Unsupported \.version .*current version is '([\d.]+)'")
-_VERSION = re.compile(r"^\.version\s+[\d.]+", re.MULTILINE)
 _OLDER = re.compile(r"^\.target\s+sm_[5-8]\d\b", re.MULTILINE)
 _START_S = 120  #: what starting CUDA, memory and modules may take
 _LEFT = InputKind("results of launches", MAX_CUBIN_BYTES, HardwareError, "confirm again")
@@ -155,7 +153,7 @@ def request_of(launch: Launch, memory: LaunchMemory) -> dict[str, Any]:
 
 
 def machine_code(kernel: DelayedPtx) -> bytes:
-    """A cubin, of a text newer than the assembler as the latest version; without one the text, for the driver.
+    """A cubin; without an assembler the text, for the driver.
 
     The driver also gets a text for GPUs older than Hopper, whose cubin others do not take.
     """
@@ -165,10 +163,6 @@ def machine_code(kernel: DelayedPtx) -> bytes:
         return kernel.text.encode() + b"\0"
     try:
         return assemble(kernel.text, kernel.entry).cubin
-    except PtxError as error:
-        if (known := _NEWER.search(error.cause)) is None:
-            raise
-        return assemble(_VERSION.sub(f".version {known[1]}", kernel.text, count=1), kernel.entry).cubin
     except HardwareError:
         return kernel.text.encode() + b"\0"
 

@@ -300,18 +300,17 @@ def test_one_schedule_can_be_confirmed(folder: Path, capsys: pytest.CaptureFixtu
     assert "warp 2 (waiting) sleeps 1,000 µs before its 1st mbarrier.try_wait" in capsys.readouterr().out
 
 
-def test_text_newer_than_the_assembler_is_given_as_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def old(text: str, entry: str) -> object:
-        seen.append(text)
-        if ".version 9.5" in text:
-            raise PtxError("", cause="ptxas k.ptx, line 1; fatal : Unsupported .version 9.5; current version is '9.0'")
-        return type("Made", (), {"cubin": b"code"})
-
-    monkeypatch.setattr(rewriter, "assemble", old)
-    assert launching.machine_code(DelayedPtx(".version 9.5\n", "k", (), 32, 32)) == b"code"
-    assert seen[-1] == ".version 9.0\n"
+def test_text_newer_than_the_assembler_is_given_as_its_version(tmp_path: Path) -> None:
+    (ptxas := tmp_path / "ptxas").write_text(
+        "#!/usr/bin/env python3\nimport sys\ntext = open(sys.argv[-3]).read()\nif '.version 9.0' not in text:\n"
+        """    sys.exit("ptxas k.ptx, line 1; fatal   : Unsupported .version 9.5; \\n   current version is '9.0'")\n"""
+        "open(sys.argv[-1], 'w').write(text)\n"
+    )
+    ptxas.chmod(0o755)
+    text = "// by hand\n.version {}\n.target sm_90a\n"
+    assert rewriter.assemble(text.format("9.5"), ptxas=ptxas).cubin.decode() == text.format("9.0")
+    with pytest.raises(PtxError, match="refuses"):
+        rewriter.assemble(text.replace(".version", "// .version").format("9.5"), ptxas=ptxas)
 
 
 def test_text_for_older_gpus_is_given_to_the_driver() -> None:

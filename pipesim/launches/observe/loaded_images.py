@@ -140,6 +140,8 @@ class LoadedImages:
             return LoadedImage(key, why_not=why)
         choice = choose(entries, arch, force_ptx=os.environ.get("CUDA_FORCE_PTX_JIT") == "1")
         if choice.ptx is None:
+            if len(entries) == 1 and entries[0].payload_bytes <= _MOST_BYTES:  # the CuTe DSL has a file of it
+                key = hash_of(entry_bytes(entries[0], string_at)[entries[0].header_bytes :])
             return LoadedImage(key, why_not=choice.why_not)
         if choice.ptx.header_bytes + choice.ptx.payload_bytes > _MOST_BYTES:
             return LoadedImage(key, why_not="its fat binary is too large to be kept")

@@ -152,8 +152,10 @@ def test_a_fat_binary_without_ptx_may_be_the_cute_dsls(world, monkeypatch, tmp_p
     monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path / "dump"))
     monkeypatch.setitem(sys.modules, "cutlass", ModuleType("cutlass"))
     (tmp_path / "dump").mkdir()
-    (tmp_path / "dump" / "kernel.ptx").write_bytes(PTX.replace(b"function_1", b"function_2"))
-    code = entry(EntryKind.ELF, 90, b"machine code")
+    for name, code in (("one", b"machine code 123"), ("other", b"of another size")):  # both have a kernel of this name
+        (tmp_path / "dump" / f"{name}.ptx").write_bytes(PTX.replace(b"function_1", b"function_2") + code)
+        (tmp_path / "dump" / f"{name}.cubin").write_bytes(code)
+    code = entry(EntryKind.ELF, 90, b"machine code 123")
     world.calls.load(102, container(code))
     world.driver.owners |= {2: (102,), 3: (102,)}
     world.calls.launch(2)
@@ -162,6 +164,7 @@ def test_a_fat_binary_without_ptx_may_be_the_cute_dsls(world, monkeypatch, tmp_p
         ("CuTe DSL", ""),
         ("", "its fat binary has machine code for sm_90 and no PTX"),
     ]
+    assert (world.folder / world.records()[0]["code"]).read_bytes().endswith(b"machine code 123")
 
 
 def test_a_module_that_failed_to_load_or_was_unloaded_is_forgotten(world):

@@ -240,7 +240,7 @@ static void graph(const char *how, const char *name) {
     require(cuGraphAddKernelNode_v2(&node, made, NULL, 0, &params), how);
     require(cuGraphAddChildGraphNode(&node, outer, NULL, 0, made), how);
   }
-  require(cuGraphInstantiateWithFlags(&executable, outer, *how == 'd' ? 2 : 0), how);
+  require(cuGraphInstantiateWithFlags(&executable, outer, *how == 'd' ? 4 : 2 * (*how == 'n')), how);
   for (int i = 0; i < 3; i++) require(cuGraphLaunch(executable, stream), how);
 }
 int main(int argc, char **argv) {

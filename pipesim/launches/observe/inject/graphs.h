@@ -9,7 +9,7 @@
 #define PIPESIM_GRAPHS_H
 #include "alike.h"
 
-enum { MOST_NODES = 1 << 16, DEEPEST_GRAPH = 8, FROM_DEVICE = 2, /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
+enum { MOST_NODES = 1 << 16, DEEPEST_GRAPH = 8, FROM_DEVICE = 4, /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
        GRAPH_CHOICE = 1 << 20, GRAPH_END, GRAPH_NOTE };             /* what a process that observes itself is called for */
 
 typedef struct Graph {
