@@ -105,10 +105,10 @@ def recordings_described_once() -> Iterator[None]:
     from pipesim.trace import library
     from pipesim.trace.files import read_meta
 
-    once, recordings = cache(read_meta), Path(__file__).resolve().parents[1] / "traces"
+    once, recordings = cache(read_meta), f"{Path(__file__).resolve().parents[1] / 'traces'}{os.sep}"
 
     def read(path: Path) -> TraceMeta:
-        return once(path) if recordings in path.parents else read_meta(path)
+        return once(path) if str(path).startswith(recordings) else read_meta(path)
 
     with mock.patch.object(library, "read_meta", read):
         yield

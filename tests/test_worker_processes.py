@@ -75,6 +75,7 @@ def test_every_way_to_hand_out_tests_but_each_is_that_one(pytestconfig, monkeypa
     assert (type(made).__name__ if made is not None else "") == ("OneProcessOnTheGpu" if dist != "each" else "")
 
 
+@pytest.mark.slow
 def test_a_marked_test_in_another_file_is_refused(tmp_path):
     ended, gpu, _ = run(tmp_path, "-n0", gpu_file="test_{}_gpu.py")
     assert (ended.returncode, gpu) == (4, [])

@@ -39,6 +39,7 @@ def test_a_ring_that_waits_for_its_loads_gains_by_a_stage() -> None:
     assert report.conclusion is Conclusion.AGREES
 
 
+@pytest.mark.slow
 def test_a_ring_that_is_limited_by_its_consumers_gains_by_their_work_and_not_by_a_stage() -> None:
     """The twin: the same protocol with four stages."""
     report = advice("producer_consumer", stages=4, tiles=24)

@@ -126,6 +126,7 @@ def test_a_hang_agrees_in_every_command(call: Call, monkeypatch: pytest.MonkeyPa
     assert json.loads(several.out)["protocols"]["epilogue_residual"]["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_two_hangs_do_what_the_protocol_says(call: Call) -> None:
     answer = call("diff", trace_folder() / HUNG[0], trace_folder() / HUNG[0])
     assert answer.code == 0

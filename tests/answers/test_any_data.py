@@ -48,6 +48,7 @@ def target(body: str) -> Target:
     return Target("small", None, made.program, {}, "", kernel=made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("vote", "goes_on"), VOTES)
 def test_what_a_vote_ends_is_proved_for_each_number_of_laps(vote: str, goes_on: str) -> None:
     found = check(target(LOOP.format(vote=vote, goes_on=goes_on)), {}, quick=True)
@@ -55,6 +56,7 @@ def test_what_a_vote_ends_is_proved_for_each_number_of_laps(vote: str, goes_on: 
     assert NotJudgedKind.DATA_LAPS in {each.kind for each in found.scope.not_judged}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("vote", "goes_on"), VOTES[:2])
 def test_what_fails_in_the_second_lap_may_never_happen(vote: str, goes_on: str) -> None:
     """Another warp waits in the vote for itself alone."""

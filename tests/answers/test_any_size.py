@@ -169,6 +169,7 @@ def in_turns(tiles: int = 4) -> Protocol:
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tiles", "once"), [(1, ("empty", "full")), (2, ()), (4, ())])
 def test_a_barrier_with_several_phases_is_used_again(tiles: int, once: tuple[str, ...]) -> None:
     scope = check(target_of(in_turns), {"tiles": tiles}, most_ranges=0).scope
@@ -240,6 +241,7 @@ def test_what_may_have_any_value_is_checked_where_it_fails(asked: tuple[str, ...
     assert (report.verdict is Verdict.REFUTED, report.heading.params["tiles"]) == (tiles > 1, tiles)
 
 
+@pytest.mark.slow
 def test_only_a_trip_count_may_have_any_value() -> None:
     right = check(find("producer_consumer"), {}, quick=True, any_words=(AnyWord("tiles"),))
     assert (right.verdict, sizes_words(right.ranges)) == (Verdict.PROVED, "for any number of tiles")

@@ -58,6 +58,7 @@ def test_a_count_that_is_never_reached_is_told() -> None:
     assert {each.given for each in shown.finding.blocked if each.barrier.startswith("empty")} == {1}
 
 
+@pytest.mark.slow
 def test_what_is_proved_and_what_is_not_known() -> None:
     proved = checked(find("producer_consumer"), {"tiles": 3})
     assert (proved.verdict, proved.how, proved.refutations, proved.states) == (
@@ -72,6 +73,7 @@ def test_what_is_proved_and_what_is_not_known() -> None:
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.slow
 def test_how_sure_a_finding_is() -> None:
     """No schedule of the first one ends; of the second one the usual schedule does, and a warp has to be late.
 

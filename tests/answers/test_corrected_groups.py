@@ -201,6 +201,7 @@ def test_the_kernels_are_right_without_a_mistake(tmp_path: Path) -> None:
         assert check(kernel(tmp_path, right).build()).verdict is Verdict.PROVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_one_change_of_the_source_is_offered(mistake: str, tmp_path: Path) -> None:
     _, wrong, said, line = MISTAKES[mistake]

@@ -87,6 +87,7 @@ APART = """ setp.eq.u32 %p9, %r20, 0;
  selp.b32 %r31, 0, %r32, %p10;"""
 
 
+@pytest.mark.slow
 def test_each_kind_has_its_findings(tmp_path: Path) -> None:
     """A finding that is waived in one CTA hides none of another."""
     report = checked(tmp_path, *ring_of_cta(APART, (5, 1, 1), trips=30, other=31), quick=True)
@@ -100,6 +101,7 @@ def test_each_kind_has_its_findings(tmp_path: Path) -> None:
         assert main(["check", file, "--quick", *(f"--ignore=deadlock:{role}" for role in waived)]) == code
 
 
+@pytest.mark.slow
 def test_the_kernel_of_the_front_page_hangs_in_its_last_cta() -> None:
     """The last tile of 1,250 elements is not whole: it is not loaded, and waited for."""
     kernel = str(ROOT / "tests" / "ptx" / "cta_kinds" / "scale_tail.ptx")

@@ -55,6 +55,7 @@ def checked(target: Target, *words: str) -> CheckReport:
     return check(target, {}, any_words=tuple(map(AnyWord.read, words)), quick=True)
 
 
+@pytest.mark.slow
 def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
     """The lap of two stages is four tiles, which are 16 of n."""
     report = checked(ring(tmp_path), "n")
@@ -63,6 +64,7 @@ def test_a_ring_is_proved_for_every_size(tmp_path: Path) -> None:
     assert sizes_words(report.ranges) == "for every n from 1 to 536,870,911"
 
 
+@pytest.mark.slow
 def test_a_word_of_the_launch_file_needs_no_value(tmp_path: Path) -> None:
     """With a tile more than is loaded the least value is said, which the file does not give."""
     for more, least in (("", {}), (" add.u32 %r31, %r30, 1;\n", {"n": 6})):
@@ -74,6 +76,7 @@ def test_a_word_of_the_launch_file_needs_no_value(tmp_path: Path) -> None:
     assert report.verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["quotient", "zero"])
 def test_a_word_may_be_called_what_an_operation_is(tmp_path: Path, word: str) -> None:
     report = checked(ring(tmp_path, word=word), word)
@@ -100,6 +103,7 @@ def test_a_window_is_the_same_from_its_end_on(tmp_path: Path, tiles: int) -> Non
         assert sizes_words(report.ranges) == "for every n from 1 to 100,000"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_two_classes_may_do_the_same(tmp_path: Path, *, twin: bool) -> None:
     """A tile for what is left: 4 and 1 to 3 are of two classes, with one tile each."""
@@ -124,6 +128,7 @@ def test_what_fails_at_another_size_is_said_with_the_size(tmp_path: Path) -> Non
     assert "  with n 7" in check_lines(report, 80)
 
 
+@pytest.mark.slow
 def test_a_count_in_global_memory_is_not_shown_to_repeat(tmp_path: Path) -> None:
     """What a lap leaves there is another word each time; of the count in a register it is shown."""
     count = "ld.global.u32 %r54, [%rd1+64]", "add.u32 %r59, %r54, 1", "st.global.u32 [%rd1+64], %r59"
@@ -166,6 +171,7 @@ def test_a_loop_that_each_of_some_rows_goes_through_is_shown_in_each(tmp_path: P
     assert (found.is_every, found.lap) == (True, lap)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 def test_a_value_of_the_lap_before_may_differ_if_no_lap_reads_it(tmp_path: Path, *, late: bool) -> None:
     """A rest of the tile's number, never 100. The twin asks for that of the tile before: one in many is the last."""
@@ -208,6 +214,7 @@ def test_what_fails_far_beyond_the_sizes_that_were_looked_at_is_found(tmp_path: 
     assert (report.verdict, dict(report.refutations[0].settings)) == (Verdict.REFUTED, {"n": first, "cta": 0})
 
 
+@pytest.mark.slow
 def test_what_a_tile_in_millions_does_is_not_claimed(tmp_path: Path) -> None:
     """A product stands for the division by 4, of which no rest is 4; its twin leaves the loop at one tile of many."""
     stage = " mul.wide.u32 %rd4, %r54, 2147483649;\n shr.u64 %rd4, %rd4, 33;\n cvt.u32.u64 %r48, %rd4;\n"
@@ -220,6 +227,7 @@ def test_what_a_tile_in_millions_does_is_not_claimed(tmp_path: Path) -> None:
     assert (found.is_every, found.last, found.why) == (False, 1 << 16, Stop.NOT_SHOWN)
 
 
+@pytest.mark.slow
 def test_a_counter_that_overflows_bounds_the_claim(tmp_path: Path) -> None:
     """64 times the tiles are less than 2^32 up to n = 2^28 alone, which is shown up to 2^24; up to 4,096 of n it is."""
     each = " shl.b32 %r48, %r54, 6;\n shr.u32 %r48, %r48, 6;\n setp.ne.u32 %p6, %r48, %r54;\n @%p6 bra done;\n"
@@ -232,6 +240,7 @@ def test_a_counter_that_overflows_bounds_the_claim(tmp_path: Path) -> None:
     assert ([each.is_every for each in report.ranges], report.conclusion) == ([True], Conclusion.AGREES)
 
 
+@pytest.mark.slow
 def test_of_many_classes_the_last_ones_are_checked_as_well(tmp_path: Path) -> None:
     more = " setp.eq.u32 %p4, %r22, 72;\n selp.u32 %r31, 1, 0, %p4;\n add.u32 %r31, %r31, %r30;"
     wrong = checked(ring(tmp_path, more, other=31), "n=4..80:4")
@@ -296,6 +305,7 @@ def test_each_number_of_tiles_is_looked_at_where_launch_control_hands_them_out()
     assert (found.is_every, found.checked) == (True, 192)
 
 
+@pytest.mark.slow
 def test_a_run_beyond_the_limit_is_proved_without_most_laps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its twin waits for one tile more than are loaded wherever n is above 16."""
     monkeypatch.setattr("pipesim.ptx.emulation.EmulationLimits", partial(EmulationLimits, instructions=3_000))
@@ -318,6 +328,7 @@ def test_sizes_that_are_few_are_looked_at_each(tmp_path: Path) -> None:
     assert (report.verdict, found.lap, found.checked, found.is_every) == (Verdict.PROVED, 0, 40, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "value", "cta"),
     [

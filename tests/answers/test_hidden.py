@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipesim import Protocol, Warp
 from pipesim.answers.check import check, replay
 from pipesim.findings.kind import Basis
@@ -92,6 +94,7 @@ def test_one_mistake_hides_nothing() -> None:
     assert check(target_of(two_rings), {}).verdict is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_the_report_says_with_which_change() -> None:
     said = " ".join(" ".join(check_lines(check(target_of(two_rings), {"count": 2, "acquires": 0}), 100)).split())
     assert "another finding hides this one, which shows with a change: initialise empty_a with a count of 1" in said
@@ -142,6 +145,7 @@ def not_waited_for() -> Protocol:
     return p
 
 
+@pytest.mark.slow
 def test_what_is_waived_hides_no_finding_of_its_kind_that_comes_later() -> None:
     """A schedule goes on after a fault that is known, and is replayed so. Sure is what happens in the usual run."""
     report = check(target_of(not_waited_for), {})
@@ -156,6 +160,7 @@ def test_what_is_waived_hides_no_finding_of_its_kind_that_comes_later() -> None:
     assert (again.names, again.place) == (("ring",), report.refutations[-1].place)
 
 
+@pytest.mark.slow
 def test_two_changes_of_one_ring_are_no_second_finding() -> None:
     """That every lane arrives, and the count 32 that goes with it, is one slip corrected by another."""
     program = target_of(two_rings).build({"count": 2})

@@ -192,6 +192,7 @@ def test_a_change_that_makes_another_hang_shows_nothing_hidden(meet: str, tmp_pa
     assert not any(each.after for each in found.refutations)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_is_followed_past_the_hang(tmp_path: Path) -> None:
     """It does the same then as the right one, but for what is wrong; a right one is not followed otherwise."""
     wrong = written(tmp_path, *HANGS["bytes"][:4]).editable
@@ -206,6 +207,7 @@ def test_a_kernel_that_hangs_is_followed_past_the_hang(tmp_path: Path) -> None:
     assert [len(code) for code in past.code] == [len(code) for code in as_it_is.code]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "lanes"), [(64, True), (3, False)])
 def test_a_count_of_lanes_is_corrected_in_two_ways(count: int, lanes: bool, tmp_path: Path) -> None:
     """Where one lane of each warp arrives and all are counted, all may be meant to; not with a count of warps."""
@@ -221,6 +223,7 @@ def test_a_count_of_lanes_is_corrected_in_two_ways(count: int, lanes: bool, tmp_
     assert {each.line for each in given} == {"row_max_fixed.cu:38", *(["row_max_fixed.cu:59"] if lanes else [])}
 
 
+@pytest.mark.slow
 def test_a_barrier_with_a_number_is_not_taken_for_an_engine() -> None:
     kernel = find(str(KERNELS / f"{SCALE}.ptx")).editable
     assert kernel is not None

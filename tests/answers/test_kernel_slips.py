@@ -22,6 +22,7 @@ SLIPS = {
 }
 
 
+@pytest.mark.sampled(1, 3)
 @pytest.mark.parametrize("name", SLIPS)
 def test_the_line_as_it_was_is_tried_early(name: str) -> None:
     kernel, right, wrong = SLIPS[name]

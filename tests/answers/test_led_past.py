@@ -94,6 +94,7 @@ CASES: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_role_that_never_arrives_there_is_not_named(tmp_path: Path) -> None:
     """With a count that is too high no branch is wrong; a warp that waits before its arrive has not been led past it.
 

@@ -213,6 +213,7 @@ def test_tiles_by_ticket_that_depend_on_each_other(how: str, sets: str, wrong: F
     assert found.verdict is (Verdict.REFUTED if wrong else Verdict.PROVED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [519, 537, 540, 547])
 def test_what_warps_of_one_cta_share_is_ordered_as_what_ctas_do(seed: int) -> None:
     """Where warps talk by words of all CTAs only what CTAs share was looked at: races of two warps were proved."""

@@ -367,6 +367,7 @@ class TestRank:
         assert (report.comparable, report.metric) == (Comparable.OTHER_ITERATIONS, Metric.RUN)
         assert max(each.off_permille or 0 for each in report.ranked) < 30
 
+    @pytest.mark.slow
     def test_more_stages_do_not_make_other_iterations(self) -> None:
         """The twin."""
         report = sweep(Sweep(find("producer_consumer"), {"stages": (2, 3), "work": (0, 900)}, {}, H200, prove=False))

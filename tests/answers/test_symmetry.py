@@ -82,6 +82,7 @@ def test_what_such_ctas_access_is_still_assumed() -> None:
     assert said == ["300 CTAs order what they access as 4 do"]
 
 
+@pytest.mark.slow
 def test_a_count_that_the_launch_file_says_is_the_grid_s() -> None:
     """In 2, 3 and 4 CTAs it is that of them; half of it, or more than it, is not."""
     wait = "ld.param.{0} %r7, [count{1}]; " + WAIT.format(0, "lt")

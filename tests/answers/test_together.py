@@ -135,6 +135,7 @@ def test_right_kernels_are_proved_for_several_numbers_of_ctas(name: str) -> None
 WHOLE = ("all_reduce", "counter_barrier", "lap_barrier", "semaphore", "fix_up", "ring", "hand_over", "two_flags")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ctas"), [("grid_barrier_hangs", 8), ("split_k_hangs", 6)])
 def test_ctas_of_which_one_leaves_early_are_followed_whole(name: str, ctas: int) -> None:
     """Both hang on a GPU: some CTAs, followed in a smaller grid, say nothing of that."""
@@ -151,6 +152,7 @@ def test_wrong_kernels_are_refuted_at_the_line_that_is_wrong(name: str) -> None:
     assert any(words in line for _, line in found), found
 
 
+@pytest.mark.slow
 def test_a_refutation_says_how_it_is_seen_again() -> None:
     found = check(target("counter_barrier_1"), {}, quick=True)
     assert found.verdict is Verdict.REFUTED
@@ -159,6 +161,7 @@ def test_a_refutation_says_how_it_is_seen_again() -> None:
     assert "flags[0]" in str(found.refutations[0].finding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "old", "new", "why"),
     [
@@ -358,6 +361,7 @@ def test_a_lock_that_a_later_cta_keeps_is_found_in_the_whole_grid(grid: int) -> 
     assert check(kernel(KEPT, 5), {}, quick=True).verdict is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_a_loop_that_few_ctas_never_enter_is_taken_to_end() -> None:
     found = check(kernel(KEPT, 300), {}, quick=True)
     assert found.verdict is Verdict.PROVED
@@ -469,6 +473,7 @@ last: ld.global.f32 %f2, [%rd8+512]; add.f32 %f1, %f1, %f2;
 all: st.global.f32 [%rd6+512], %f1; ALL st.relaxed.gpu.global.u32 [%rd5], 2;"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["", "SUM", "SEEN", "ALL"])
 def test_a_scan_may_see_either_flag_of_those_before_it(missing: str) -> None:
     body = LOOKS_BACK
@@ -773,6 +778,7 @@ spin: ld.acquire.gpu.global.u32 %r8, [%rd1]; setp.eq.u32 %p2, %r8, 0; @%p2 bra s
 set: st.release.gpu.global.u32 [%rd1], 1;"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shared", "wrong"), [(16, False), (200_000, True)])
 def test_a_grid_that_is_followed_whole_has_as_many_ctas_on_the_device_as_fit(shared: int, *, wrong: bool) -> None:
     """With 136 of 137 resident none hangs."""

@@ -132,6 +132,7 @@ def test_a_comparison_in_a_notebook_has_the_simulation_above_the_hardware_as_exp
     assert result.svg() == svg
 
 
+@pytest.mark.slow
 def test_a_refuted_protocol_shows_its_counterexample_and_no_run() -> None:
     result = pipesim.verify(f"{EXAMPLES}/ring_forgets.py:ring", hardware=False)
     (finding,) = pipesim.check(f"{EXAMPLES}/ring_forgets.py:ring").findings

@@ -115,6 +115,7 @@ def test_html_escapes_what_a_name_could_smuggle_in() -> None:
     assert "<script>alert(1)</script>" in unescape(html)
 
 
+@pytest.mark.slow
 def test_from_a_check_to_the_picture_in_five_lines() -> None:
     """The issue's story, as the README has it."""
     result = pipesim.check(HANGS)
@@ -147,6 +148,7 @@ def test_what_a_simulation_finds_has_no_counterexample() -> None:
     assert "<img" not in finding._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_tolerance_decides_a_comparison() -> None:
     near, far = (pipesim.compare(RECORDED, tolerance=t) for t in (50, 0.0001))
     assert (near.ok, json.loads(near.to_json())["exit_code"]) == (True, 0)

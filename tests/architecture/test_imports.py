@@ -8,6 +8,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("pipesim", "hwkernels")
 
@@ -64,5 +66,6 @@ def cycle(edges: dict[str, set[str]]) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_no_file_imports_itself_through_others() -> None:
     assert cycle(graph(ROOT, PACKAGES)) == []

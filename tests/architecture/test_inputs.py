@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from pipesim import bounds
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +59,7 @@ def reads(source: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nobody_else_reads_a_file() -> None:
     found = set()
     for package in ("pipesim", "hwkernels"):

@@ -184,6 +184,7 @@ def listed(source: str) -> list[int]:
     return sorted({node.lineno for node in several} | {side.lineno for side in changed if named(side)})
 
 
+@pytest.mark.slow
 def test_nothing_but_the_groups_lists_operations() -> None:
     """A set of several operations, written out, belongs into ``model/groups.py``."""
     found = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.fixture_types import Call
 
 
+@pytest.mark.slow
 def test_json(call: Call) -> None:
     answer = call("advise", "producer_consumer", "-p", "stages=1", "-p", "tiles=24", "--percent", "30", "--json")
     report = answer.json["report"]

@@ -114,6 +114,7 @@ def test_the_report_shows_what_is_new_and_python_says_the_same(call: Call, monke
     assert len(repr(compared)) <= 100
 
 
+@pytest.mark.slow
 def test_described_protocols_in_two_files(call: Call, user: Callable[[str], None]) -> None:
     user(BROKEN_FILE)
     size = ("-p", "tiles=3")

@@ -140,6 +140,7 @@ def test_only_recordings_of_one_device_are_fitted(call: Call, mine: Path) -> Non
     assert "of several" in " ".join(answer.error)
 
 
+@pytest.mark.slow
 def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(EvidenceError, match="no recording"):

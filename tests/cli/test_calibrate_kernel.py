@@ -72,6 +72,7 @@ def test_known_lengths_of_work_are_found_again() -> None:
     assert abs(first.simulated - first.measured) < 0.03 * first.measured
 
 
+@pytest.mark.slow
 def test_what_cannot_be_measured(call: Call) -> None:
     ptx, trace = str(FOLDER / f"{NAME}.ptx"), str(FOLDER / f"{NAME}.parquet")
     hangs = str(FOLDER / "triton-gemm_tma_w8_s4-hangs.parquet")
@@ -88,7 +89,7 @@ def test_what_cannot_be_measured(call: Call) -> None:
         assert fact in " ".join(answer.err.split())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_simulated_trace_measures_nothing(call: Call) -> None:
     ptx = str(FOLDER / f"{NAME}.ptx")
     assert call("run", ptx, "--profile", "h200", "--recording", "--save-trace", "s.parquet").code == 0

@@ -66,6 +66,7 @@ def test_files_are_named_after_what_is_special_in_them(call: Call, gpu: list[Cap
         assert Path(USUAL.replace("-g1", f"-g1-{end}")).exists()
 
 
+@pytest.mark.slow
 def test_an_encoding_that_cannot_be_had_is_a_usage_error(call: Call, gpu: list[CaptureRequest]) -> None:
     answer = call("capture", PC, "--encoding", "positional", "--window", "3..9")
     assert answer.code == 2

@@ -133,6 +133,7 @@ def test_a_wrong_output_is_a_finding_now_and_in_a_later_diff(
     assert call("diff", USUAL, "--protocol", KERNEL[-1]).code == 1
 
 
+@pytest.mark.slow
 def test_without_a_gpu_it_says_that_the_kernel_compiles(call: Call) -> None:
     answer = call(*KERNEL, *WORDS.split())
     assert (answer.code, answer.out) == (3, "")

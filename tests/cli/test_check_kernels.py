@@ -52,6 +52,7 @@ def rows(call: Call, *words: str) -> list[dict[str, Any]]:
     return list(json.loads(call("check", *words, "--json").out)["kernels"])
 
 
+@pytest.mark.slow
 def test_a_cache_of_triton_and_a_folder_of_launches(call: Call) -> None:
     """Names, boxes and shared memory are Triton's; a launch file says all; what is missing is one list."""
     for name in ("cache/HASH", "cache/launches"):

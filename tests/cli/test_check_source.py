@@ -92,6 +92,7 @@ ret;
 """
 
 
+@pytest.mark.slow
 def test_what_a_guess_may_decide_is_no_refutation(call: Call) -> None:
     """Both CTAs write the same bytes: with the threads that a launch has it is so, with guessed ones unknown."""
     Path("k.cu").write_text(SOURCE.replace("g<<<n, THREADS>>>(out);", ""))

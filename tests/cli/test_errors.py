@@ -49,6 +49,7 @@ class TestUsersFile:
 class TestTooLarge:
     """What does not fit the chip: the limit itself is tested where it is kept, here that it arrives."""
 
+    @pytest.mark.slow
     def test_bytes_of_one_phase(self, call: Call, user: User, tmp_path: Path) -> None:
         user(
             "from pipesim import Protocol\ndef f(nbytes: int = 1 << 20):\n    p = Protocol('f')\n"

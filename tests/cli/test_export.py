@@ -77,6 +77,7 @@ def processes(call: Call, *what: str) -> list[str]:
     return list(dict.fromkeys(track[0] for track in read(Path("out.pftrace").read_bytes()).tracks))
 
 
+@pytest.mark.slow
 def test_a_trace_of_an_unknown_protocol_is_drawn_without_arrows_until_it_is_named(call: Call, ring: str) -> None:
     assert call("run", ring, "--save-trace", "mine.parquet").code == 0
     for more, arrows in ((), False), (("--protocol", ring), True):

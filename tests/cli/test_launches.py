@@ -82,6 +82,7 @@ class TestWhatIsWritten:
 
 
 class TestVerdicts:
+    @pytest.mark.slow
     def test_a_refuted_one_is_a_finding_and_is_named(self, call: Call, prepared: Path) -> None:
         text = PTX.read_text(encoding="utf-8")
         line = next(each for each in text.splitlines() if "mbarrier.arrive.shared" in each)

@@ -34,6 +34,7 @@ def test_it_runs_at_once_and_says_what_to_do_next(call: Call) -> None:
     runpy.run_path("gemm.py", run_name="__main__")
 
 
+@pytest.mark.slow
 def test_a_file_is_overwritten_only_if_asked(call: Call) -> None:
     Path("gemm.py").write_text("mine", encoding="utf-8")
     assert call("new", "gemm.py").err.startswith("pipesim: gemm.py exists already\n")

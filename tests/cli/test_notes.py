@@ -100,6 +100,7 @@ def test_a_transfer_that_outlives_its_cta(
     assert notes(call(*command, "mine.py:f", "-p", f"load={load}", "-p", "waits=1").out) == []
 
 
+@pytest.mark.slow
 def test_a_pass_a_lap_early_is_told_where_something_went_wrong(call: Call, user: User) -> None:
     user(EARLY)
     answer = call("run", "mine.py:e")

@@ -101,7 +101,7 @@ class TestSizes:
         self.refuses(call("diff", large), large)
         assert call("diff", large, "-p", "tiles=64").code == 0
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_verify_says_so_of_the_trace(self, large: Path) -> None:
         lines = carry_out(TracesPart(Subject(PC), Path("mine"), (large,)))
         assert isinstance(lines, tuple)

@@ -32,6 +32,7 @@ def test_nothing_of_these_is_told(capsys: pytest.CaptureFixture[str], form: str)
         assert iterations[0] == iterations[1] != [], "as do iterations, which the schedule shows in any case"
 
 
+@pytest.mark.slow
 def test_parameters_of_a_protocol(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["check", "producer_consumer", "-p", "stages=3", "--quick"]
     assert main([*line, "--redact"]) == main(line) == 0
@@ -45,6 +46,7 @@ def test_a_correction_is_not_shown_as_a_diff(capsys: pytest.CaptureFixture[str])
     assert "--fix shows source lines" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_waiver_at_a_line_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict and the exit code are the same."""
     for suffix in ("cu", "ptx", "json"):

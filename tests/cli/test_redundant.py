@@ -38,7 +38,7 @@ def test_a_refuted_protocol_has_exit_code_1(capsys: pytest.CaptureFixture[str]) 
     assert document(capsys, f"{EXAMPLES / 'ring_two.py'}:ring", "-p", "tiles=4")["exit_code"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [RING, pytest.param("persistent_scheduler", marks=[pytest.mark.slow, pytest.mark.long])]
 )

@@ -58,6 +58,7 @@ def test_each_line_that_is_printed_is_taken(call: Call, tmp_path: Path, text: st
         assert words[1] == "run" or answer.verdict.endswith("fails in this schedule")
 
 
+@pytest.mark.slow
 def test_a_long_schedule_is_taken_from_a_file(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, _BY_NAME["uncounted_reader"].text, _BY_NAME["uncounted_reader"].launch)
     monkeypatch.chdir(tmp_path)

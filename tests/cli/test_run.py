@@ -30,12 +30,13 @@ class TestSavedProgram:
         assert call("run", PC, "-p", "tiles=16", "--save-program", "p.json").code == 0
         return Path("p.json")
 
+    @pytest.mark.slow
     def test_it_runs_alike(self, call: Call, saved: Path) -> None:
         answer = call("run", saved)
         assert answer == call("run", PC, "-p", "tiles=16")
         assert answer.code == 0
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_it_verifies_alike_without_hardware(self, call: Call, saved: Path) -> None:
         answer = call("verify", saved, "--no-hardware")
         whole = of_one_size(call("verify", PC, "-p", "tiles=16", "--no-hardware"))

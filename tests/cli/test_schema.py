@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.conftest import Call
 
 
+@pytest.mark.slow
 def test_without_a_name_every_schema_is_a_line(call: Call) -> None:
     answer = call("schema")
     listed = [line.split()[0] for line in answer.out.splitlines()]

@@ -87,7 +87,7 @@ def prints(call: Call, *more: str) -> dict[str, tuple[str, bool]]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_project_whose_findings_are_all_known_passes(call: Call, project: Path) -> None:
     told = call("check")
     assert (told.code, told.verdict) == (0, "! 1 of 5 protocols proved, 4 more without a finding that fails")
@@ -145,6 +145,7 @@ def test_a_waiver_of_the_command_line_is_about_what_its_pattern_matches(call: Ca
     assert call("check", name, "--ignore", "no-complet").error[-1].startswith("  try: did you mean no-complete")
 
 
+@pytest.mark.slow
 def test_a_waived_race_does_not_hide_a_hang_beside_it(call: Call, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text(BESIDE, "utf-8")
     asked = "check", "beside.py", "--ignore", "race:log", "-p", "tiles=1"

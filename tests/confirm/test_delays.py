@@ -77,6 +77,7 @@ def test_what_is_late_is_chosen_from_the_schedule(planted: Planted) -> None:
     assert all(plan.modelled or plan.sign is Sign.NONE for _, plan in found)
 
 
+@pytest.mark.long
 def test_the_delay_of_a_published_kernel() -> None:
     """Gluon's watched ring: a warp that is lapped by its full barriers, while all others wait for its end."""
     ((kind, plan),) = plans(read_kernel(ROOT / "tests/ptx/kernels/scale_watched-sm_90a.ptx"))
@@ -184,7 +185,7 @@ def test_turns_bring_about_what_no_delay_does(name: str, shows: str, monkeypatch
     assert shutil.which("ptxas") is None or machine_code(delayed_ptx(BY_NAME[name].text, made.kernel, plan.turns, 1))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(("name", "ends"), [("right", "same"), ("missing_arrive", "hang")])
 def test_a_process_that_does_not_run_for_a_while_gives_up_no_wait(name: str, ends: str, monkeypatch) -> None:
     """The clock goes on where other processes have the GPU: here eight times for ten times the limit."""

@@ -306,6 +306,7 @@ def test_launches_of_the_process_are_made_in_batches(tmp_path: Path) -> None:
 # the command
 
 
+@pytest.mark.slow
 def test_without_a_gpu_the_text_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernel, planted = tmp_path / "lapped.ptx", BY_NAME["lapped"]
     kernel.write_text(planted.text)

@@ -61,6 +61,7 @@ class TestStatedError:
         assert -515 < (found.off_permille or 0) < -485
         assert found.stated is not None
 
+    @pytest.mark.slow
     def test_an_error_is_stated_between_the_least_and_the_greatest_value_that_was_measured(self, stored: Make) -> None:
         """And of launches of as many CTAs; what lies outside is named, with what was measured."""
         case = stored(USUAL)

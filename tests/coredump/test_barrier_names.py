@@ -50,6 +50,7 @@ def test_a_hang_is_predicted_in_the_same_words(tmp_path: Path, capsys: pytest.Ca
     assert "missing_arrive.cu:17 if (warp * 32 >= rows) continue;" in said
 
 
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("changed", ["missing_arrive.cu", "hang.cuh", "mbarrier.cuh"])
 def test_a_file_that_has_another_size_says_no_name(changed: str, tmp_path: Path) -> None:
     dump = beside_sources("missing_arrive.h200", tmp_path)

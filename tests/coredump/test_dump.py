@@ -48,6 +48,7 @@ def test_the_barrier_that_lacks_an_arrival_and_who_gave_one_less() -> None:
     assert found.cycle == ("warp/0", "warp/4")
 
 
+@pytest.mark.slow
 def test_a_packed_dump_is_read_as_it_is(tmp_path: Path) -> None:
     plain, packed = tmp_path / "core", tmp_path / "core.gz"
     plain.write_bytes(DATA)
@@ -83,6 +84,7 @@ def test_what_is_no_dump_is_refused(tmp_path: Path, data: bytes) -> None:
         autopsy(tmp_path / "core")
 
 
+@pytest.mark.slow
 def test_damage_ends_in_no_traceback() -> None:
     assert {outcome(damaged(DATA, seed)) for seed in range(4)} <= {"findings", "none", "refused"}
 
@@ -95,11 +97,13 @@ def test_more_damage_ends_in_no_traceback(count: int) -> None:
     assert found.count("refused") > 0.1 * count
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_the_code_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["autopsy", str(RING)]) == 1
     assert capsys.readouterr().out.splitlines() == autopsy_lines(autopsy(RING), 80)
 
 
+@pytest.mark.slow
 def test_where_a_warp_runs_no_hang_is_claimed() -> None:
     """Consumer 0 is put behind its last wait: it runs, and may bring what the others wait for."""
     dump = open_dump(RING)
@@ -117,6 +121,7 @@ def test_where_a_warp_runs_no_hang_is_claimed() -> None:
     assert "not known to hang: a warp runs" in " ".join(" ".join(autopsy_lines(report, 80)).split())
 
 
+@pytest.mark.slow
 def test_the_folder_of_one_dump_is_that_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "core.host.7").write_bytes(DATA)
     assert main(["autopsy", str(tmp_path)]) == main(["autopsy", str(tmp_path / "core.host.7")])

@@ -110,6 +110,7 @@ def test_the_branch_that_leads_past_the_store(name: str, line: int, branch: int)
     assert (writer.line, writer.branch) == (f"{name}.cu:{line}", f"{name}.cu:{branch}")
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_launch_is_in_no_circle_with_a_store_that_was_passed() -> None:
     for name in ("last_block", "split_k"):
         assert [word.cycle for word in autopsy_of(dump_of(name), "").words] == [()]

@@ -23,6 +23,7 @@ def said(report: AutopsyReport) -> str:
     return " ".join(" ".join(autopsy_lines(report, 100)).split())
 
 
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize("device", [0, 1])
 def test_each_kernel_is_said_with_its_own_warps(device: int) -> None:
     """On one device both grids have the number 2: which CTAs are of which kernel, their program counters say."""
@@ -40,11 +41,13 @@ def report_of_one(name: str) -> AutopsyReport:
     return autopsy_of(opened(lzma.decompress((DUMPS / f"{name}.elf.xz").read_bytes())), "core")
 
 
+@pytest.mark.slow
 def test_one_kernel_on_two_devices_is_named_with_them() -> None:
     report = report_of("missing_arrive.h200", "missing_arrive_bare.h200", 1)
     assert "hangs: missing_arrive on device 0, missing_arrive on device 1" in said(report)
 
 
+@pytest.mark.slow
 def test_a_device_on_which_nothing_runs_is_not_said() -> None:
     data = lzma.decompress((DUMPS / "missing_arrive.h200.elf.xz").read_bytes())
     (launch,) = autopsy_of(opened(joined(without_kernels(data), data)), "core").launches

@@ -79,6 +79,7 @@ def test_parameters_that_are_aligned_are_where_the_machine_code_has_them(tmp_pat
     assert [each.content.value for each in (columns, rows) if isinstance(each.content, Number)] == [176, 128]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["pending", "warp"])
 def test_another_state_is_not_that_of_the_dump(other: str, tmp_path: Path) -> None:
     whole = program_of("copy_not_issued.h200.elf.xz", tmp_path)
@@ -88,12 +89,14 @@ def test_another_state_is_not_that_of_the_dump(other: str, tmp_path: Path) -> No
     assert DumpedProgram(group, whole.target, f"{tmp_path}/").replayed().replayed is False
 
 
+@pytest.mark.slow
 def test_what_check_takes_for_granted_of_a_word_that_warps_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, str(DUMPS / "flag_not_set.h200.elf.xz"), "--check")
     assert "its PTX reaches this hang: while a warp waits for global memory, all others wait for the same" in text
     assert "check assumes that the loop at flag_not_set.cu:8 (_Z12flag_not_setPKfPfPVjPKj.ptx:51)" in text
 
 
+@pytest.mark.slow
 def test_the_launch_is_saved_and_can_be_checked_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "saved"
     assert f"{folder}/_Z14missing_arrivePKfPfi.ptx" in said(capsys, MISSING, "--save-launch", str(folder))

@@ -254,7 +254,7 @@ def written(counts: list[int], agents: list[Script]) -> Program:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(case=scripts(), seed=st.integers(0, 1 << 20))
 def test_it_says_what_unbounded_counters_say(case: tuple[list[int], list[Script]], seed: int) -> None:
     disagreements = against_counters(case, seed)

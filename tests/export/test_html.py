@@ -6,6 +6,8 @@ import json
 from functools import cache
 from typing import Any
 
+import pytest
+
 from pipesim.answers.check import check
 from pipesim.answers.recorded_program import recorded_program
 from pipesim.api.export import counterexample_page
@@ -78,6 +80,7 @@ def test_when_an_arrow_starts_and_ends_follows_from_its_slices() -> None:
             assert arrow.at == (min(source.end, target.end) if source.kind.in_flight else source.begin)
 
 
+@pytest.mark.slow
 def test_a_story_unfolds_to_every_state() -> None:
     """A step lists what it changes; here it is put together again, as the script does."""
     target = find(RING)

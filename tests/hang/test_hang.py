@@ -298,6 +298,7 @@ def test_the_report_of_two_ranks() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_ranks_that_use_a_device_each_stand_alike(tmp_path: Path) -> None:
     ring = lzma.decompress(RING.read_bytes())
     (tmp_path / "0").write_bytes(ring)

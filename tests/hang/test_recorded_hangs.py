@@ -29,6 +29,7 @@ def of_dump(name: str, device: str = "h200") -> tuple[str, Launch]:
     return made.ptx, made.launch
 
 
+@pytest.mark.sampled(1, 1)
 @pytest.mark.parametrize(
     ("name", "events", "said"),
     [
@@ -37,7 +38,6 @@ def of_dump(name: str, device: str = "h200") -> tuple[str, Launch]:
         ("gluon_missing_arrive", 251, "idle/0 and idle/1 wait for named barrier 1: 96 of 256 threads arrived"),
     ],
 )
-@pytest.mark.sampled(1)
 def test_records_until_a_deadline_of_2_s(name: str, events: int, said: str) -> None:
     buffer = decode_buffer(lzma.decompress((HERE / "records" / f"{name}.records.xz").read_bytes()), name)
     ptx, launch = of_dump(name)
@@ -122,6 +122,7 @@ def test_where_the_recorded_cta_ended_and_another_did_not_the_option_that_record
     assert "every agent of this CTA finished: another of its 4 CTAs did not, which --cta N records" in page
 
 
+@pytest.mark.slow
 def test_records_of_a_lock_that_was_kept_went_around_their_buffer() -> None:
     buffer = decode_buffer(unpacked("triton_lock_kept.records"), "x")
     with pytest.raises(TraceFormatError, match="more records than its buffer holds, and did not end"):

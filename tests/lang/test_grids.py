@@ -182,6 +182,7 @@ def last_of_two_warps(early: int = 0) -> Protocol:
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("right", "wrong", "kind", "words"), [
     (generations, lambda: generations(late=1), DEADLOCK, "w.spin_until(generation"),
     (tickets, lambda: tickets(one=1), RACE, "w.gstore(out["),

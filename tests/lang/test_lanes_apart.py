@@ -462,6 +462,7 @@ def test_the_verdict_names_what_rests_on_lanes() -> None:
     assert "lanes" not in check_sentence(answer(target_of(elected()), {}))
 
 
+@pytest.mark.slow
 def test_random_roles_that_rest_on_no_lanes_are_right_with_lanes_apart() -> None:
     verdicts = set()
     for seed in range(60):

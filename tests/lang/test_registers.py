@@ -87,7 +87,7 @@ def read_by(operation: Operation, registers: tuple[int, ...]) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(recordings(), st.integers(1, 3))
 def test_the_packed_program_does_what_the_recorded_one_does(code: list[Operation], count: int) -> None:
     packed, width = pack_registers(code)

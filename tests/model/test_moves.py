@@ -162,6 +162,7 @@ def test_the_arrivals_of_a_multicast_commit_have_no_order() -> None:
     assert [place for place, _ in landing_flights(program, state)] == [0, 1], "one of each CTA"
 
 
+@pytest.mark.slow
 def test_no_driver_has_an_answer_of_its_own() -> None:
     """What a try may answer is changed by ``moves`` alone, and no agent looks for the open access of an agent."""
     root = Path(pipesim.__file__).parent

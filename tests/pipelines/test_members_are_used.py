@@ -82,6 +82,7 @@ def named_on_an_object(monkeypatch: pytest.MonkeyPatch, sizes: list[tuple[str, d
     return found
 
 
+@pytest.mark.slow
 def test_every_member_of_the_five_is_named_by_a_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     named = named_on_an_object(monkeypatch, SIZES) | set(named_on_a_class())
     members = {f"{struct}.{name}" for struct, names in MEMBERS.items() for name in names.split()}

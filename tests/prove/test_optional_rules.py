@@ -217,6 +217,7 @@ def test_what_a_search_has_proved_is_assumed_where_the_operations_alone_cannot_e
 # inits
 
 
+@pytest.mark.slow
 def test_an_init_without_a_fence_is_a_note_in_a_kernel_of_one_cta() -> None:
     lenient, strict = judged(MEMORY["init_not_fenced"]), judged(MEMORY["init_not_fenced"], INIT)
     assert lenient.verdict is Verdict.PROVED
@@ -352,6 +353,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("mine.py").write_text(BROKEN_FILE, "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("mine")
 def test_the_switches_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     for twin, switch in ((READ, "--strict-proxies"), (INIT_TWIN, "--strict-init")):

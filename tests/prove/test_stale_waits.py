@@ -176,6 +176,7 @@ def test_right_waits_for_one_phase_are_proved(name: str) -> None:
     assert check(ring(RIGHT[name])).verdict is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_random_rings_are_judged_as_with_reads_that_name_their_items() -> None:
     stale = 0
     for seed in range(24):

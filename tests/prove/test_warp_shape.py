@@ -172,6 +172,7 @@ def test_a_role_of_warp_groups_begins_at_a_multiple_of_four() -> None:
         ring(align=-4)
 
 
+@pytest.mark.slow
 def test_random_warp_shapes_are_judged_as_they_are_made() -> None:
     programs = [random_warp_shapes(seed) for seed in range(400)]
     right = [shape_is_right(program) for program in programs]

@@ -52,6 +52,7 @@ def test_a_word_that_is_set_decides(kernel: Path, capsys: pytest.CaptureFixture[
     assert "proved" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_simulation_of_what_was_not_followed_says_nothing_of_the_kernel(
     kernel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

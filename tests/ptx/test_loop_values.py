@@ -64,6 +64,7 @@ def test_the_variables_of_the_loops_are_named_where_the_text_is_evidence(name: s
     assert said_of(source.replace(before, after), tmp_path) == said
 
 
+@pytest.mark.slow
 def test_python_is_read_as_well(tmp_path: Path) -> None:
     lines = [
         PYTHON.get(n, "@triton.jit" if n == 1 else "def row_max(rows, n):" if n == 2 else "") for n in range(1, 61)

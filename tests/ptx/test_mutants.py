@@ -60,6 +60,7 @@ def test_every_mutant_is_refuted_or_equivalent(every: int) -> None:
     assert 0 < len(proved) < len(chosen)
 
 
+@pytest.mark.slow
 def test_a_dropped_wait_for_the_last_bulk_stores_is_stated() -> None:
     (mutant,) = (each for each in EVERY if (each.kind, each.line) == ("wait_group dropped", 284))
     changed = verdict_on(mutant.text, KERNEL.name, launch(), 300).program

@@ -100,6 +100,7 @@ def test_a_blackwell_kernel_keeps_tensor_memory_and_drops_its_data():
     assert not converted & made.kept
 
 
+@pytest.mark.slow
 def test_a_partition_that_only_watches_a_ring_can_hang_and_without_it_the_kernel_is_proved():
     def checked(name: str) -> Check:
         return check(read_kernel(FOLDER / f"{name}.ptx").program.with_strictness(LENIENT))
@@ -110,6 +111,7 @@ def test_a_partition_that_only_watches_a_ring_can_hang_and_without_it_the_kernel
     assert checked("scale_ws_s3-sm_90a").verdict is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_rings_that_one_line_makes_have_names_of_their_own_and_stages():
     program = read_kernel(FOLDER / "scale_ws_s3-sm_90a.ptx").program
     stages = Counter(barrier.name for barrier in program.barriers)

@@ -52,6 +52,7 @@ def test_it_conforms_to_the_program_read_from_its_ptx(name: str) -> None:
     assert found.conformance.events == len(trace.events) > 40
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_is_followed_to_its_end() -> None:
     """The last expect_tx waits for 16 bytes more than the copies bring: all warps wait for that phase."""
     trace = read_trace(FOLDER / f"{HANGS}.parquet")
@@ -61,6 +62,7 @@ def test_a_kernel_that_hangs_is_followed_to_its_end() -> None:
     assert found.conformance.divergence.claim == "the kernel timed out: 8 of 8 agents blocked"
 
 
+@pytest.mark.slow
 def test_a_wait_that_returns_before_its_arrival_is_a_divergence() -> None:
     name = "gluon-scale_ws_s2"
     trace = read_trace(FOLDER / f"{name}.parquet")

@@ -78,6 +78,7 @@ def test_no_recorded_trace_differs_but_by_its_fault(path: Path) -> None:
     assert found.agreement is not Agreement.DIFFERS or breaks_a_rule
 
 
+@pytest.mark.slow
 def test_a_recorded_hang_is_one_of_the_faulty_kernel_and_not_of_the_right_one() -> None:
     name = FAULTY.format("missing_arrive")
     assert beside(name).agreement is Agreement.HANGS_TOO
@@ -89,6 +90,7 @@ def test_a_recorded_hang_is_one_of_the_faulty_kernel_and_not_of_the_right_one() 
     assert "consumer/0" in right.conformance.divergence.claim
 
 
+@pytest.mark.slow
 def test_of_a_kernel_that_was_not_followed_so_far_nothing_is_known() -> None:
     found = beside(FAULTY.format("no_acquire"))
     assert found.agreement is Agreement.UNKNOWN
@@ -107,6 +109,7 @@ def test_a_trace_differs_from_its_kernel_with_another_order_of_operations() -> N
     assert "copy 16,384 bytes" in found.conformance.divergence.claim
 
 
+@pytest.mark.slow
 def test_a_trace_of_another_kernel_has_other_warps_or_barriers() -> None:
     ptx, launch = kernel_of(RING)
     found = extract(read_module(ptx, "kernel.ptx"), launch)

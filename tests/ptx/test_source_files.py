@@ -45,6 +45,7 @@ def test_beside_the_ptx_and_from_another_folder(tmp_path: Path) -> None:
     assert text_of("other.cu:49") == ""
 
 
+@pytest.mark.slow
 def test_the_page_of_a_counterexample_has_them(tmp_path: Path) -> None:
     target = find(str(kernel(tmp_path / "kernels")))
     report = check(target, {})
@@ -91,6 +92,7 @@ def test_a_link_to_another_file_is_named_and_not_quoted(tmp_path: Path, name: st
         assert bool(text_of(f"{link.name}:49")) == bool(text)
 
 
+@pytest.mark.slow
 def test_a_source_elsewhere_needs_its_folder_as_a_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ptx = kernel(tmp_path / "kernels")
     (tmp_path / "library").mkdir()
@@ -127,6 +129,7 @@ def renamed(ptx: Path, text: str) -> Path:
     return ptx
 
 
+@pytest.mark.slow
 def test_two_kernels_of_one_process_have_lines_of_their_own(tmp_path: Path) -> None:
     """Whichever is read, and shown, first; also a finding that is taken from the first after the second was read."""
     first, second = (renamed(kernel(tmp_path / name), name) for name in ("one", "two"))
@@ -139,6 +142,7 @@ def test_two_kernels_of_one_process_have_lines_of_their_own(tmp_path: Path) -> N
     assert text_of("row_max.cu:49") == "wait(two);", "the last that was read is the current one"
 
 
+@pytest.mark.slow
 def test_the_command_shows_each_of_two_kernels_with_its_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +154,7 @@ def test_the_command_shows_each_of_two_kernels_with_its_lines(
     assert out.index("wait(one);") < out.index("wait(two);")
 
 
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("form", ["github", "junit", "sarif"])
 def test_other_tools_get_the_lines_and_the_paths_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str

@@ -37,6 +37,7 @@ def files(pytester: pytest.Pytester) -> Path:
 
 @pytest.mark.usefixtures("files")
 class TestProtocols:
+    @pytest.mark.slow
     def test_are_tests_where_this_is_asked_for(self, pytester: pytest.Pytester) -> None:
         found = pytester.runpytest_inprocess(*PLUGIN, "--pipesim", "-v")
         found.assert_outcomes(passed=1, failed=1)
@@ -51,6 +52,7 @@ class TestProtocols:
         pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py").assert_outcomes(passed=1)
         pytester.runpytest_inprocess(*PLUGIN, "right_protocol.py::ring").assert_outcomes(passed=1)
 
+    @pytest.mark.slow
     def test_a_failure_is_the_finding_the_verdict_first(self, pytester: pytest.Pytester) -> None:
         found = pytester.runpytest_inprocess(*PLUGIN, "ring_protocol.py", "--junitxml=j.xml")
         lines = found.outlines

@@ -99,6 +99,7 @@ def test_beside_another_format_and_for_what_cannot_be_built(
     assert main([*words, "--force"]) == 2
 
 
+@pytest.mark.slow
 def test_what_is_unknown_is_a_warning_and_what_is_proved_is_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

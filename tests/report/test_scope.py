@@ -44,6 +44,7 @@ def test_the_verdict_of_a_kernel_has_three_parts() -> None:
     assert made.scope.counted() == {Assumption.PROXIES: 1, Assumption.BUFFERS: 1}
 
 
+@pytest.mark.slow
 def test_an_assumption_that_is_ruled_out_is_a_finding_or_leaves_nothing_proved() -> None:
     assert report(("proxies",)).verdict is Verdict.REFUTED
     for needless in ("lanes", "time-outs"):
@@ -70,6 +71,7 @@ def test_the_pattern_of_sizes_may_be_ruled_out() -> None:
     assert Assumption.PATTERN not in bound.scope.kinds
 
 
+@pytest.mark.slow
 def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = tmp_path / "found.sarif"
     assert main(["check", KERNEL, "--quick", "--json", "--sarif", str(written)]) == 0
@@ -88,6 +90,7 @@ def test_the_same_parts_in_json_sarif_and_junit(tmp_path: Path, capsys: pytest.C
     assert [each.get("name") for each in found] == ["for", "global memory", "assuming", "not judged"]
 
 
+@pytest.mark.slow
 def test_which_ctas_were_followed() -> None:
     assert ctas_words(report().scope) == "every CTA"
     assert ctas_words(pipesim.check(KERNEL, set={"cta": 1}, quick=True).report.scope) == "CTA 1 of 2"

@@ -38,6 +38,7 @@ def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_more_rows_than_are_sealed_are_not_unpacked(rewritten: Callable[..., Path], unpacked: list[str]) -> None:
     error = refused(rewritten(lambda table: pa.concat_tables([table] * 1000)))
     assert error.fact == "the trace says that it has 96 records, the file holds 96000"

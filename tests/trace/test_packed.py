@@ -28,6 +28,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Trace]:
     return plain, read_trace(RECORDED)
 
 
+@pytest.mark.slow
 def test_it_reads_as_any_other(both: tuple[Trace, Trace], tmp_path: Path) -> None:
     plain, packed = both
     assert isinstance(packed.events, PackedEvents)

@@ -83,7 +83,7 @@ def hung(
 
 
 @pytest.mark.long
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
 def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
     program, wrong, walk, trace = hung(recorded, shape, data, seed)
@@ -106,7 +106,7 @@ def test_barriers_and_words_of_any_hang(recorded: Make, shape: tuple[int, ...], 
 
 
 @pytest.mark.slow
-@settings(max_examples=70, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=SHAPES, data=st.data(), seed=st.integers(0, 10**6))
 def test_what_trapped_is_named(recorded: Make, shape: tuple[int, ...], data: Any, seed: int) -> None:
     program, wrong, walk, trace = hung(recorded, shape, data, seed)

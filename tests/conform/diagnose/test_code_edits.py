@@ -81,7 +81,7 @@ def examined(
     return trace.meta.status, seen, seen.diagnosis
 
 
-@pytest.mark.sampled(1, 3)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", slow_but(WRONG[:1], WRONG), ids=lambda case: f"{case[0].value}-{case[3]}")
 def test_each_mistake_is_named(recorded: Make, case: tuple[Any, ...], seed: int) -> None:
@@ -112,7 +112,7 @@ def test_a_forgotten_noinc_is_the_only_explanation(recorded: Make) -> None:
         assert seen.autopsy.contradiction == ""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_bar_that_is_not_there_leaves_no_record(recorded: Make, at: int) -> None:
     program = relay()

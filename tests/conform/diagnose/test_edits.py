@@ -127,6 +127,7 @@ def test_every_kind_has_its_story() -> None:
     assert {kind for kind, _, _ in STORIES} == set(EditKind)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     shape=st.fixed_dictionaries({

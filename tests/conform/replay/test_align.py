@@ -44,7 +44,7 @@ def damaged(events: Events, random: Random) -> Events:
     return replace(events, **{name: column})
 
 
-@pytest.mark.sampled(1, 3)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize(
     ("name", "sight"),
     [

@@ -82,7 +82,7 @@ def repeated(trace: Trace, times: int) -> Trace:
     return Trace(replace(trace.meta, ctas=infos, grid=max(most * times, trace.meta.grid)), events)
 
 
-@pytest.mark.sampled(6, 2)
+@pytest.mark.sampled(2, 3)
 @pytest.mark.parametrize(
     "how", ["nothing", "swapped", "dropped", "site", "phase", "one time", "times of an agent", "all times"]
 )

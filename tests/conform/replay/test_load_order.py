@@ -38,8 +38,7 @@ def counts(case: Any, barrier: str) -> tuple[int, int]:
     return int(np.isin(events, arrivals).sum()), int(np.isin(events, returns).sum())
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(1, 4)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("name", HUNG)
 def test_a_recorded_hang_is_a_deadlock_of_the_protocol_itself(stored: Make, name: str) -> None:
     """The model, led by the records, is stuck where the kernel was; no edit is needed; the barrier words agree."""

@@ -101,7 +101,7 @@ sys.exit(answer(sys.argv[1], work))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_other_process_ends_with_the_one_that_asked(tmp_path, number):
     fifo = tmp_path / "fifo"

@@ -52,6 +52,7 @@ def test_of_several_kernels_the_named_one(compiled):
     assert sizes_in_cubin(compiled(text, "l")) == (8, 4)
 
 
+@pytest.mark.slow
 def test_a_cubin_that_cannot_be_read_says_nothing(builds):
     plain = builds["plain"]
     assert sizes_in_cubin(plain) == (8, 8, 4)

@@ -204,6 +204,7 @@ def builds(request_):
     return compile_builds(request_)
 
 
+@pytest.mark.slow
 def test_a_capture(gpu, request_, builds):
     check_request(request_)
     trace = capture_here(replace(request_, capacity=64), INFO, builds)
@@ -274,6 +275,7 @@ def test_what_a_kernel_recorded_before_it_hung_or_trapped(gpu, request_, monkeyp
     assert found.divergence.kind is DivergenceKind.NOT_FINISHED
 
 
+@pytest.mark.slow
 def test_a_request_survives_the_way_to_another_process(request_, builds):
     assert load(dump(request_, builds)) == (request_, builds)
 
@@ -335,6 +337,7 @@ def test_two_outputs_of_one_name(request_):
         check_request(changed(request_, arguments=twice))
 
 
+@pytest.mark.slow
 def test_a_value_of_the_table_is_given_once_for_kernel_table_and_protocol(request_):
     """-D beats the protocol's parameter; whichever it is, all builds are compiled with it."""
     given = changed(request_, defines={"STAGES": "3"})

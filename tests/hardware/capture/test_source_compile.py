@@ -20,7 +20,7 @@ NVCC = shutil.which("nvcc")
 FAR = {"PIPESIM_TRACE": "1", "PIPESIM_CLOCK": "2", "PIPESIM_MEMORY": "0", "PIPESIM_CHECKED": "0"}
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("defines", [{}, {"STAGES": "2", "MATH_WARPS": "4"}])
 def test_switched_off_it_is_the_machine_code_of_before(tmp_path, defines):
     """The recorder is whole lines: without them it is the kernel as it was before, and compiles to the same."""

@@ -24,6 +24,7 @@ from pipesim.trace.schema import Run, Trace
 INFO = DeviceInfo(0, "Array GPU", 132, "9.0", "999.1", 232448, 233472)
 
 
+@pytest.mark.slow
 def test_a_capture(fake_gpu, request_of):
     trace = capture(request_of())  # too few tiles for a period: see the next test
     check_trace(trace, "here")
@@ -55,7 +56,7 @@ def test_a_capture(fake_gpu, request_of):
     assert gpu.closed
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2, 4)
 @pytest.mark.parametrize("memory", ["shared", "device", "host"])
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_the_records_of_the_first_ctas_are_kept_in_every_memory(fake_gpu, request_of, memory, count):
@@ -96,6 +97,7 @@ def test_a_cta_that_never_ends_is_an_error(fake_gpu, request_of, monkeypatch):
     assert fake_gpu.latest.closed
 
 
+@pytest.mark.slow
 def test_a_window_is_asked_for_and_said(fake_gpu, request_of):
     trace = capture(replace(request_of(), window=(1, 3)))
     check_trace(trace, "here")
@@ -124,6 +126,7 @@ def test_a_fault_is_launched_once_after_a_right_kernel(fake_gpu, request_of):
     assert [(c.passes, len(c.barrier_words)) for c in meta.ctas] == [((4, 4), 4)] * 2
 
 
+@pytest.mark.slow
 def test_a_trap_leaves_what_was_recorded(fake_gpu, request_of, monkeypatch):
     monkeypatch.setattr(fake_gpu, "mistake", "trap")
     trace = _faulty(request_of, "extra_arrive@1")

@@ -141,7 +141,7 @@ def test_the_hash_does_not_depend_on_the_place(tiny, own_cache, tmp_path):
     assert compile_cubin(moved / tiny.name, {"VALUE": 1}) == compile_cubin(tiny, {"VALUE": 1})
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("damage", [b"", b"pipesim-cubin-1\n", "cut", "flip"])
 def test_a_damaged_entry_is_compiled_again(tiny, own_cache, damage):
     first = compile_cubin(tiny, {"VALUE": 1})

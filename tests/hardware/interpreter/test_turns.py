@@ -69,6 +69,7 @@ def test_a_turn_after_a_landing_gives_it_the_time() -> None:
     assert not turns_of(program, [Move(Kind.STEP, 0), Move(Kind.STEP, 0)]).exact  # it lands later than the work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["rings", "operations", "lives"])
 def test_deadlocks_of_random_programs(family: str) -> None:
     followed = 0

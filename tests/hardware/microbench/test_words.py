@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hwkernels.microbench.words import ROUNDS, SOURCE, WordKind, compile_kernel, measure
 
@@ -22,6 +23,7 @@ def test_cycles_become_values() -> None:
     assert measure(Counted()) == {"word.load": 330, "word.store": 39, "word.release": 612, "word.count": 585}
 
 
+@pytest.mark.slow
 def test_every_kind_compiles_and_its_waits_are_bounded() -> None:
     for kind in WordKind:
         assert compile_kernel(kind, cluster=2).cubin

@@ -77,6 +77,7 @@ def test_the_trace_conforms_however_often_the_lock_was_taken(taken: int) -> None
     assert agreement(trace) is Agreement.CONFORMS
 
 
+@pytest.mark.slow
 def test_without_the_number_the_path_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = rewritten()
     trace = decode_records(kernel, run(kernel, 2), DEVICE)

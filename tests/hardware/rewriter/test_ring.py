@@ -25,7 +25,7 @@ def compared(kernel: RewrittenPtx, trace: Trace) -> TraceComparison:
     return compare_kernel(kernel.extraction, trace, "ring").comparison
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(2, 4)
 @BOTH
 @pytest.mark.parametrize("seed", range(4))
 def test_what_it_did_is_what_the_program_says(encoding: Encoding, seed: int) -> None:
@@ -132,7 +132,7 @@ BY_CTA = (
 )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 1)
 @BOTH
 def test_another_cta_than_the_first_is_recorded(encoding: Encoding) -> None:
     text = ring().replace(*BY_CTA)

@@ -81,6 +81,7 @@ def test_an_atomic_of_many_lanes_decides_about_no_tiles() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_other_tiles_are_another_way() -> None:
     kernel = rewritten()
     data = run(kernel, 3, 0)

@@ -83,6 +83,7 @@ def test_waits_alone_and_chosen_roles() -> None:
     assert len(load.layout.streams) == 1
 
 
+@pytest.mark.slow
 def test_what_depends_on_data_is_not_recorded_by_position() -> None:
     with pytest.raises(PtxError, match="cannot be recorded by position") as error:
         twin("gemm_sm90", RewriteOptions(Encoding.POSITIONAL))

@@ -64,6 +64,7 @@ def test_a_grid_conforms_in_whatever_order_its_ctas_come(name: str, seed: int, t
     assert (EventKind.ATOMIC_RETURN in kinds) == (name == "last")
 
 
+@pytest.mark.slow
 def test_the_order_of_atomics_is_read_from_what_they_returned() -> None:
     seen = set()
     for seed in range(6):
@@ -79,6 +80,7 @@ def test_the_order_of_atomics_is_read_from_what_they_returned() -> None:
     assert len(seen) > 2
 
 
+@pytest.mark.slow
 def test_a_spin_that_ends_before_the_write_is_refused() -> None:
     _, trace = recorded("split_k")
     (write,), (entered,), (ends,) = (
@@ -93,6 +95,7 @@ def test_a_spin_that_ends_before_the_write_is_refused() -> None:
     assert "words[2]" in claim
 
 
+@pytest.mark.slow
 def test_a_value_that_cannot_have_been_there_is_refused() -> None:
     """The counter of two laps: a spin of the first that says it read what only the second makes."""
     _, trace = recorded("laps")
@@ -117,6 +120,7 @@ def test_other_values_and_lost_records_are_refused() -> None:
             decode_records(kernel, damaged.tobytes(), DEVICE)
 
 
+@pytest.mark.slow
 def test_a_grid_that_hangs_shows_who_waits_for_which_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A split that hands the word on to the CTA after the next one."""
     monkeypatch.setitem(KERNELS, "skips", KERNELS["split_k"].replace("%r4, %r1, 1;", "%r4, %r1, 2;"))
@@ -139,6 +143,7 @@ def test_a_grid_of_more_ctas_than_are_followed_together_is_recorded_as_one_cta()
     assert kernel.layout.ranks == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alone", *KERNELS])
 def test_a_wait_for_earlier_kernels_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     waits = "griddepcontrol.launch_dependents;\n griddepcontrol.wait;\n bar.sync 0;\n"

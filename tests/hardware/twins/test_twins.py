@@ -68,7 +68,7 @@ def test_names():
         find_twin("ring")
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4, 8)
 @pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
 def test_roles_barriers_and_sites_are_those_of_the_protocol(kernel, recorded):
     request = request_of(kernel, recorded)
@@ -103,7 +103,7 @@ def test_records_lie_in_shared_memory_where_the_kernel_leaves_room(kernel):
         plan(replace(request, memory="shared"), own + needed - 1)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4, 8)
 @pytest.mark.parametrize(("kernel", "recorded"), RECORDED_COUNTED)
 def test_every_record_that_the_protocol_makes_has_its_place(kernel, recorded):
     """PIPESIM_COUNTED: no record of a kernel of the registry looks whether it fits."""
@@ -142,6 +142,7 @@ def test_it_compiles_without_a_warning_in_every_way_it_is_built(kernel, every):
     assert plain.log == ""
 
 
+@pytest.mark.sampled(4, 8)
 @pytest.mark.parametrize(("kernel", "recorded"), RECORDED)
 def test_the_data_are_the_seeds_and_every_output_is_compared_by_tile(kernel, recorded):
     params = request_of(kernel, recorded).params

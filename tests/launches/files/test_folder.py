@@ -106,6 +106,7 @@ class TestVerdicts:
         (launch,) = check_launches(report, tmp_path / "out").written
         assert (launch.verdict, launch.said[:9]) == (Verdict.UNKNOWN, "unknown: ")
 
+    @pytest.mark.slow
     def test_a_mistake_of_ours_is_unknown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         report = self.report(tmp_path)
 

@@ -60,6 +60,7 @@ def test_the_launch_file_is_the_same(tmp_path: Path, name: str) -> None:
     assert extract(kernel.module, made).program.code == extract(kernel.module, given).program.code
 
 
+@pytest.mark.slow
 def test_one_changed_word_is_seen(tmp_path: Path) -> None:
     given = launch_of(find_twin("producer_consumer"), find("producer_consumer").defaults)
     other = launch_of(find_twin("producer_consumer"), {**find("producer_consumer").defaults, "tiles": 63})

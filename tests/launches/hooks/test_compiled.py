@@ -66,6 +66,7 @@ def ran(command: list[str | Path], mode: str, folder: Path) -> subprocess.Comple
     return subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_program_and_its_children_are_checked_and_end_as_they_do(program, tmp_path):
     done = ran(program, "check", tmp_path)
     assert done.returncode == 7

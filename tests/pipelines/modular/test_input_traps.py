@@ -123,6 +123,7 @@ load_by_page, load_by_code = (
 mma_by_page, mma_by_code = mma_with_tries(Pipe.wait_consumer_if_needed), mma_with_tries(Pipe.wait_producer_if_needed)
 
 
+@pytest.mark.slow
 def test_each_try_with_the_wait_of_its_own_side_is_right() -> None:
     for stages in (1, 2, 3):
         program = gemm(stages, 3 * stages + 1, load_by_code, mma_by_code)

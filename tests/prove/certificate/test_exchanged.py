@@ -113,6 +113,7 @@ def test_arrives_of_different_sizes_are_not_exchanged() -> None:
     assert check(primed(waits_for=1, size=2), max_states=1).verdict is not Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_random_programs_against_every_schedule() -> None:
     said = [word for seed in range(12) for word in judge(seed, "exchanged")]
     assert not [word for word in said if word.isupper()]

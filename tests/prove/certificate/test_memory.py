@@ -42,6 +42,7 @@ def program(code: _Code, barriers: int = 1) -> Program:
     return loads(json.dumps(small | own | more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("often", "last", "doubts"), LOOPS, ids=["phases", "copies", "groups", "one wait"])
 def test_a_loop(often: _Code, last: _Code, doubts: dict[Why, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate, "_MOST_OF_A_KIND", 10)

@@ -57,6 +57,7 @@ def require_past(program: Program, found: Refutation) -> int:
     return len(found.schedule) - len(past)
 
 
+@pytest.mark.sampled(20, 40)
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "producer_runs_on"])
 def test_the_past_of_a_twins_failure_fails_alone(name: str) -> None:
     program = BROKEN[name]().flatten()

@@ -101,7 +101,7 @@ def require_short(program: Program, found: Refutation) -> Refutation:
     return short
 
 
-@pytest.mark.sampled(0, 40)
+@pytest.mark.sampled(0, 20)
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "producer_runs_on"])
 def test_no_move_of_a_twins_schedule_can_be_left_out(name: str) -> None:
     program, refutations = of_twin(name)

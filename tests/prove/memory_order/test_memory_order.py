@@ -135,7 +135,7 @@ def _of_graph(seed: int) -> tuple[Program, set[Said]]:
     return program, both(program)[1]
 
 
-@pytest.mark.sampled(2, 8)
+@pytest.mark.sampled(2, 5)
 @pytest.mark.parametrize(
     ("name", "value"),
     slow_after(
@@ -227,7 +227,7 @@ SOME = {name: [SIZES[name][0], SIZES[name][len(SIZES[name]) // 2]] for name in S
 COPIES_WITHOUT_ARRIVAL = {"cluster_multicast", "cutlass_sm100", "gemm_sm100"}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4, 8)
 @pytest.mark.parametrize("name", SIZES)
 def test_no_protocol_has_a_fault(name: str) -> None:
     """At every size `check` looks where there is concern; here it is watched where there is none as well."""

@@ -91,6 +91,7 @@ def said(report: RedundantReport) -> list[str]:
     return [each.said for each in report.alone]
 
 
+@pytest.mark.slow
 def test_a_ring_needs_all_that_it_has() -> None:
     report = asked(ring)
     assert (report.verdict, report.withheld, report.alone, report.together) == (Verdict.PROVED, None, (), ())
@@ -108,6 +109,7 @@ def test_a_second_wait_for_one_phase_may_go_and_the_first_as_well_but_not_both()
     assert [(each.parameter, each.shown) for each in report.sizes] == [("tiles", True)]
 
 
+@pytest.mark.slow
 def test_an_arrive_goes_with_its_count() -> None:
     report = asked(ring, count=2)
     removals = [each.removal for each in report.alone]

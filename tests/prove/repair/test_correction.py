@@ -127,6 +127,7 @@ def test_what_a_change_does_to_the_operations() -> None:
     assert place_of(program, Repair(K.LATER, "consumer", EMPTY)) == ""
 
 
+@pytest.mark.slow
 def test_a_group_may_have_other_stages_in_another_cta() -> None:
     """A program in which three stages of a group are in one CTA and the fourth is in the other one."""
     text = Path(__file__).with_name("uneven_ctas.json").read_text(encoding="utf-8")
@@ -188,6 +189,7 @@ def products(given: int, left: int = 0, out: int = 2) -> Protocol:
     return p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "right", "offered"),
     [

@@ -25,6 +25,7 @@ def attention(edit: Edit, *strict: Assumption) -> Program:
 WITHOUT = without("softmax0", Op.WAIT, "C0_cons[0]")
 
 
+@pytest.mark.slow
 def test_commits_in_another_order_overwrite_factors_that_are_not_read() -> None:
     wrong = attention(WITHOUT, Assumption.COMMITS)
     found = random_refutation(wrong, 5_000, one_memory=False)

@@ -67,6 +67,7 @@ def test_a_loop_that_ends_whatever_the_answer_is_no_wait(ends: str) -> None:
     assert verdict(ends)[:2] == (Verdict.REFUTED, {FaultKind.RACE})
 
 
+@pytest.mark.slow
 def test_a_loop_that_parts_with_each_answer_is_left_soon() -> None:
     """Each try found one branch more inside those before it, and looked at all of them."""
     on_yes = " not.pred %p7, %p9;\n mov.u32 %r9, -1;\n vote.sync.any.pred %p8, %p7, %r9;\n @!%p8 bra again;\n"

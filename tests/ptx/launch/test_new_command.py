@@ -18,6 +18,7 @@ def ptx(tmp_path: Path) -> Path:
     return Path(shutil.copy(KERNEL, tmp_path / "kernel.ptx"))
 
 
+@pytest.mark.slow
 def test_the_file_that_it_writes_is_filled_in_and_checked(ptx: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "--ptx", str(ptx), "--json"]) == 0
     made = json.loads(capsys.readouterr().out)

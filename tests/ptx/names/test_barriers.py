@@ -422,6 +422,7 @@ def names_of(ptx: Path) -> dict[int, str]:
     return {offset: f"{each.name}[{each.stage}]" for (_, offset), each in pairs}
 
 
+@pytest.mark.sampled(12, 26)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_names(story: Story, tmp_path: Path) -> None:
     ptx = written(story, tmp_path)
@@ -429,6 +430,7 @@ def test_names(story: Story, tmp_path: Path) -> None:
     assert [f"{each.name} {each.offset} {each.slots}" for each in read_kernel(ptx).program.tiles] == [*story.tiles]
 
 
+@pytest.mark.slow
 def test_the_barriers_of_a_kernel_that_triton_specialised() -> None:
     """The source is found under the folder in which it was compiled."""
     ptx = next(path for path in kernel_paths() if path.stem == "gemm_tma_ws-sm_100a")

@@ -21,6 +21,7 @@ def copied_at(line: int, *, sure: bool = True) -> SourceLine:
     return SourceLine("k.cu", line, "k", frames, sure)
 
 
+@pytest.mark.slow
 def test_two_copies_fill_a_slot() -> None:
     ptx = next(path for path in kernel_paths() if path.stem.startswith("scale_ws_s3"))
     assert read_kernel(ptx).program.tiles == (Tile("tiles", Space.SHARED, 0, 0, 8192, 3),)

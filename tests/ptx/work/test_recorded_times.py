@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "times.md"
 KERNELS = ["gluon-scale_watched", "triton-gemm_tma_w4_s3", "triton-attention_d128_causal", "triton-softmax"]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, 2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_table_of_the_page_has_what_is_simulated_today(name: str) -> None:
     read, trace = read_kernel(FOLDER / f"{name}.ptx"), read_trace(FOLDER / f"{name}.parquet")

@@ -33,6 +33,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_memory_streams_and_the_device(fake):
     done = subprocess.run(
         [sys.executable, "-c", _ASK], env=fake.environment(), capture_output=True, text=True, check=True

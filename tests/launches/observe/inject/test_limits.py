@@ -99,6 +99,7 @@ def test_a_process_that_observes_itself_is_left_alone(fake, cache, ptx, tmp_path
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_the_library_has_no_warnings_and_is_built_once(fake, tmp_path):
     environment = {"XDG_CACHE_HOME": str(tmp_path), "CC": "cc -Wall -Wextra -Wshadow -Wvla -Werror"}
     first = injection_library(environment)
