@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipesim.model.ops import Op
+from pipesim.model.ops import Op, operand
 from pipesim.model.word_barriers import ATOMIC, needed_writes
 from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emit.record import Range
@@ -72,7 +72,9 @@ def _places(cluster: Cluster, events: Sequence[WordEvent]) -> dict[int, int]:
     found = dict[int, int]()
     for agent in {e.agent for e in events}:
         code = cluster.recorder.streams[agent].code
-        found |= {op[1] - 1: at for at, op in enumerate(code) if op[0] == Op.WORK and op[1]}
+        found |= {
+            number - 1: at for at, op in enumerate(code) if op[0] == Op.WORK and (number := operand(op, "cycles"))
+        }
     return found
 
 

@@ -336,9 +336,9 @@ def _rebuild(
 
     def put(made: list[tuple[Operation, int]]) -> None:
         for op, _ in made:
-            marks = op[0] == Op.WORK and op[1] < 0
+            marks = op[0] == Op.WORK and operand(op, "cycles") < 0
             if marks:
-                places[op[1]] = len(code), len(code)
+                places[operand(op, "cycles")] = len(code), len(code)
             code.append((int(Op.WORK), 0) if marks else op)
         positions.extend(position for _, position in made)
         steps.extend([(-1, -1)] * len(made))
