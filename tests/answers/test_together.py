@@ -570,6 +570,45 @@ def test_warps_that_meet_at_a_barrier_may_miss_what_others_wrote(before: str, af
     assert ("may miss what others wrote" in scope_parts(found)["not judged"]) is not known
 
 
+#: One thread tries to take a lock, and hands the answer to all threads of its CTA, as Triton does.
+HANDED = """.shared .align 4 .b8 got[4]; setp.ne.u32 %p1, %r0, 0; mov.u32 %r5, 0; mad.wide.u32 %rd5, %r0, 4, %rd2;
+again: BEFORE @%p1 bra told; atom.HOW.gpu.global.cas.b32 %r8, [%rd1], 0, 1; st.shared.u32 [got], %r8; TRIES
+told: bar.sync 0; ld.shared.u32 %r9, [got]; setp.ne.u32 %p2, %r9, 0; @%p2 bra again;
+ld.global.u32 %r10, [%rd5]; add.u32 %r10, %r10, %r5; st.global.u32 [%rd5], %r10; bar.sync 0;
+@%p1 bra end; GIVEN
+end:"""
+GIVEN_BACK = "atom.release.gpu.global.exch.b32 %r7, [%rd1], 0;"
+
+
+@pytest.mark.parametrize(
+    ("how", "given", "wrong"),
+    [("acquire", GIVEN_BACK, None), ("relaxed", GIVEN_BACK, WEAK), ("acquire", "", DEADLOCK)],
+)
+def test_a_wait_whose_answer_one_thread_hands_to_all_is_one(
+    how: str, given: str, wrong: FaultKind | Ending | None
+) -> None:
+    body = HANDED.replace("BEFORE", "bar.sync 0;").replace("HOW", how).replace("TRIES", "").replace("GIVEN", given)
+    found = check(kernel(body, 2, 64), {}, quick=True)
+    assert {each.finding.kind for each in found.refutations} == ({wrong} if wrong is not None else set())
+    assert found.scope.together == (() if wrong is not None else (2,))
+
+
+@pytest.mark.parametrize(
+    ("before", "tries", "one"),
+    [
+        ("bar.sync 0;", "", True),
+        ("bar.sync 0;", "add.u32 %r5, %r5, 1;", False),  # rounds are counted
+        ("", "", False),  # the next round may overwrite what a thread has yet to load
+        ("bar.sync 0;", "st.global.u32 [%rd3], %r8;", False),
+    ],
+)
+def test_a_round_that_leaves_something_is_no_part_of_a_wait(before: str, tries: str, *, one: bool) -> None:
+    body = HANDED.replace("BEFORE", before).replace("TRIES", tries).replace("HOW", "acquire").replace("GIVEN", "")
+    made = kernel(body, 2, 64).kernel
+    assert made is not None
+    assert bool(made.kernel.code.regions.voted) is one
+
+
 #: Two atomics under one lock, whose answers both decide, and how the lock is taken and given back.
 TWO_UNDER_LOCK = """spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1;
 setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN

@@ -72,7 +72,7 @@ def _lines(n: int, thread: tuple[LitmusStep, ...]) -> Iterator[str]:
         word, offset = step.place
         yield from _instruction(step, f"L{n}_{k}", f"%{word}+{offset}", n)
         if step.found is not None and step.size == 4:
-            yield f"st.global.u32 [%out+{32 * n + 4 * k}], %r5;"
+            yield f"st.global.u32 [%out+{32 * n + 4 * k}], {_result(step)};"
         if not together:
             yield f"A{n}_{k}:"
 
@@ -90,7 +90,12 @@ def _instruction(step: LitmusStep, label: str, address: str, n: int) -> Iterator
         yield f"{label}: mbarrier.try_wait.parity{order}.shared::cta.b64 %p2, [m], 0; @!%p2 bra {label};"
     else:
         wide = step.size == 8
-        result = "{%r5, %r6}" if "v2" in step.parts else "%rd5" if wide else "%r5"
+        result = "{%r5, %r6}" if "v2" in step.parts else "%rd5" if wide else _result(step)
         yield f"{label}: {step.ptx(result, address, '%r5')}"
         if step.waits:
             yield f"setp.ne.u{64 if wide else 32} %p2, {result}, {step.waits_for}; @%p2 bra {label};"
+
+
+def _result(step: LitmusStep) -> str:
+    """The register of what it returns: what is waited for is not that of data, so that it decides nothing else."""
+    return "%r7" if step.waits else "%r5"

@@ -13,6 +13,7 @@ from pipesim.errors import PtxError
 from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.divergence import needs_others
 from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.handed_waits import handed_waits
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.flow.opcodes import PASS_ON, may_touch_shared
 from pipesim.ptx.flow.slice import is_word
@@ -303,9 +304,10 @@ class Regions:
     @cached_property
     def voted(self) -> dict[int, VotedWait]:
         """The waits whose end all threads of a CTA vote on, by the position of the load, of the barrier, and of each
-        load before the loop.
+        load before the loop; and those whose answer is handed to all.
         """
-        found = tuple(voted_waits(self.function.body, self.graph, self.uses))
+        given = self.function.body, self.graph, self.uses
+        found = (*voted_waits(*given), *handed_waits(*given))
         return {p: each for each in found for p in (*each.before, each.load, each.barrier)}
 
     def is_used_after(self, position: int) -> bool:

@@ -20,7 +20,8 @@ from pipesim.ptx.text.instruction import Instruction, Register
 class VotedWait:
     """Such a loop: its positions, the load in it, the barrier, and where the loop is left. ``ends``: the result of the
     vote with which it is; ``vote`` and ``result``: the registers; ``before``: loads of the same word of which the loop
-    alone reads the result, which look at the word before it.
+    alone reads the result, which look at the word before it. ``hands``: of a wait of which one thread hands the answer
+    on the store that does, where ``barrier`` is the load of it, ``vote`` what is stored and ``result`` what is loaded.
     """
 
     loop: frozenset[int]
@@ -31,6 +32,7 @@ class VotedWait:
     vote: str
     result: str
     before: frozenset[int]
+    hands: int = -1
 
 
 def voted_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterator[VotedWait]:
@@ -59,7 +61,7 @@ def _voted(
     result, vote, branch = uses.writes[barrier], body[barrier].operands[-1], body[left]
     others = loop - {load, barrier}
     made = {name for p in others for name in uses.writes[p]}
-    plain = all(body[p].opcode in _PLAIN for p in others) and len(result) == 1
+    plain = all(body[p].opcode in PLAIN for p in others) and len(result) == 1
     if (
         not plain
         or not isinstance(vote, Register)
@@ -68,11 +70,11 @@ def _voted(
         or not set(uses.needs[load]).isdisjoint(made)
     ):
         return None
-    of_load = _made_of(uses.writes[load], others, uses)
-    of_vote = _made_of(result, others, uses)
+    of_load = made_of(uses.writes[load], others, uses)
+    of_vote = made_of(result, others, uses)
     if vote.name not in of_load or branch.guard.register not in of_vote or of_load & of_vote:
         return None
-    if not made <= of_load | of_vote | _invariant(made, others, uses):
+    if not made <= of_load | of_vote | invariant(made, others, uses):
         return None
     stays = graph.blocks[graph.block_of[left]].successors
     ends = _value_that_leaves(body, graph, uses, loop, barrier, left, stays)
@@ -89,7 +91,7 @@ def _voted(
     return VotedWait(loop, load, barrier, left, ends, vote.name, result[0], before if alone else frozenset())
 
 
-def _made_of(names: Sequence[str], loop: frozenset[int], uses: Uses) -> set[str]:
+def made_of(names: Sequence[str], loop: frozenset[int], uses: Uses) -> set[str]:
     """All that a loop makes of some registers."""
     found, before = set(names), -1
     while len(found) > before:
@@ -98,7 +100,7 @@ def _made_of(names: Sequence[str], loop: frozenset[int], uses: Uses) -> set[str]
     return found
 
 
-def _invariant(made: set[str], loop: frozenset[int], uses: Uses) -> set[str]:
+def invariant(made: set[str], loop: frozenset[int], uses: Uses) -> set[str]:
     """What each iteration of a loop makes of the same."""
     found, before = set[str](), -1
     while len(found) > before:
@@ -139,7 +141,7 @@ def _value_that_leaves(
     return (value is not guard.negated) is leaves  # the branch is taken with the guard true
 
 
-_PLAIN = frozenset({"setp", "selp", "mov", "bra", "and", "or", "xor", "not", "cvt", "cvta"})
+PLAIN = frozenset({"setp", "selp", "mov", "bra", "and", "or", "xor", "not", "cvt", "cvta"})
 
 
 def _is_vote(each: Instruction) -> bool:

@@ -103,13 +103,15 @@ def _of_every_iteration(
 
 def _does(segment: StraightRun, registers: list[Value], code: Code, load: int) -> bool:
     """Whether what ends a straight run writes memory; what it loads is not known. A vote on the end of the wait is that
-    of the thread that loads.
+    of the thread that loads, and what it hands on is what it has loaded.
     """
     effect, voted = segment.step, code.regions.voted.get(load)
     if effect is None:
         return False
     if voted is not None and effect.instruction.position == voted.barrier:
         registers[code.register(voted.result)] = registers[code.register(voted.vote)]
+        return False
+    if voted is not None and effect.instruction.position == voted.hands:
         return False
     for register in effect.results:
         registers[register] = code.unknown_value(None)

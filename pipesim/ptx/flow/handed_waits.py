@@ -1,0 +1,86 @@
+"""Waits for a word of global memory whose answer one thread hands to all threads of its CTA through shared memory.
+
+``while (true) { if (threadIdx.x == 0) got = atomicCAS(lock, 0, 1); __syncthreads(); if (got == 0) break;
+__syncthreads(); }``, as Triton writes ``while tl.atomic_cas(...)``: a round that is not the last one leaves all as it
+was. So the loop is a wait of that thread, and what all do in its last round is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipesim.ptx.flow.graph import Graph, Loop
+from pipesim.ptx.flow.slice import is_word
+from pipesim.ptx.flow.uses import Uses
+from pipesim.ptx.flow.voted_waits import PLAIN, VotedWait, invariant, made_of
+from pipesim.ptx.text.instruction import Instruction, Register
+
+_BESIDE = PLAIN | {"add", "sub", "shl", "shr", "mad", "mul", "lop3", "fence", "membar", "nanosleep"}
+
+
+def handed_waits(body: Sequence[Instruction], graph: Graph, uses: Uses) -> Iterator[VotedWait]:
+    """All of a kernel."""
+    for loop in graph.loops if any(_is_of_all(each) for each in body) else ():
+        positions = frozenset(p for b in loop.blocks for p in range(graph.blocks[b].first, graph.blocks[b].end))
+        asked = [p for p in positions if _asks(body[p])]
+        stores, loads = ([p for p in positions if _is_shared(body[p], opcode)] for opcode in ("st", "ld"))
+        if len(asked) == len(stores) == len(loads) == 1:
+            found = _handed(body, graph, uses, loop, positions, asked[0], stores[0], loads[0])
+            if found is not None:
+                yield found
+
+
+def _handed(
+    body: Sequence[Instruction], graph: Graph, uses: Uses, loop: Loop, positions: frozenset[int],
+    asked: int, store: int, load: int,
+) -> VotedWait | None:  # fmt: skip
+    exits = [graph.blocks[b].end - 1 for b in loop.blocks if not loop.blocks.issuperset(graph.blocks[b].successors)]
+    others, given, left = positions - {asked, store, load}, body[store].operands[-1], body[exits[0]]
+    plain = all(body[p].opcode in _BESIDE or _is_of_all(body[p]) for p in others)
+    if len(exits) > 1 or not plain or not isinstance(given, Register) or len(uses.writes[load]) != 1:
+        return None
+    made = {name for p in others for name in uses.writes[p]}
+    of_word, of_load = (made_of(uses.writes[p], others, uses) for p in (asked, load))
+    same = invariant(made, others, uses)
+    three = asked, store, load
+    needed = {name for p in three for name in uses.reads[p]} - {given.name}
+    needed |= {guard.register for p in three if (guard := body[p].guard) is not None}
+    if given.name not in of_word or left.guard is None or left.guard.register not in of_load or of_word & of_load:
+        return None
+    if not made <= of_word | of_load | same or not needed.isdisjoint((made | {*uses.writes[asked]}) - same):
+        return None
+    if _reaches(body, graph, positions, store, load) or _reaches(body, graph, positions, load, store):
+        return None  # another round may overwrite what a thread has yet to load
+    return VotedWait(
+        positions, asked, load, exits[0], False, given.name, uses.writes[load][0], frozenset(), store
+    )  # fmt: skip
+
+
+def _reaches(body: Sequence[Instruction], graph: Graph, loop: frozenset[int], first: int, last: int) -> bool:
+    """Whether a way in the loop leads from one position to another one without a barrier of all threads."""
+    blocks, seen, open_ = graph.blocks, set[int](), [first]
+    while open_:
+        p = open_.pop()
+        ends = p == blocks[graph.block_of[p]].end - 1
+        after = [blocks[b].first for b in blocks[graph.block_of[p]].successors if b != graph.exit] if ends else [p + 1]
+        for q in after:
+            if q == last:
+                return True
+            if q in loop and q not in seen and not _is_of_all(body[q]):
+                seen.add(q)
+                open_.append(q)
+    return False
+
+
+def _asks(each: Instruction) -> bool:
+    return is_word(each) and each.opcode in ("ld", "atom")
+
+
+def _is_shared(each: Instruction, opcode: str) -> bool:
+    return each.opcode == opcode and each.has_any("shared", "shared::cta")
+
+
+def _is_of_all(each: Instruction) -> bool:
+    """Whether it is a barrier of all threads of a CTA."""
+    alone = each.guard is None and len(each.operands) <= 1
+    return alone and each.opcode in ("bar", "barrier") and each.has("sync") and not each.has_any("warp", "cluster")
