@@ -63,3 +63,11 @@ def test_an_array_of_pointers_that_is_indexed_has_pointers():
         made = template(function, slice_of(function)).parameters[0].content
         assert isinstance(made, Struct)
         assert tuple(each.offset for each in made.fields if each.content == Pointer()) == pointers
+
+
+def test_a_map_that_a_kernel_writes_is_led_to_by_a_pointer_and_leads_to_memory_by_one():
+    text = """ld.param.u64 %rd1, [maps]; ld.param.u64 %rd2, [x]; add.s64 %rd3, %rd1, 128; mov.u32 %r1, 0;
+    tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r1], %rd2;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd3], [%r1], 128; ret;"""
+    function = kernel(text, ".param .u64 maps, .param .u64 x")
+    assert {each.content for each in template(function, slice_of(function)).parameters} == {Pointer()}
