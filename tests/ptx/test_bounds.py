@@ -17,9 +17,11 @@ from pipesim.ptx.emulate.values import Leaf, Unknown
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.flow import graph
 from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.launch.file import read_launch
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Field, Launch, Number, Parameter, Pointer, Policies
 from pipesim.ptx.text.read import read_module
+from tests.support.paths import EXAMPLES
 from tests.support.small_ptx import SET_UP, program_of, text_of
 
 SHAPE = (1, 1, 1)
@@ -48,6 +50,14 @@ def test_a_loop_without_end_is_followed_for_a_while_and_proves_nothing(body: str
     assert made.instructions < 30_000
     assert why in made.program.coverage.stopped[0]
     assert check(made.program).verdict is Verdict.UNKNOWN
+
+
+def test_what_is_in_flight_lands_before_a_wait_is_said_to_be_without_end() -> None:
+    """With a limit at which loops are looked at early: all warps wait, and a copy has not landed."""
+    file = EXAMPLES / "row_max_fixed.ptx"
+    launch = read_launch(file.with_suffix(".json").read_text(), file.name)
+    made = extract(read_module(file.read_text(), file.name), launch, EmulationLimits(instructions=20_000))
+    assert made.program.coverage.stopped == ()
 
 
 def test_a_loop_that_records_without_end_stops_at_the_limit_of_operations() -> None:

@@ -189,7 +189,7 @@ class Cluster(ClusterMemory):
             if self.is_long is not None and long and total > limits.instructions // long[0]:
                 del long[0]
                 self.is_long(bool(long))
-            if self.repeats is not None and self.repeats(total):
+            if moved and self.repeats is not None and self.repeats(total):  # else what is in flight lands
                 self._stop_all(ENDLESS)
                 return total
             if total > limits.instructions:
