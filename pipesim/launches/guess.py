@@ -130,6 +130,6 @@ def with_sizes(launch: Launch, function: Function, size: int, *, told: bool) -> 
     if not told and "maxntid" in function.directives:
         said["block"] = f"block {launch.block[0]}"
     if not told and any(each.external for each in function.shared):
-        launch = replace(launch, dynamic_shared=MAX_SHARED - sum(each.size for each in function.shared))
+        launch = replace(launch, dynamic_shared=2 * MAX_SHARED - function.shared_bytes(MAX_SHARED))
         said["shared"] = f"shared {launch.dynamic_shared:,}"
     return launch, said

@@ -101,6 +101,15 @@ SAID = {
         ),
         ("deadlock",),
     ),
+    # by -G a register of a named barrier is used again, and a loop of waits calls functions
+    "unoptimised_barriers": (
+        ("warp/4 to warp/11: it waits for what its registers do not say any more (h.cuh:45)",),
+        ("deadlock", "it runs", "named barrier"),
+    ),
+    "unoptimised_waits": (
+        ("warp/0 to warp/3: it waits for what its registers do not say any more (h.cuh:9)", "? unknown"),
+        ("deadlock", "it runs"),
+    ),
     "trap": (("warp/1: stopped by an exception: trap (x_trap+0x340)", "and no hang: x_trap: trap"), ("deadlock",)),
 }  # fmt: skip
 

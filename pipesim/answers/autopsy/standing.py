@@ -20,10 +20,10 @@ from pipesim.coredump.sass.memory import is_ordinary
 from pipesim.coredump.sass.steps import writes
 from pipesim.coredump.sass.sync import SassSync, SyncInstruction, sync_of
 from pipesim.coredump.sass.walk import address_of
-from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, branch_target
+from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, Word, branch_target
 
 _LONGEST_SPIN = 256  #: instructions of a loop that only asks
-_DEFERRED = 6  #: instructions that a warp executes at most after a barrier that defers its wait; seen: 2
+_DEFERRED = 12  #: instructions after a barrier that defers its wait, before which a warp stands; seen: 2, and 12 by -G
 _WINDOW = 24  #: bits of an address within the shared memory of a CTA; above them is the CTA's rank in its cluster
 
 
@@ -42,6 +42,7 @@ class WaitsFor(Enum):
     SLEEP = "nothing: it sleeps"
     PRIMARY = "the launch before (griddepcontrol.wait)"
     NOTHING = "nothing: it runs"
+    UNREAD = "it waits for what its registers do not say any more"
     UNKNOWN = UNKNOWN_PLACE
 
 
@@ -229,7 +230,25 @@ class Standings:
             return replace(found, otherwise=asking) if behind < index - 1 else found
         if asking is not None:
             return asking
-        return Standing(warp, lanes, code, index * SIZE, pc, WaitsFor.NOTHING)
+        return self._called(warp, lanes, code, pc) or Standing(warp, lanes, code, index * SIZE, pc, WaitsFor.NOTHING)
+
+    def _called(self, warp: DumpWarp, lanes: tuple[DumpLane, ...], code: MachineCode, pc: int) -> Standing | None:
+        """Lanes in a function, which does nothing that others notice, of a loop that only asks: without optimisation.
+
+        The registers are those of the function, so that what the loop asks for is not known.
+        """
+        for call in self._dump.callers(warp, lanes[0]):
+            if not {sync.kind for sync in self.flow(code).syncs if sync is not None} <= _HARMLESS | {SassSync.CALL}:
+                return None
+            caller = self.code_at(call)
+            if caller is None:
+                return None
+            flow = self.flow(caller)
+            asks = _asks(flow, flow.way_back((call - caller.address) // SIZE))
+            if asks is not None:
+                return Standing(warp, lanes, caller, asks[0] * SIZE, pc, WaitsFor.UNREAD)
+            code = caller
+        return None
 
     def _waiting(
         self, warp: DumpWarp, lanes: tuple[DumpLane, ...], flow: CodeFlow, index: int, at: int, waits: WaitsFor
@@ -246,6 +265,11 @@ class Standings:
                     found = replace(found, address=address & (1 << _WINDOW) - 1, rank=address >> _WINDOW & 0xFF)
                 return found if asked is None else replace(found, parity=asked >> 31)
             case WaitsFor.NAMED:
+                words = flow.code.words[max(at - 1, 0) : index]
+                registers = [each for each in (sync.register, sync.threads) if each >= 0]
+                lost = any(writes(word, each) for word in words[2:] for each in registers)
+                if lost and not _unpack(words, state, sync):
+                    return replace(found, waits=WaitsFor.UNREAD)
                 number, count = _named(state, sync)
                 return replace(found, number=number, count=count)
             case _:
@@ -317,6 +341,24 @@ def _of_lanes(values: Mapping[int, Value]) -> Value:
     """The values of some lanes; the others have none, and take that of the first."""
     first = next(iter(values.values()))
     return together([values.get(n, first) for n in range(LANES)])
+
+
+def _unpack(words: Sequence[Word], state: LaneState, sync: SyncInstruction) -> bool:
+    """Whether the register of a named barrier is made again from those that it was made of: as ``-G`` makes it.
+
+    ``R |= 15 & N``, the barrier, and ``R >>= 16``, with R the threads.
+    """
+    made, shifted, packed = words[0], words[2], sync.register
+    threads, number = state.registers[packed], state.registers[made.high & 0xFF]
+    as_made = (made.opcode, made.rd, made.low >> 32, sync.threads) == (0x812, packed, 15, packed)
+    right, by = shifted.high >> 12 & 1, shifted.low >> 32
+    as_shifted = (shifted.opcode, shifted.rd, shifted.ra, right, by) == (0x819, packed, packed, 1, 16)
+    if any(writes(word, each) for word in words[3:] for each in (packed, made.high & 0xFF)):
+        return False
+    if not (as_made and as_shifted and isinstance(threads, int) and isinstance(number, int)):
+        return False
+    state.registers[packed] = threads << 16 | number & 15
+    return True
 
 
 def _named(lanes: LaneState, sync: SyncInstruction) -> tuple[int, int]:

@@ -34,7 +34,7 @@ from pipesim.model.barrier import BarrierWord
 from pipesim.model.finding import BlockedAgent, Deadlock
 from pipesim.model.tables import meeting_name
 
-_BY_NOBODY = frozenset({WaitsFor.NOTHING, WaitsFor.SLEEP, WaitsFor.UNKNOWN})
+_BY_NOBODY = frozenset({WaitsFor.NOTHING, WaitsFor.SLEEP, WaitsFor.UNKNOWN, WaitsFor.UNREAD})
 _MOST_CTAS, _MOST_WARPS = 16, 32  #: of a cluster and of a CTA: what a damaged dump has beyond them is left out
 _WARP_GROUP = 4  #: warps that execute setmaxnreg together
 
@@ -217,7 +217,7 @@ class Unit:
                 rank, offset = self.shared_place(placed, spin.address)
                 at = f"{offset:#x}" + (f"@{rank}" if rank != placed.rank else "")
                 return f"{WaitsFor.SHARED.value} ({at}){value}"
-            case WaitsFor.NOTHING | WaitsFor.SLEEP | WaitsFor.UNKNOWN:
+            case waits if waits in _BY_NOBODY:
                 return ""
             case _:
                 return str(standing.waits.value)

@@ -1,5 +1,7 @@
 """A template names what the slice needs and leaves it open."""
 
+from pipesim.launches.guess import SIZE, with_sizes
+from pipesim.launches.offline import MAX_SHARED
 from pipesim.ptx.flow.slice import slice_of
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.settings import open_words, template, with_settings
@@ -71,3 +73,11 @@ def test_a_map_that_a_kernel_writes_is_led_to_by_a_pointer_and_leads_to_memory_b
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd3], [%r1], 128; ret;"""
     function = kernel(text, ".param .u64 maps, .param .u64 x")
     assert {each.content for each in template(function, slice_of(function)).parameters} == {Pointer()}
+
+
+def test_shared_memory_that_is_guessed_is_all_that_a_cta_can_have_with_its_variables():
+    variables = ".extern .shared .align 128 .b8 more[];\n.shared .align 4 .b8 few[4];\n"
+    function = kernel("st.shared.u32 [few], 1; st.shared.u32 [more], 1; ret;", before=variables)
+    made, said = with_sizes(Launch("k", (1, 1, 1), (32, 1, 1)), function, SIZE, told=False)
+    assert function.shared_bytes(made.dynamic_shared) == MAX_SHARED
+    assert said["shared"] == "shared 232,320"
