@@ -129,7 +129,7 @@ class _Remainders:
             return _ANY
         if each.opcode == "shl":
             by = operands[2]
-            values[1] = _number(1 << min(by.value, 64)) if isinstance(by, Immediate) else _ANY
+            values[1] = _number(1 << min(by.value % (1 << 32), 64)) if isinstance(by, Immediate) else _ANY
         known = [value for value in values if value is not None]
         return rule(*known) if len(known) == len(values) else None
 
