@@ -202,7 +202,9 @@ def test_the_kernels_are_right_without_a_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake", [pytest.param(each, marks=[pytest.mark.long] * each.endswith("two kinds")) for each in MISTAKES]
+)
 def test_one_change_of_the_source_is_offered(mistake: str, tmp_path: Path) -> None:
     _, wrong, said, line = MISTAKES[mistake]
     target = kernel(tmp_path, wrong)

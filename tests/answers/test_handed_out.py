@@ -71,7 +71,7 @@ AFTER = " and.pred %p6, %p7, %p9;\n and.pred %p6, %p6, %p1;\n not.pred %p8, %p6;
         (TAIL.format(tail=3), WRONG, False, None),  # with the next tiles as well
         pytest.param(FIFTH, RIGHT, False, {}, marks=pytest.mark.long),
         pytest.param(FIFTH, WRONG, False, {"handed_out[0]": 5}, marks=pytest.mark.long),  # a full tile after the tail
-        (FIFTH, LATE, False, {"handed_out:2": 5}),
+        pytest.param(FIFTH, LATE, False, {"handed_out:2": 5}, marks=pytest.mark.long),
         (TAIL.format(tail=2), RIGHT, True, {}),
         (TAIL.format(tail=2), WRONG, True, None),
         pytest.param(LATER, RIGHT, True, {}, marks=pytest.mark.long),

@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -154,18 +153,3 @@ def test_what_is_no_recording_is_an_error(call: Call, mine: Path, tmp_path: Path
     assert call("calibrate").code == 2
     answer = call("calibrate", mine, "--values", "work.isue")
     assert (answer.code, "no value work.isue" in " ".join(answer.error)) == (2, True)
-
-
-@pytest.mark.long
-def test_captures_are_proposed(call: Call, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = list(takewhile(lambda each: each[0].startswith("pipesim capture producer_consumer"), answers.candidates()))
-    assert len(some) > 10
-    wanted = [each for each in some if each[0].endswith(("tile_bytes=32768", "-p tiles=32"))]
-    assert len(wanted) == 2
-    monkeypatch.setattr(answers, "candidates", lambda: iter(wanted))
-    answer = call("calibrate", mine / RING, "--values", "arrive.issue", "--propose", "--json")
-    assert answer.code == 0
-    report = answer.json["report"]
-    assert report["proposals"]
-    assert {each["label"] for each in report["proposals"]} <= {label for label, _ in wanted}
-    assert "transfer.latency" in report["never"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pipesim.conform.compare import compare
@@ -87,13 +85,3 @@ def test_what_cannot_be_measured(call: Call) -> None:
         answer = call("calibrate", *words)
         assert (answer.code, answer.out) == (code, "")
         assert fact in " ".join(answer.err.split())
-
-
-@pytest.mark.long
-def test_a_simulated_trace_measures_nothing(call: Call) -> None:
-    ptx = str(FOLDER / f"{NAME}.ptx")
-    assert call("run", ptx, "--profile", "h200", "--recording", "--save-trace", "s.parquet").code == 0
-    answer = call("calibrate", "s.parquet", "--kernel", ptx, "--out", "mine.json")
-    assert (answer.code, answer.out) == (3, "")
-    assert "a profile cannot be fitted to this trace" in answer.err
-    assert not Path("mine.json").exists()

@@ -12,7 +12,6 @@ import pytest
 import pipesim
 from pipesim.answers.compare import compare_pair
 from pipesim.answers.recorded_program import most_operations
-from pipesim.answers.verify import Subject, TracesPart, carry_out
 from pipesim.bounds import MAX_OPERATIONS, OPERATIONS_A_RECORD, SPARE_OPERATIONS
 from pipesim.errors import EvidenceError, TooManyOperationsError
 from pipesim.model.ending import Ending
@@ -100,13 +99,6 @@ class TestSizes:
     def test_diff(self, call: Call, large: Path) -> None:
         self.refuses(call("diff", large), large)
         assert call("diff", large, "-p", "tiles=64").code == 0
-
-    @pytest.mark.long
-    def test_verify_says_so_of_the_trace(self, large: Path) -> None:
-        lines = carry_out(TracesPart(Subject(PC), Path("mine"), (large,)))
-        assert isinstance(lines, tuple)
-        (line,) = lines
-        assert line.unusable.startswith("the program of these parameters has more than ")
 
     def test_a_run_that_hung_or_was_cut_may_be_of_any_program(self, good: Trace) -> None:
         meta, records = good.meta, len(good.events)

@@ -343,7 +343,6 @@ def test_a_read_of_tensor_memory_that_nothing_has_written(item: int, *, written:
 
 
 READ = "mine.py:read_not_fenced"
-PRODUCT = "mine.py:product_not_fenced"
 INIT_TWIN = "mine.py:init_not_fenced"
 
 
@@ -392,15 +391,6 @@ def test_the_switches_in_python() -> None:
     with pytest.raises(AssertionError, match=r"no fence\.proxy\.async between a read and the later write"):
         assert_verified(ring, strict=("proxies",))
     assert_verified(ring, strict=("init", "tensor-memory"))
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("mine")
-def test_several_protocols_are_verified_by_the_same_rules(capsys: pytest.CaptureFixture[str]) -> None:
-    names = [READ, PRODUCT]
-    assert main(["verify", *names, "--no-hardware", "--jobs", "1"]) == 0
-    assert main(["verify", *names, "--no-hardware", "--jobs", "1", "--strict-proxies"]) == 1
-    capsys.readouterr()
 
 
 # inits of a cluster's CTAs
