@@ -609,6 +609,33 @@ def test_a_round_that_leaves_something_is_no_part_of_a_wait(before: str, tries: 
     assert bool(made.kernel.code.regions.voted) is one
 
 
+#: As HANDED, and what is done under the lock depends on a word that the first one changes (Triton's layer norm).
+FIRST_ONE = HANDED.replace(
+    "ld.global.u32 %r10, [%rd5];",
+    """ld.global.u32 %r6, [%rd1+8]; MET mov.u32 %r10, 0;
+setp.ne.s32 %p3, %r6, 0; @%p3 bra more; @!%p1 atom.global.acq_rel.gpu.exch.b32 %r7, [%rd1+8], 1; bra store;
+more: ld.global.u32 %r10, [%rd5];
+store: """,
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "met", "verdict"),
+    [
+        ("acquire", "bar.sync 0;", Verdict.PROVED),
+        ("relaxed", "bar.sync 0;", Verdict.REFUTED),
+        ("acquire", "", Verdict.UNKNOWN),
+    ],
+)
+def test_a_weak_load_may_decide_what_is_done_under_a_lock(how: str, met: str, verdict: Verdict) -> None:
+    """Without the barrier a warp loads the word while another one of its CTA changes it."""
+    body = FIRST_ONE.replace("BEFORE", "bar.sync 0;").replace("HOW", how).replace("TRIES", "").replace("MET", met)
+    found = check(kernel(body.replace("GIVEN", GIVEN_BACK), 2, 64), {}, quick=True)
+    assert found.verdict is verdict
+    assert {each.finding.kind for each in found.refutations} <= {WEAK}
+    assert found.scope.together == ((2,) if verdict is Verdict.PROVED else ())
+
+
 #: Two atomics under one lock, whose answers both decide, and how the lock is taken and given back.
 TWO_UNDER_LOCK = """spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1;
 setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN

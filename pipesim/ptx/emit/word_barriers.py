@@ -89,7 +89,7 @@ def with_word_barriers(cluster: Cluster, names: dict[Place, tuple[str, int]]) ->
         made.narrow(),
         tuple((at, at + words.sizes[at]) for at in made.events),
         followed - words.at_data,
-        len(words.places),
+        len(words.places) + len(words.decided_by_loads),
         looks,
         does,
     )

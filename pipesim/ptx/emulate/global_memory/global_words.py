@@ -42,7 +42,7 @@ class GlobalWords(WordMemory):
         if not lanes or size not in SIZES or not step.valued or len(step.results) != 1:
             self._acquire_again(cluster, warp, step, {*lanes.values()})
             return False
-        if not strong and self.values.keys().isdisjoint(lanes.values()):
+        if not strong and {*self.values, *self.decided_by_loads}.isdisjoint(lanes.values()):
             return False
         if not self._begin(warp, each, lanes, size):
             return False
@@ -199,7 +199,8 @@ class GlobalWords(WordMemory):
         for at in dict.fromkeys(lanes.values()):
             self._event(cluster, warp, each, at, warp.mask, WordAct.READ, self.values[at])
             self._observed = cluster.code.regions.observations
-            self._read.setdefault(at, set()).update([each] if each.has_any(*STRONG) or self._inside else ())
+            asks = each.has_any(*STRONG) or self._inside or at in self.decided_by_loads
+            self._read.setdefault(at, set()).update([each] if asks else ())
 
     def _seen_before(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, lanes: dict[int, int]

@@ -64,12 +64,14 @@ class TalkingWarp(AccessingWarp, Protocol):
 
 class WordMemory:
     """The words of one run. ``times``: how often an addition counts. ``places``: addresses of words that runs before
-    have ``met``: in shared memory, and inside of a cluster, what is stored elsewhere is data.
+    have ``met``: in shared memory, and inside of a cluster, what is stored elsewhere is data; others are words that may
+    or may not have been written, as weak loads decide.
     """
 
     def __init__(self, image: Image, launch: Launch, times: int, places: frozenset[int]) -> None:
         self._image, self._turns, self._inside, self._times = image, launch.turns, launch.inside, times
-        self.places = places
+        self.places = frozenset(at for at in places if self._inside or in_shared(at))
+        self.decided_by_loads = places - self.places
         self._any = times.__class__ is not int  # it is a number that is not known
         self.values: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
@@ -189,6 +191,8 @@ class WordMemory:
         """Give words that are new their first values. False where something else is done there than with one word."""
         if warp.maybe or warp.has_two_ways:
             self.doubts[each.position] = "whether it runs depends on a value that is not known"
+            here = lanes.values() if each.opcode in ("atom", "red") and not self._inside else ()
+            self.met |= {at for at in here if not in_shared(at)}
             return False
         for at in lanes.values():
             mine = range(at, at + size)
