@@ -1,4 +1,8 @@
-"""What is guessed of a launch of which a compiler, a PTX file or a person has said a part, and how a guess is named."""
+"""What is guessed of a launch of which a compiler, a PTX file or a person has said a part, and how a guess is named.
+
+A function of Triton is guessed for twice: ``hooks/source.py`` guesses what it is called with, types above all, since no
+PTX is made without; of the launch of what that made, the grid is guessed here, as of all PTX.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,11 @@ def launch_of(given: Mapping[str, Any], ptx: Path, size: int = SIZE) -> tuple[La
         told, grid=shape_of(grid), block=block, cluster=cluster, dynamic_shared=shared, parameters=parameters
     )
     return launch, ", ".join(guess.said)
+
+
+def grid_words(grid: Shape) -> str:
+    """A grid that was guessed, in words."""
+    return f"grid {'x'.join(map(str, grid))}".removesuffix("x1").removesuffix("x1")
 
 
 def guessed_grid(ptx: str, cluster: Sequence[int], size: int = SIZE) -> Shape:
@@ -126,7 +135,7 @@ def with_sizes(launch: Launch, function: Function, size: int, *, told: bool) -> 
         launch = replace(
             launch, grid=(launch.grid[0] * size // SIZE, *launch.grid[1:]), block=(x // 2 if halved else x, y, z)
         )
-    said = {"grid": f"grid {'x'.join(map(str, launch.grid))}".removesuffix("x1").removesuffix("x1")}
+    said = {"grid": grid_words(launch.grid)}
     if not told and "maxntid" in function.directives:
         said["block"] = f"block {launch.block[0]}"
     if not told and any(each.external for each in function.shared):

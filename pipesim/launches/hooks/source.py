@@ -18,7 +18,7 @@ from typing import Any
 from pipesim.errors import CompileError, ParameterError
 from pipesim.launches.files.embedded_ptx import FoundKernel
 from pipesim.launches.found import FoundQuestion, LaunchBeside
-from pipesim.launches.guess import OTHER, SIZE, guessed_grid
+from pipesim.launches.guess import OTHER, SIZE, grid_words, guessed_grid
 from pipesim.launches.offline import triton
 from pipesim.protocol_files import module_of
 from pipesim.protocol_process import said_of
@@ -99,7 +99,7 @@ def compiled(path: Path, name: str, arch: str, *sets: str) -> list[str]:
         raise ParameterError(f"{name} needs values", correction=f"pipesim check {path}:{name} {' '.join(words)}")
     grid = guessed_grid(made.ptx, made.launch.cluster)
     guesses += [f"{each} {'x'.join(map(str, named[each].shape))}" for each in named if hasattr(named[each], "shape")]
-    guesses += [] if "grid" in given else [f"grid {'x'.join(map(str, grid))}".removesuffix("x1").removesuffix("x1")]
+    guesses += [] if "grid" in given else [grid_words(grid)]
     by_others, text = "", launch_json(replace(made.launch, grid=grid))
     with suppress(Exception):  # it is asked about where the kernel is refuted alone
         other = triton(kernel, grid=(1,), arch=arch, **named | others)
