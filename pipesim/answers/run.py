@@ -10,7 +10,6 @@ from pipesim.answers.views.run import NoBound, NoPeriod, RunReport, SimulationLi
 from pipesim.conform.steady import Reading, beats, bottleneck, one_cta, read, time_spent
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps, cut_off, early_passes, estimated_work, unmeasured_profile
-from pipesim.explain.missing_waits import advisories
 from pipesim.findings.catalog import report_faults
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultReport
@@ -183,8 +182,7 @@ def _explain(result: Simulation, *, traced: bool, max_steps: int) -> tuple[Deadl
     program = result.program
     profile = result.profile
     unmeasured = unmeasured_profile(program, profile.device, profile.assumed)
-    notes = advisories(program) + unmeasured + cut_off(program, result.late)
-    notes += estimated_work(program, result.profile.knows)
+    notes = unmeasured + cut_off(program, result.late) + estimated_work(program, result.profile.knows)
     if _outcome(result) is Ending.UNKNOWN or (result.deadlock is None and not result.faults):
         return None, notes
     laps = Laps(program)
