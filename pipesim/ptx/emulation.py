@@ -225,7 +225,7 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
-_BEGUN = 64  #: one in so many instructions is followed before loops without end are looked for
+_BEGUN, _FEW = 64, 4_096  #: one in so many instructions, or these, are followed before loops without end are looked for
 _SOME, _MANY = 96, 16  #: one in how many instructions shows that laps are left out which have many times as many
 
 
@@ -311,7 +311,7 @@ class _FollowedCluster:
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
         if made.words is None and made.data is None:
-            made.repeats = EndlessLoops(made, self._limits.instructions // _BEGUN).repeats
+            made.repeats = EndlessLoops(made, max(self._limits.instructions // _BEGUN, _FEW)).repeats
         self._spent += made.run(self._limits.without(self._spent))
         if isinstance(made.watcher, LapsLeftOut):
             self._left_out.append(made.watcher.end())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from pipesim.answers.kernel.lines import LAST_OPERAND, KernelLines, LineChange
+from pipesim.answers.kernel.lines import GUARD, LAST_OPERAND, KernelLines, LineChange
 from pipesim.model.finding import Fault, FaultKind
 from pipesim.model.groups import ON_BARRIER, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.ops import Engine, Op, Operation, operand, operands
@@ -15,9 +15,7 @@ from pipesim.prove.repair.changes.arithmetic import WARP, counts, expects, threa
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import barriers_of
 from pipesim.prove.repair.wording.sentences import sentence
-from pipesim.ptx.branch_decisions import BranchPast
 
-_GUARD = re.compile(r"@!?%\w+\s+")
 _RESTART = re.compile(r"\s*(?:@!?%\w+\s+)?mov\.\w+\s+%\w+,\s*\w+;\s*(?://.*)?")
 
 
@@ -95,21 +93,6 @@ def carried(kernel: KernelLines, wait: int, barrier: int) -> Iterator[LineChange
         )
 
 
-def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[LineChange]:
-    """Without the condition of a branch that led an agent past what it should have done."""
-    for past in led_past:
-        each = kernel.instruction(past.at)
-        if past.only or not kernel.text(each.line).lstrip().startswith("@"):
-            continue
-        always = _GUARD.sub("", kernel.text(each.line), count=1)
-        new = always if past.at == past.past or not past.taken else f"// {kernel.text(each.line)}"
-        role = kernel.program.agents[past.agent].role
-        does = "arrives" if "arrive" in kernel.instruction(past.past).modifiers else "does so"
-        omit = f"omit the condition at {past.line} ({kernel.places([each.line])})"
-        words = f"{role} {does} every time ({past.past_line}): {omit}"
-        yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)
-
-
 def without_early_ends(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
     """Threads do not end before a barrier of all threads, where bytes are read that they should have written."""
     for line in kernel.early_ends() if fault is not None and fault.kind is FaultKind.UNINITIALISED_READ else ():
@@ -162,10 +145,10 @@ def one_lane(kernel: KernelLines, fault: Fault | None) -> Iterator[LineChange]:
 
 
 def _with_one_lane(text: str) -> str:
-    guard = _GUARD.match(text.lstrip())
+    guard = GUARD.match(text.lstrip())
     if guard is None:
         return _ONE_LANE.format(text)
-    return _ONE_LANE.replace("@", f"and.pred %only, %only, {guard[0].strip()[1:]}; @").format(_GUARD.sub("", text))
+    return _ONE_LANE.replace("@", f"and.pred %only, %only, {guard[0].strip()[1:]}; @").format(GUARD.sub("", text))
 
 
 _ONE_LANE = "{{ .reg .pred %only; .reg .b32 %lane; mov.u32 %lane, %laneid; setp.eq.u32 %only, %lane, 0; @%only {} }}"

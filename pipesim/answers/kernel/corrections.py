@@ -16,13 +16,13 @@ from pipesim.answers.kernel.changes import (
     barriers_after_branches,
     carried,
     for_groups,
-    not_past,
     numbers,
     one_lane,
     tensor_waits,
     with_masks,
     without_early_ends,
 )
+from pipesim.answers.kernel.led_past import not_past
 from pipesim.answers.kernel.lines import KernelLines, LineChange
 from pipesim.answers.kernel.slip_sentences import changed_token, slip_repair, slip_sentence
 from pipesim.answers.kernel.slips import LIKELY, Slip, Slips
@@ -37,14 +37,13 @@ from pipesim.prove.check import check
 from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.behind import Hidden, lines_of
 from pipesim.prove.repair.changes.arithmetic import WARP, lanes
-from pipesim.prove.repair.correctable import correctable, in_rows, with_places
+from pipesim.prove.repair.correctable import correctable, in_rows, is_of_any_kind, with_places
 from pipesim.prove.repair.correction import (
     MOST,
     OTHER_PARITY,
     ChangedToken,
     Correction,
     corrections,
-    is_of_any_kind,
     only_line,
 )
 from pipesim.prove.repair.edits import apply_repair

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from pipesim.answers.kernel.lines import GUARD, KernelLines, LineChange
 from pipesim.explain.blocked_agents import contributes
 from pipesim.model.finding import BlockedAgent, Deadlock, LedPast
 from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
@@ -16,6 +17,7 @@ from pipesim.model.program import Program
 from pipesim.model.warp_shape import WARP
 from pipesim.prove.counterexample.play import Play
 from pipesim.prove.refutation import Refutation
+from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import families
 from pipesim.ptx.branch_decisions import BranchPast, comes_to, is_wait, led_past
 from pipesim.ptx.emulation import Kernel
@@ -284,3 +286,18 @@ class _Missing:
         return LedPast(
             name, barrier, self._does, past.past_line, past.line, past.nth, past.ends, past.because, *past.said
         )
+
+
+def not_past(kernel: KernelLines, led_past: Sequence[BranchPast]) -> Iterator[LineChange]:
+    """Without the condition of a branch that led an agent past what it should have done."""
+    for past in led_past:
+        each = kernel.instruction(past.at)
+        if past.only or not kernel.text(each.line).lstrip().startswith("@"):
+            continue
+        always = GUARD.sub("", kernel.text(each.line), count=1)
+        new = always if past.at == past.past or not past.taken else f"// {kernel.text(each.line)}"
+        role = kernel.program.agents[past.agent].role
+        does = "arrives" if "arrive" in kernel.instruction(past.past).modifiers else "does so"
+        omit = f"omit the condition at {past.line} ({kernel.places([each.line])})"
+        words = f"{role} {does} every time ({past.past_line}): {omit}"
+        yield LineChange({each.line: new}, Repair(RepairKind.NOT_PAST, role, ""), words, past.line)

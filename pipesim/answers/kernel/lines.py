@@ -25,6 +25,7 @@ from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.source_files import path_of
 from pipesim.ptx.text.instruction import Frame, Immediate, Instruction, Register, Special
 
+GUARD = re.compile(r"@!?%\w+\s+")
 LAST_OPERAND = re.compile(r"[%\w]+(?=\s*;)")
 
 _MOST_LINES = 4  #: that a sentence names

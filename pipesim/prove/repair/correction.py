@@ -8,7 +8,6 @@ from heapq import merge
 from itertools import chain
 
 from pipesim.explain.causes import is_unserved
-from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.groups import CORRECTABLE, ON_NAMED_BARRIER, SIGNALS
 from pipesim.model.ops import Engine, operand
@@ -322,14 +321,6 @@ def _signalling(program: Program, groups: frozenset[str]) -> frozenset[str]:
 
 def _rank(each: Ranked) -> int:
     return each[0]
-
-
-_HAS_A_LIST = MEMORY_ORDER | {FaultKind.READ_BEFORE_WAIT, FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED}
-
-
-def is_of_any_kind(refuted: Refutation) -> bool:
-    """Whether changes of all kinds may correct it: then they are the same for all findings of a program."""
-    return refuted.fault is None or refuted.fault.kind not in _HAS_A_LIST
 
 
 _IS_ON = frozenset(
