@@ -69,9 +69,6 @@ class StampBuffer:
         self._table = np.array(meanings, dtype=np.int64).reshape(-1, len(Meaning._fields))
         self.flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
 
-    def __len__(self) -> int:
-        return len(self.flat) // 2
-
     def stamp(self, meaning: int, cycle: int) -> None:
         """Record one event: the index of its meaning, and its time in cycles."""
         self.flat += (meaning, cycle)
@@ -96,9 +93,6 @@ class EventBuffer:
 
     def __init__(self) -> None:
         self._flat: list[int] = []  # one flat list: the cheapest append, and one conversion at the end
-
-    def __len__(self) -> int:
-        return len(self._flat) // _WIDTH
 
     def append(
         self, cta: int, agent: int, site: int, stage: int, parity: int, iteration: int, value: int, cycle: int

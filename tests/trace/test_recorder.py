@@ -63,5 +63,5 @@ def test_stamps_give_the_same_table_as_events_counted_by_hand(stamps: list[tuple
         short.stamp(meanings.index(Meaning(cta, agent, site, stage, -1, 7 * site)), cycle)
         count = passed[cta, agent, site] = passed.get((cta, agent, site), -1) + 1
         whole.append(cta, agent, site, stage, -1, count, 7 * site, cycle)
-    assert len(short) == len(whole) == len(stamps)
+    assert len(whole.events(1000)) == len(stamps)
     assert columns(short.events(1000)) == columns(whole.events(1000))
