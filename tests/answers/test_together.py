@@ -604,9 +604,11 @@ def test_a_wait_whose_answer_one_thread_hands_to_all_is_one(
 )
 def test_a_round_that_leaves_something_is_no_part_of_a_wait(before: str, tries: str, *, one: bool) -> None:
     body = HANDED.replace("BEFORE", before).replace("TRIES", tries).replace("HOW", "acquire").replace("GIVEN", "")
-    made = kernel(body, 2, 64).kernel
-    assert made is not None
-    assert bool(made.kernel.code.regions.voted) is one
+    endless = body.replace("@%p2 bra again;", "bra again;")
+    for text, found in ((body, one), (endless, False)):
+        made = kernel(text, 2, 64).kernel
+        assert made is not None
+        assert bool(made.kernel.code.regions.voted) is found
 
 
 #: As HANDED, and what is done under the lock depends on a word that the first one changes (Triton's layer norm).

@@ -35,10 +35,11 @@ def _handed(
     asked: int, store: int, load: int,
 ) -> VotedWait | None:  # fmt: skip
     exits = [graph.blocks[b].end - 1 for b in loop.blocks if not loop.blocks.issuperset(graph.blocks[b].successors)]
-    others, given, left = positions - {asked, store, load}, body[store].operands[-1], body[exits[0]]
+    others, given = positions - {asked, store, load}, body[store].operands[-1]
     plain = all(body[p].opcode in _BESIDE or _is_of_all(body[p]) for p in others)
-    if len(exits) > 1 or not plain or not isinstance(given, Register) or len(uses.writes[load]) != 1:
+    if len(exits) != 1 or not plain or not isinstance(given, Register) or len(uses.writes[load]) != 1:
         return None
+    left = body[exits[0]]
     made = {name for p in others for name in uses.writes[p]}
     of_word, of_load = (made_of(uses.writes[p], others, uses) for p in (asked, load))
     same = invariant(made, others, uses)
