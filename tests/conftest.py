@@ -3,6 +3,7 @@
 ``pytest`` runs the fast lane, ``-m slow`` the slow one, ``-m "not long"`` both, ``-m long`` what repeats
 at length what these sample. A test is in the slow lane if it, or a value of its parameters, is marked ``slow`` where it
 stands; of one that is marked ``sampled(n)`` n values are in the fast lane, and of ``sampled(n, m)`` m in both.
+``--slow-part 2/5`` leaves the second fifth of the slow lane in it, by a hash of their names; the others count as long.
 
 All tests marked ``gpu`` run in one process, however many there are: two would slow each other's kernels down, up to a
 deadline. The scheduler of pytest-xdist sees names of tests, not marks, so they are in files ``test_gpu*.py``.
@@ -14,6 +15,7 @@ import gc
 import os
 import signal
 import threading
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -37,6 +39,10 @@ def needs_gpu(nodeid: str) -> bool:
     return Path(nodeid.partition("::")[0]).name.startswith("test_gpu")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow-part", default="1/1", metavar="K/N", help="of the slow lane the K-th of N parts")
+
+
 def pytest_configure() -> None:
     """Ctrl-C is not ignored, as it is in the background of a shell: processes that tests start would ignore it too.
 
@@ -50,7 +56,7 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before the lanes are chosen
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """``sampled`` becomes lanes. UsageError if a test that needs the GPU is in a file whose name does not say so."""
     samples: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -60,6 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} is marked gpu: such a test belongs in a file test_gpu*.py")
     for sample in samples.values():
         take_sample(sample)
+    part, parts = map(int, config.getoption("--slow-part").split("/"))
+    for item in items:
+        if item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % parts != part % parts:
+            item.add_marker(pytest.mark.long)
 
 
 def take_sample(items: list[pytest.Item]) -> None:
