@@ -225,7 +225,7 @@ def _may_signal(each: Instruction) -> bool:
     return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
-_BEGUN, _FEW = 64, 4_096  #: one in so many instructions, or these, are followed before loops without end are looked for
+_BEGUN, _FEW = 64, 4_096  #: loops without end are looked for after 1 in 64 of those allowed, or these
 _SOME, _MANY = 96, 16  #: one in how many instructions shows that laps are left out which have many times as many
 
 

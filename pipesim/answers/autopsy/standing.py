@@ -23,7 +23,7 @@ from pipesim.coredump.sass.walk import address_of
 from pipesim.coredump.sass.word import PT, RZ, SIZE, URZ, Word, branch_target
 
 _LONGEST_SPIN = 256  #: instructions of a loop that only asks
-_DEFERRED = 12  #: instructions after a barrier that defers its wait, before which a warp stands; seen: 2, and 12 by -G
+_DEFERRED = 12  #: instructions from a barrier that defers its wait to where the warp waits; seen: 2, and 12 by -G
 _WINDOW = 24  #: bits of an address within the shared memory of a CTA; above them is the CTA's rank in its cluster
 
 

@@ -136,7 +136,7 @@ class Cluster(ClusterMemory):
         self.watcher: RoundWatcher | None = None
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
         self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be
-        self.repeats: Callable[[int], bool] | None = None  #: after so many instructions: whether all is as it was
+        self.repeats: Callable[[int], bool] | None = None  #: by a number of instructions: whether all is as it was
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it

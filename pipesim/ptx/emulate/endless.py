@@ -1,4 +1,4 @@
-"""Loops that go on without end: where a cluster is, after a lap, exactly what it was before."""
+"""Loops without end: where a cluster is, after a lap, exactly what it was before."""
 
 from __future__ import annotations
 

@@ -119,9 +119,9 @@ class Ramp(PerLane):
 
 
 class OpenAnswer(_LanewiseOperators):
-    """What depends on the answer of a try of an mbarrier: the value if it was false, and the value if it was true.
+    """What depends on whether a try of an mbarrier succeeds: the value if it did not, and the value if it did.
 
-    Either of them may depend on the answer of another one.
+    Either of them may depend on another try.
     """
 
     __slots__ = ("asked", "if_false", "if_true")

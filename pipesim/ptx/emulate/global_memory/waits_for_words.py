@@ -103,7 +103,7 @@ def _of_every_iteration(
 
 def _does(segment: StraightRun, registers: list[Value], code: Code, load: int) -> bool:
     """Whether what ends a straight run writes memory; what it loads is not known. A vote on the end of the wait is that
-    of the thread that loads, and what it hands on is what it has loaded.
+    of the thread that loads, and what it gives to others is what it has loaded.
     """
     effect, voted = segment.step, code.regions.voted.get(load)
     if effect is None:
