@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from pipesim.model.coverage import Assumed, Assumption, Coverage, Forbidden, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import FaultKind
@@ -124,6 +125,8 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
     wanted = words.kernel.code.wanted
     stops = dict.fromkeys(leaf.option for leaf in leaves if leaf is not None and leaf.option)
     options = list(dict.fromkeys([*(missing_options(words.cluster.image, wanted) if stops else ()), *stops]))
+    threads, most = prod(words.kernel.launch.block), prod(words.kernel.entry.directives.get("maxntid", ()))
+    fewer = f"the block has {threads:,} threads, and the kernel is compiled for {most:,} (.maxntid)"
     return (
         tuple(f"{words.who(*warps)}: {why}" if warps else why for why, warps in stopped.items())
         + (
@@ -131,7 +134,8 @@ def _where_it_ends(words: _Words, unsolved: str) -> tuple[tuple[str, ...], tuple
             if " ".join(options).count("VALUE") > 1
             else ()
         ),
-        tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items()),
+        tuple(f"{words.who(*warps)}: {why}" for why, warps in blocked.items())
+        + ((fewer,) if blocked and threads < most else ()),
     )
 
 
@@ -341,16 +345,18 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
             yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent, unless)
     regions = words.kernel.code.regions
     unfenced = unfenced_products(words.kernel.function, regions.graph, regions.uses, _ways(words))
+    found: dict[str, list[tuple[int, str]]] = {}
     for p, register in sorted(unfenced.items()):
-        what = f"no fence since an access to {register}" if register else "no fence at all comes before it"
-        if register and (moved := _moved_past(words, p, register)):
-            what, correction = (
-                f"{what} at {at(moved[0])}, which the compiler has moved past the fence at {at(moved[1])}",
-                _BIND,
-            )
-        else:
-            correction = _FENCE
-        yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what, correction)
+        what, moved = f"no fence since an access to {register}", _moved_past(words, p, register) if register else None
+        if moved is not None:
+            what += f" at {at(moved[0])}, which the compiler has moved past the fence at {at(moved[1])}"
+        found.setdefault(_BIND if moved else _FENCE, []).append(
+            (p, what if register else "no fence at all comes before it")
+        )
+    for correction, ((p, what), *others) in found.items():
+        lines = [*dict.fromkeys(at(other).partition(" (")[0] for other, _ in others)]
+        more = f"; nor before {len(others):,} more, at {', '.join(lines[:_MOST_LISTED])}" if others else ""
+        yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what + more, correction)
 
 
 def _moved_past(words: _Words, product: int, register: str) -> tuple[int, int] | None:

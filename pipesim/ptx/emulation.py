@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 from pipesim.errors import LaunchFileError
@@ -133,7 +134,9 @@ def emulate(
     if launch.policies.launch_control is not None or not _asks_launch_control(kernel):
         return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent, inputs = None, 0, 0, []
-    for given in _HANDED_OUT:
+    others = prod(launch.grid) // prod(launch.cluster) - 1  # a grid of one cluster stands for any
+    most = max(1, others - 1) if others else _HANDED_OUT[-1]  # two clusters that run have not all tiles
+    for given in sorted({min(each, most) for each in _HANDED_OUT}):
         rest = limits.without(spent)
         found = _emulate(
             kernel, kernel.launch.with_setting("launch_control", given), rest, first, past_hangs=past_hangs

@@ -24,6 +24,7 @@ from pipesim.ptx.launch.values import Number, Parameter, Policies
 from pipesim.ptx.text.read import read_module
 from pipesim.report.sentences.check import check_sentence
 from pipesim.targets import find
+from tests.support.small_ptx import kernel_target
 from tests.support.tile_kernels import (
     RIGHT,
     TAIL,
@@ -276,3 +277,24 @@ def test_a_kernel_without_a_counter_has_no_number_of_its_tiles(tmp_path: Path) -
     file.with_suffix(".json").write_text(launch_json(launch))
     with pytest.raises(ParameterError, match="takes no tiles of one counter"):
         EverySize(find(str(file)), [AnyWord("tile_counter")])
+
+
+#: Each CTA writes the bytes of its tile, and asks for one of a CTA that has not begun.
+PERSISTENT = """ .reg .b128 %q1; ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r3, bars; mov.u32 %r4, tile;
+ setp.ne.u32 %p0, %r0, 0; @!%p0 mbarrier.init.shared::cta.b64 [%r3], 1; bar.sync 0;
+ mov.u32 %r10, %ctaid.x; mov.u32 %r12, 0;
+again: @!%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;
+ @!%p0 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r4], [%r3];
+ mad.lo.u32 %r11, TILE, 32, %r0; mad.wide.u32 %rd2, %r11, 4, %rd1; st.global.u32 [%rd2], %r0;
+wait: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], %r12; @!%p2 bra wait;
+ ld.shared.b128 %q1, [%r4]; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q1;
+ @%p3 clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r10, %q1;
+ fence.proxy.async.shared::cta; bar.warp.sync -1; xor.b32 %r12, %r12, 1; @%p3 bra again;
+"""
+
+
+@pytest.mark.parametrize(("ctas", "tile", "right"), [(2, "%r10", True), (3, "%r10", True), (2, "0", False)])
+def test_a_cta_whose_tile_is_handed_out_does_not_run(ctas: int, tile: str, right: bool) -> None:
+    """Where one is handed out those of all others, no two CTAs write anything."""
+    found = check(kernel_target(PERSISTENT.replace("TILE", tile), 1, ctas), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if right else Verdict.REFUTED)

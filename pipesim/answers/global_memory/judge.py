@@ -56,7 +56,7 @@ from pipesim.ptx.flow.observations import ASKING, loads_behind
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
-from pipesim.ptx.launch.values import HANDED_OUT
+from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL
 from pipesim.ptx.text.instruction import (
     TensorAddress,
 )
@@ -81,6 +81,9 @@ def judge(kernel: Kernel) -> GridMemory:
     cut = next((each.cut for each in readings if each.cut), "" if every.complete else "CTAs do too many things")
     if {name for each in readings for name in arrays_of(each.inputs)} - {HANDED_OUT}:
         return GridMemory(every.clusters, cut="contents decide")
+    tiles = first.inputs.arrays.get(HANDED_OUT)
+    if tiles is not None and tiles.rises is not None and tiles.count > tiles.most:  # then no other cluster runs
+        return judge(kernel.with_setting(LAUNCH_CONTROL, tiles.count - 1))
     if every.clusters > _MOST_CLUSTERS:
         return GridMemory(every.clusters, cut="more CTAs than are compared")
     return _Judge(kernel, every, readings).judge(cut)
