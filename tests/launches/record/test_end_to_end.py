@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,7 @@ def test_a_kernel_that_hangs_is_stopped_and_explained(fake: FakeCuda, tmp_path: 
 
 BLOCK = """
 import sys
+import textwrap
 import pipesim
 from launching import *  # three launches of the kernel that is named, without a recording
 kernel = compiled("hands__8_4")
@@ -286,8 +288,37 @@ def test_a_captured_graph_of_a_process_in_python(fake: FakeCuda, tmp_path: Path)
     ]
 
 
+#: Recorded twice, and changed between: the second recording must not put back what the first has copied.
+CHANGED = (
+    GRAPH.partition("for _ in range(4)")[0].replace("from launching import *", "")
+    + """
+for _ in range(2): call("cuGraphLaunch", executable, stream)
+first.stop()
+other, at = ctypes.c_void_p(), ctypes.c_uint64(memory.value + 8)
+call("cuStreamBeginCapture_v2", stream, 0)
+for _ in range(2): kernel.run(1, 1, 1, stream.value, kernel.function, None, None, None, None, at.value, 5)
+call("cuStreamEndCapture", stream, ctypes.byref(other))
+call("cuGraphExecUpdate_v2", executable, other, None)
+with pipesim.record("second", kernels="hands*", launches=9) as second:
+    for _ in range(2): call("cuGraphLaunch", executable, stream)
+call("cuGraphLaunch", executable, stream)
+print(*(ctypes.c_int.from_address(memory.value + n).value for n in (0, 8)), *second.report.notes)
+"""
+)
+
+
+@pytest.mark.slow
+def test_a_graph_that_was_changed_between_two_recordings(fake: FakeCuda, tmp_path: Path) -> None:
+    begin = "import sys, pipesim\nfrom launching import *\nwith pipesim.record('first', launches=9) as first:\n"
+    code = begin + textwrap.indent(CHANGED, "    ")
+    done = run(fake, tmp_path, fake.folder / "code.ptx", RIGHT, code=code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("7 6 a CUDA graph was not recorded: it was executable before")
+
+
 MACHINE_CODE = """
 import sys
+import textwrap
 name = sys.argv.pop()
 from launching import *
 module, function, values = ctypes.c_void_p(), ctypes.c_void_p(), (ctypes.c_uint64(memory.value), ctypes.c_uint32(5))
