@@ -95,6 +95,7 @@ class HandedOut:
 
 _WORDS = {"32": 4, "64": 8}
 MOST_BYTES = 16  #: of one access
+_STORED = Unknown(Leaf("a stored value", 0))
 
 
 @dataclass
@@ -240,11 +241,11 @@ class GlobalMemory:
             raise EmulationStop(f"more than {MAX_STORED_BYTES:,} bytes of global memory are stored")
         self._contest(agent, address, size)
         for i in range(size):
-            owner, _ = self._stored.get(address + i, (agent, 0))
-            byte: Value = value >> 8 * i & 255 if isinstance(value, int) else Unknown(Leaf("a stored value", 0))
+            byte: Value = value >> 8 * i & 255 if isinstance(value, int) else _STORED
             was = self._stored.get(address + i)
-            now = self._stored[address + i] = (owner if owner == agent else -1, byte)
-            self._changed += was is None or was[0] != now[0] or not same(was[1], byte)
+            owner = agent if was is None or was[0] == agent else -1
+            self._stored[address + i] = (owner, byte)
+            self._changed += was is None or was[0] != owner or not same(was[1], byte)
 
     def atomic(self, agent: int, address: int, each: Instruction, operands: list[Value], lanes: int) -> Value:
         """What an atomic returns; by the launch's policy where nothing has been there."""
