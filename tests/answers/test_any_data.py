@@ -57,7 +57,7 @@ def test_what_a_vote_ends_is_proved_for_each_number_of_laps(vote: str, goes_on: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("vote", "goes_on"), VOTES[:2])
+@pytest.mark.parametrize(("vote", "goes_on"), [*VOTES[:2], pytest.param(*VOTES[2], marks=pytest.mark.long)])
 def test_what_fails_in_the_second_lap_may_never_happen(vote: str, goes_on: str) -> None:
     """Another warp waits in the vote for itself alone."""
     wrong = vote.replace(".pred %p2, 0,", ".pred %p2, %r1, 32,").replace("popc.u32 %r11, 0,", "popc.u32 %r11, %r1, 32,")

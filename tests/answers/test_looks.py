@@ -30,7 +30,7 @@ POLLS = {
 FENCE = "membar.gl;"
 
 
-@pytest.mark.sampled(4, 9)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("before", "after"), [(FENCE, FENCE), ("", FENCE), (FENCE, "")])
 @pytest.mark.parametrize("poll", POLLS)
 def test_a_flag_that_is_polled_by_atomics_is_waited_for(poll: str, before: str, after: str) -> None:
@@ -161,7 +161,7 @@ end:"""
 GIVES = {"exch": "atom.relaxed.gpu.global.exch.b32 %r7, [%rd1], 0;", "store": "st.relaxed.gpu.global.u32 [%rd1], 0;"}
 
 
-@pytest.mark.sampled(3, 6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("taken", "given"), [(FENCE, FENCE), ("", FENCE), (FENCE, "")])
 @pytest.mark.parametrize("gives", [*GIVES, "last"])
 def test_several_warps_of_a_cta_take_a_lock_or_count(gives: str, taken: str, given: str) -> None:

@@ -322,7 +322,7 @@ def tensor(item: int, *, written: bool) -> Callable[..., Protocol]:
     return reads
 
 
-@pytest.mark.sampled(1, 3)
+@pytest.mark.sampled(1, 4)
 @pytest.mark.parametrize(
     ("item", "written", "noted"), [(-1, False, True), (-1, True, True), (0, False, True), (0, True, False)]
 )

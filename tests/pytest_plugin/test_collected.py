@@ -106,7 +106,7 @@ class TestProtocols:
         found = pytester.runpytest_inprocess(*PLUGIN, f"--pipesim-time-limit={limit}")
         assert "expected a number of seconds above 0" in str(found.stderr)
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(0, 1)
     @pytest.mark.parametrize(
         ("text", "said"),
         [

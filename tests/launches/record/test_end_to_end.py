@@ -219,7 +219,7 @@ def test_kernels_of_a_graph_that_is_launched(
     assert all(("one of its nodes was changed alone" if how == "disabled" else "not certain") in note for note in said)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 2)
 @pytest.mark.parametrize(
     ("how", "variable", "result", "said"),
     [
@@ -239,7 +239,7 @@ def test_what_cannot_be_recorded_is_launched_as_it_is_and_said(
     assert said in " ".join(done.stdout.split())
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize("by", ["program", "python"])
 def test_a_graph_in_another_context(fake: FakeCuda, tmp_path: Path, by: str) -> None:
     """As of a second GPU: there its kernel has another function, and the graph has that one."""

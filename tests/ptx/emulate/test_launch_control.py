@@ -140,7 +140,7 @@ def random_handed_out(seed: int) -> str:
         (RING + LAST, Policies(launch_control=1), ()),
         (COUNTED, Policies(tile_counter=8), ("tile_counter", 8, 16, 24)),
         (COUNTED + LAST, Policies(tile_counter=8), ("tile_counter", 24)),
-        pytest.param(COUNTED + LAST, Policies(tile_counter=16), ("tile_counter", 24), marks=pytest.mark.long),
+        (COUNTED + LAST, Policies(tile_counter=16), ("tile_counter", 24)),
     ],
 )
 def test_a_kernel_is_right_with_the_fewest_tiles_too(

@@ -109,7 +109,7 @@ def test_code_of_all_kinds(fake, cache, ptx, tmp_path):
     ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(0, 1)
 @pytest.mark.parametrize(("archs", "found"), [("90", True), ("90,90", True), ("90,80", False)])
 def test_a_library_that_is_loaded_before_a_device_is_current(fake, cache, tmp_path, archs, found):
     (tmp_path / "lz4").write_bytes(LZ4)
