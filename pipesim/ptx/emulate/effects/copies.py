@@ -256,7 +256,8 @@ def _box_bytes(cluster: Cluster, where: Value, each: Instruction) -> int:
             f"the box of the tensor map at {cluster.image.place_of_map(where)[0] or hex(where)} has "
             f"{len(found.box)} dimension{'s' if len(found.box) > 1 else ''}, and {each.mnemonic} copies {rank}",
             place=f"line {each.line} of the PTX",
-            correction="give the box a size for each dimension, the innermost one first",
+            correction="give the box a size for each dimension, the innermost one first"
+            + ', or the launch file the map\'s "pixels", with its channels as "box"' * each.has("im2col"),
         )
     return found.box_bytes
 
