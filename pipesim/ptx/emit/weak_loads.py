@@ -35,8 +35,9 @@ class WeakLoadOfWord(NamedTuple):
 
 
 def is_weak_load(one: GlobalAccess, each: Instruction) -> bool:
-    """Whether an access is a load of its thread that is not strong."""
-    return one.kind is AccessKind.LOAD and not each.has_any(*STRONG, "nc")
+    """Whether an access is a load of its thread that is not strong; one that may not happen is left open."""
+    known = one.sure and not one.terms
+    return known and one.kind is AccessKind.LOAD and not each.has_any(*STRONG, "nc")
 
 
 def weak_loads(cluster: Cluster, word: Range, events: Sequence[WordEvent], first: int) -> Iterator[WeakLoadOfWord]:
