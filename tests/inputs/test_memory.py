@@ -89,7 +89,7 @@ SMALL: list[tuple[Callable[[], None], str, int, str]] = [
     (long_vector, "check k.ptx --quick", 2, "100,000 operands are in one pair of brackets"),
     (packed_zeros, "autopsy core", 2, "unpacked it has more than 134,217,728 bytes"),
     (many_tiles, "check k.ptx --quick", 2, "launch_control: expected a whole number from 0 to 1,048,576"),
-    (many_ctas, "check k.ptx --quick", 0, "more CTAs than are compared"),
+    (many_ctas, "check k.ptx --quick", 3, "more CTAs than are compared"),
     (many_barriers, "check p.json --quick", 3, "more agents and barriers than are followed together"),
     (many_rows, "diff t.parquet t.parquet", 3, "the trace has 1,048,576 records; at most 262,144 are read"),
 ]
