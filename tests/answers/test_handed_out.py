@@ -191,7 +191,6 @@ _SUM = " add.u32 %r46, %r46, %r20;\n setp.gt.u32 %p7, %r46, {};"  # of the tiles
         pytest.param(
             _NO_TILE, RIGHT, 100_000, True, 0, Stop.NOT_SHOWN, marks=pytest.mark.long
         ),  # after 21,845 it overflows
-        pytest.param(_NUMBER.format(100), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
         pytest.param(" setp.eq.u32 %p7, %r20, 2000;", RIGHT, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_SUM.format(100_000), WRONG, 4096, False, 0, Stop.HANDED_OUT, marks=pytest.mark.long),
         pytest.param(_MORE.format(300), WRONG, 4096, False, 0, Stop.NOT_SHOWN, marks=pytest.mark.long),
@@ -209,10 +208,22 @@ def test_any_number_of_tiles(
         assert said in check_sentence(report)
 
 
-def test_what_fails_after_five_tiles_alone_is_refuted(tmp_path: Path) -> None:
-    report = _any_number(tmp_path, _NUMBER.format(5), WRONG, 4096)
+@pytest.mark.parametrize("tiles", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_what_fails_after_some_tiles_alone_is_refuted(tmp_path: Path, tiles: int) -> None:
+    report = _any_number(tmp_path, _NUMBER.format(tiles), WRONG, 4096)
     assert report.verdict is Verdict.REFUTED
-    assert report.refutations[0].settings["launch_control"] == 6
+    assert report.refutations[0].settings["launch_control"] == tiles + 1
+
+
+@pytest.mark.long
+def test_a_tile_far_on_is_found(tmp_path: Path) -> None:
+    """The counter gives tile 300, which is a tail, and tile 302 after it, from 303 on alone."""
+    text, launch = kernel_of_tiles(" setp.eq.u32 %p7, %r20, 300;", WRONG, counter=True)
+    file = tmp_path / "tiles.ptx"
+    file.write_text(text)
+    file.with_suffix(".json").write_text(launch_json(launch))
+    found = check(find(str(file)), {}, quick=True, any_words=(AnyWord("n"),))
+    assert [dict(each.settings) for each in found.refutations] == [{"n": 303, "tile_counter": 20, "cta": 0}]
 
 
 def _of_a_counter(folder: Path, skip: str, count: str, end: int, most: int = 0) -> ProvedRange | dict[str, int]:

@@ -110,10 +110,14 @@ def test_steps_may_be_counted_down() -> None:
     assert prove(program).verdict is Verdict.PROVED
 
 
-def test_the_next_tile_may_be_none() -> None:
-    """Each lap chooses the next number, or -1 after the last one: left out are laps that choose as this one does."""
+_OR_NONE = " add.u32 %r12, %r12, 1;\n setp.lt.u32 %p7, %r12, %r10;\n selp.u32 %r12, %r12, -1, %p7;\n"
+_BY_VOTE = " setp.eq.u32 %p7, %r5, 3;\n bar.red.popc.u32 %r44, 1, 64, %p7;\n shr.u32 %r44, %r44, 1;\n"
+
+
+@pytest.mark.parametrize("chosen", [_OR_NONE, f"{_BY_VOTE} add.u32 %r12, %r12, %r44;\n"], ids=["or none", "by vote"])
+def test_each_lap_may_choose_the_next_tile(chosen: str) -> None:
+    """It may be -1 after the last one: left out are laps that choose as this one does. All warps may vote on it."""
     text, launch = nested_kernel(2_000, 3)
-    chosen = " add.u32 %r12, %r12, 1;\n setp.lt.u32 %p7, %r12, %r10;\n selp.u32 %r12, %r12, -1, %p7;\n"
     program = program_of((text.replace(" add.u32 %r12, %r12, 1;\n", chosen), launch))
     assert [470 < each.more < 500 for each in program.laps] == [True]  # of four tiles
     assert prove(program).verdict is Verdict.PROVED

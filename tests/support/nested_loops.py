@@ -83,6 +83,13 @@ _COUNTED = """ add.u32 {count}, {count}, 1;
  div.u32 %r43, {count}, {depth};
  and.b32 {parity}, %r43, 1;"""
 
+#: All warps meet at the end of a tile, and may vote on which tile is next.
+_MEETINGS = (
+    " bar.sync 1, {threads};\n",
+    " setp.eq.u32 %p8, %r12, 9;\n bar.red.or.pred %p8, 1, {threads}, %p8;\n @%p8 add.u32 %r12, %r12, 1;\n",
+    " setp.eq.u32 %p8, %r5, %r12;\n bar.red.popc.u32 %r44, 1, {threads}, %p8;\n add.u32 %r12, %r12, %r44;\n",
+)
+
 
 def _ring(rng: random.Random, name: str, first: int, register: int, warps: int) -> tuple[str, str, str]:
     """A ring of random depth, in which an arrive may be missing or the next stage be read."""
@@ -136,7 +143,7 @@ def random_nested_kernel(seed: int) -> tuple[str, Launch]:
                              " setp.eq.u32 %p8, %r12, 17;\n @%p8 add.u32 %r11, %r11, 1;\n"))  # fmt: skip
     epilogue = "".join(use for *_, use in outer)
     if rng.random() < 0.4:
-        epilogue += f" bar.sync 1, {32 * warps};\n"
+        epilogue += _MEETINGS[seed % 3].format(threads=32 * warps)
     if rng.random() < 0.15:
         epilogue += " add.u32 %r12, %r12, 1;\n"
     inside = "".join(use for *_, use in inner)

@@ -105,6 +105,11 @@ def with_sizes_nearby(state: CheckState, kernel: Kernel, first: Check) -> Check:
     return found
 
 
+def _with_hangs(state: CheckState, program: Program) -> Check:
+    """The verdict, also where laps are left out before all warps wait."""
+    return _hangs_after_laps(state, program) or proof_of(state, program)
+
+
 def in_every_order(state: CheckState, first: Check) -> Check:
     """The verdict on a description in each order of the atomics whose answers decide; the check continues about the
     first that is not proved.
@@ -231,14 +236,11 @@ def at_every_size(state: CheckState, proved: Check, every: EverySize) -> Check:
             return _at_size(state, every.target(settings), settings, found)
         state.assume_for(program, found)
     if not state.talk and not _asks_data(state.asked.target):
-        for program, settings in every.beyond():
-            found = _hangs_after_laps(state, program) or proof_of(state, program)
-            if found.verdict is Verdict.REFUTED:  # of the same read to its end
-                target = every.target(settings)
-                program = target.build(grid=state.asked.ctas)
-                found = _hangs_after_laps(state, program) or proof_of(state, program)
-                if found.verdict is Verdict.REFUTED:
-                    return _at_size(state, target, settings, found)
+        for settings in every.beyond(lambda program: _with_hangs(state, program).verdict is Verdict.REFUTED):
+            target = every.target(settings)  # the same read to its end
+            found = _with_hangs(state, target.build(grid=state.asked.ctas))
+            if found.verdict is Verdict.REFUTED:
+                return _at_size(state, target, settings, found)
         state.ranges, state.together = list(every.ranges), every.together
     return proved
 

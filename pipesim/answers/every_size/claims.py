@@ -30,6 +30,7 @@ _MOST_TIMES = 2, 16  #: of laps of any length, and classes in all of more
 _LESS = (1 << 24, 1 << 16)  #: values up to which it is shown where it is not for all
 _MOST_BEYOND, _NEXT = 16, 4  #: values at which something else may begin, and how many classes after each are tried
 _KINDS_BEYOND = 4
+_FAR = tuple(1 << n for n in (8, 12, 16, 20))  #: numbers of values: what happens in a late lap alone happens there
 _SHORT, _SPENT_BEYOND = 1 << 14, 1 << 18  #: instructions there, at one value and at all of a word
 _TOGETHER = 3  #: classes of each word that are tried with those of the others
 _MOST_TOGETHER = 27
@@ -68,14 +69,17 @@ class EverySize:
                         yield SizeCase(program, settings)
         yield from self._combined()
 
-    def beyond(self) -> Iterator[SizeCase]:
-        """What the kernel does at values at which it may begin to do something else, where not every value is proved.
+    def beyond(self, fails: Callable[[Program], bool]) -> Iterator[Mapping[str, int]]:
+        """Settings with which the kernel fails, of values at which it may begin to do something else, and some far on.
 
-        After all that iterating gives. The kernel may fail there; that it does not says nothing.
+        After all that iterating gives, where not every value is proved. That it does not fail there says nothing.
         """
         for word in self.words:
             (low, high, step, *_), name = word.classes.free, word.classes.name
-            due = [] if word.proved().is_every else [(each, 0) for each in word.classes.boundaries()[:_MOST_BEYOND]]
+            due = []
+            if not word.proved().is_every:
+                due = [(each, 0) for each in word.classes.boundaries()[:_MOST_BEYOND]]
+                due = sorted([*due, *((each, _NEXT) for n in _FAR if word.classes.last < (each := low + n * step))])
             tried, rest = set[int](), _SPENT_BEYOND
             while due and rest > 0:
                 value, before = heappop(due)
@@ -87,13 +91,32 @@ class EverySize:
                 for number, made in enumerate((first, *every)):
                     program = made.program.with_strictness(self._target.strictness)
                     rest -= _SHORT if made.program.laps else _SPENT_BEYOND // 3 if made.limited else made.instructions
-                    if (program.laps or not made.limited) and self._is_new(program):
-                        yield SizeCase(program, {**settings, "cta": every.kinds[number].cta})
+                    if (program.laps or not made.limited) and self._is_new(program) and fails(program):
+                        yield self._least_that_fails(word, value, every.kinds[number].cta, fails)
                 tried.add(value)
                 near = () if first.limited else values_nearby(first.kernel, [every])
                 last = next((each.most for each in near if each.parameter == name), value)
                 if before < _NEXT:
                     heappush(due, (low + ((last - low) // step + 1) * step, before + 1))
+
+    def _least_that_fails(
+        self, word: WordClaim, value: int, cta: int, fails: Callable[[Program], bool]
+    ) -> Mapping[str, int]:  # fmt: skip
+        """With the least value if those below do not fail, in this CTA, and those above do; else one that fails."""
+
+        def settings(value: int) -> Mapping[str, int]:
+            return {word.classes.name: word.classes.setting(value), **word.settings, "cta": cta}
+
+        low, step = word.classes.last, word.classes.free.step
+        middle = value - step
+        while low < middle:
+            made = self._in_short(settings(middle))
+            if (made.program.laps or not made.limited) and fails(made.program.with_strictness(self._target.strictness)):
+                value = middle
+            else:
+                low = middle
+            middle = low + (value - low) // (2 * step) * step
+        return settings(value)
 
     def _in_short(self, settings: Mapping[str, int]) -> Extraction:
         """The kernel with these settings in few instructions: without laps where it is longer, or cut."""

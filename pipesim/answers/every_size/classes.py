@@ -116,7 +116,7 @@ class SizeClasses:
     def __getitem__(self, number: int) -> SizeClass | None:
         """A class by its number; None where there are fewer, or a limit was reached."""
         while len(self.known) <= number:
-            value = self.known[-1].last + self.free.step if self.known else self.free.low
+            value = self.last + self.free.step
             if value > self.free.high or self.limited:
                 return None
             self.known.append(self.at(value))
@@ -126,6 +126,11 @@ class SizeClasses:
     def limited(self) -> bool:
         """Whether no further classes are looked at, since that would take too long."""
         return self._spent > _MOST_INSTRUCTIONS
+
+    @property
+    def last(self) -> int:
+        """The last value of those that were looked at one after the other."""
+        return self.known[-1].last if self.known else self.free.low - self.free.step
 
     @property
     def complete(self) -> bool:
@@ -200,8 +205,7 @@ class SizeClasses:
         for asked in (*runs, *self._lengthened[-_LAST:]):
             if asked.names and asked.names[0] in asked.inputs.now:
                 found |= boundary_values(asked, high, places)
-        last = self.known[-1].last if self.known else low - 1
-        return sorted({low + -(-(value - low) // step) * step for value in found if last < value <= high})
+        return sorted({low + -(-(value - low) // step) * step for value in found if self.last < value <= high})
 
     def _takes_others(self, made: Extraction) -> bool:
         """Whether it may take other tiles of a counter than those that are looked at: more than with the launch's

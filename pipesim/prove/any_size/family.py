@@ -60,6 +60,7 @@ class Stop(Enum):
     """Why a family has no verdict for every value. The phrase is what reports say."""
 
     NO_LOOP = "its operations do not grow by one lap at a single place"
+    NO_GROWTH = "its operations do not grow among the values that are looked at"
     NO_REPEAT = "no state of its run repeats an earlier one"
     NOT_RIGHT = "one run does not represent every schedule"
     TOO_LARGE = "its programs are too large to be checked individually"
@@ -140,7 +141,9 @@ class Family:
                     return self._as_far(found)
                 why = found
             if not worth and why is Stop.NO_LOOP and top >= _PATIENCE:
-                return self._as_far(why)
+                shorter = self._outline(top // 2)
+                grown = shorter is None or shorter.lengths != outline.lengths
+                return self._as_far(why if grown else Stop.NO_GROWTH)
         return self._as_far(why)
 
     def covers(self, every: EveryValue, value: int, program: Program) -> bool:

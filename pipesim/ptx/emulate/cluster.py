@@ -29,7 +29,7 @@ from pipesim.ptx.emulate.global_memory.global_accesses import RANK_SHIFT
 from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import WARP, Value
-from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, most_overdue
+from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, WaitCounts, most_overdue
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
@@ -73,7 +73,7 @@ class NamedBarrier:
     """A named barrier of a CTA: threads that have arrived, those that it counts to, and how often it was complete.
 
     ``votes``: what arrived with ``bar.red``; ``results``: the votes of each generation that is complete, and
-    ``reduced`` the result of these, once a warp asks.
+    ``reduced`` the result of these, once a warp asks: for those that are ``asking``, so many of each generation.
     ``all_of_cta``: the position of an instruction that waits there without a count, for all threads of the CTA, or -1.
     """
 
@@ -83,14 +83,27 @@ class NamedBarrier:
     votes: list[Value] = field(default_factory=list)
     results: dict[int, list[Value]] = field(default_factory=dict)
     reduced: dict[int, Value] = field(default_factory=dict)
-    voted: bool = False  #: whether any generation had votes
+    asking: dict[int, int] = field(default_factory=dict)
 
     def complete(self) -> None:
         """The next generation begins."""
-        self.results[self.generation] = self.votes
-        self.voted = self.voted or bool(self.votes)
+        if self.generation in self.asking:
+            self.results[self.generation] = self.votes
         self.arrived, self.votes, self.all_of_cta = 0, [], -1
         self.generation += 1
+
+    def answered(self, generation: int) -> None:
+        """One of the warps that ask for its result has it."""
+        self.asking[generation] -= 1
+        if not self.asking[generation]:
+            for each in (self.asking, self.results, self.reduced):
+                each.pop(generation, None)
+
+    @property
+    def stands(self) -> object:
+        """How many threads have arrived, and which results warps still ask for, without the values."""
+        asked = tuple((self.generation - n, count, n in self.reduced) for n, count in self.asking.items())
+        return self.arrived, self.all_of_cta, len(self.votes), asked
 
 
 class RoundWatcher(Protocol):
@@ -125,7 +138,7 @@ class Cluster(ClusterMemory):
         self.too_early: set[Place] = set()  #: mbarriers that were used before their init
         self.begin: frozenset[int] = frozenset()  #: agents that run before the others, since they initialise them
         self.past_hangs = False  #: whether it is followed further where it hangs, and how many phases that took
-        self.completed = 0
+        self.completed, self._wait_counts = 0, WaitCounts()
         self.first_parities: FirstParities = {}
         self._turns: Counter[tuple[int, Place]] = Counter()
         self.boxless = BoxlessCopies()
@@ -220,7 +233,7 @@ class Cluster(ClusterMemory):
         """Complete the phase that a cluster lacks which hangs; False if nothing waits, or it is not to be done."""
         if not self.past_hangs or self.completed >= MOST_COMPLETED:
             return False
-        warp = most_overdue(self.recorder, self.warps, self.barriers)
+        warp = most_overdue(self.recorder, self.warps, self.barriers, self._wait_counts)
         if warp is None:
             return False
         self.completed += 1

@@ -96,9 +96,7 @@ class LapsLeftOut:
         """After a round of all warps."""
         self._rounds += 1
         cluster = self._cluster
-        voted = any(each.voted or each.votes for each in cluster.named.values())
-        others = voted or cluster.boxless.uses or cluster.launch_events is not None
-        if self._rounds > _MOST_ROUNDS or others:
+        if self._rounds > _MOST_ROUNDS or cluster.boxless.uses or cluster.launch_events is not None:
             self._close(0)
             return
         ran, stands = self._ran, stands_of(cluster)

@@ -117,9 +117,6 @@ class LengthenedLoop:
         """After a round of all warps."""
         if self._fails or self._times > _MOST_LOOPS:
             return
-        if any(each.voted or each.votes for each in self._cluster.named.values()):
-            self._fails = True  # votes at a barrier are values that are not compared
-            return
         stands = stands_of(self._cluster)
         if self._inside is not None:
             self._lap.append(stands)
@@ -284,7 +281,7 @@ _MOST_TIMES = 16  #: that the cluster is where it was before in one lap, as in a
 def stands_of(cluster: Cluster) -> object:
     """Where the cluster is: everything that decides what happens next, beside values, and as phases continue."""
     barriers = tuple((place, s.expected, s.pending, s.tx, s.done & 1, s.life) for place, s in cluster.barriers.items())
-    named = tuple((key, each.arrived, each.all_of_cta) for key, each in cluster.named.items())
+    named = tuple((key, each.stands) for key, each in cluster.named.items())
     flights = tuple((each.agent, each.position) for each in cluster.flights)
     columns = tuple((tuple(each.live.items()), tuple(each.waiting)) for each in cluster.columns)
     return (

@@ -149,12 +149,16 @@ def _with_named_answers(warp: EmulatedWarp, values: list[Value]) -> list[Value]:
 
 
 def _counts(cluster: Cluster) -> Iterator[Slot]:
-    """Those of integers in shared memory, of counters in global memory, and of the tiles of which any number is
-    handed out.
+    """Those of integers in shared memory, of votes at named barriers, of counters in global memory, and of the tiles of
+    which any number is handed out.
     """
     for memory in cluster.bytes:
         for address in memory.stored():
             yield memory, address
+    for named in cluster.named.values():
+        for votes in (named.votes, *named.results.values()):
+            yield from ((votes, n) for n in range(len(votes)))
+        yield from ((named.reduced, generation) for generation in named.reduced)
     for address in cluster.globals.counted:
         yield cluster.globals.counted, address
     if cluster.image.laps_of_tiles and cluster.image.free_tiles is not None:

@@ -9,6 +9,7 @@ phases come after it. Where the guess is wrong the cluster hangs again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from pipesim.model.barrier import BarrierState
@@ -428,8 +429,22 @@ def _with(registers: list[Value], register: int, value: int) -> list[Value]:
 MOST_COMPLETED = 4_000  #: phases; beyond them nothing is guessed
 
 
+class WaitCounts:
+    """How often each agent has waited for each mbarrier, as far as its code was counted."""
+
+    def __init__(self) -> None:
+        self._counted: Counter[int] = Counter()
+        self._times: Counter[tuple[int, int]] = Counter()
+
+    def of(self, agent: int, barrier: int, code: Sequence[tuple[int, ...]]) -> int:
+        """Of one agent with this code, which only grows."""
+        new, self._counted[agent] = code[self._counted[agent] :], len(code)
+        self._times.update((agent, operand(each, "barrier")) for each in new if each[0] in BY_PARITY)
+        return self._times[agent, barrier]
+
+
 def most_overdue(
-    recorder: StreamRecorder, warps: Sequence[EmulatedWarp], states: Mapping[Place, BarrierState]
+    recorder: StreamRecorder, warps: Sequence[EmulatedWarp], states: Mapping[Place, BarrierState], counts: WaitCounts
 ) -> EmulatedWarp | None:
     """The warp that waits for it, None if none waits: for an mbarrier before a named barrier or the cluster.
 
@@ -444,7 +459,6 @@ def most_overdue(
         if op[0] not in BY_PARITY:
             return (1, operand(op, "threads"), 0) if op[0] in ON_NAMED_BARRIER else (2, 0, 0)
         mine = operand(op, "barrier")
-        often = sum(each[0] in BY_PARITY and operand(each, "barrier") == mine for each in code)
-        return 0, states[places[mine]].done, often
+        return 0, states[places[mine]].done, counts.of(warp.agent, mine, code)
 
     return min((warp for warp in warps if warp.status is Status.BLOCKED), key=rank, default=None)

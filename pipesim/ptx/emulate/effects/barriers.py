@@ -47,6 +47,8 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
     record(cluster, warp, each.position, operation, barrier, threads, lanes)
     vote = _vote(warp, step, len(each.operands) - 1) if each.has("red") else None
     generation = named.generation
+    if vote is not None:
+        named.asking[generation] = named.asking.get(generation, 0) + 1
     if not count:
         named.all_of_cta = each.position
     _arrive(named, threads, lanes, vote)
@@ -62,6 +64,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
             inside, warp.mask, warp.whole = (warp.mask, warp.whole), mask, whole
             warp.write_results(step, _result(cluster, each, (warp.cta, number), generation))
             warp.mask, warp.whole = inside
+            named.answered(generation)
         return True
 
     if not done():
