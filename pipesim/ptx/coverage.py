@@ -345,15 +345,15 @@ def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
             yield Forbidden(FaultKind.ILLEGAL_OPERAND, at(p), body[p].mnemonic, what, correction, agent, unless)
     regions = words.kernel.code.regions
     unfenced = unfenced_products(words.kernel.function, regions.graph, regions.uses, _ways(words))
-    found: dict[str, list[tuple[int, str]]] = {}
+    products: dict[str, list[tuple[int, str]]] = {}
     for p, register in sorted(unfenced.items()):
         what, moved = f"no fence since an access to {register}", _moved_past(words, p, register) if register else None
         if moved is not None:
             what += f" at {at(moved[0])}, which the compiler has moved past the fence at {at(moved[1])}"
-        found.setdefault(_BIND if moved else _FENCE, []).append(
+        products.setdefault(_BIND if moved else _FENCE, []).append(
             (p, what if register else "no fence at all comes before it")
         )
-    for correction, ((p, what), *others) in found.items():
+    for correction, ((p, what), *others) in products.items():
         lines = [*dict.fromkeys(at(other).partition(" (")[0] for other, _ in others)]
         more = f"; nor before {len(others):,} more, at {', '.join(lines[:_MOST_LISTED])}" if others else ""
         yield Forbidden(FaultKind.WGMMA_FENCE, at(p), body[p].mnemonic, what + more, correction)

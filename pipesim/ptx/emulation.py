@@ -123,9 +123,9 @@ def emulate(
 ) -> Emulation:
     """Run the cluster with the launch's policies.
 
-    Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT` with
-    which the fewest barriers are used but once: with fewer a wrong count of such a barrier shows nothing. A number
-    with which the kernel hangs is taken immediately.
+    Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT`, as
+    far as another cluster runs beside this one, with which the fewest barriers are used but once: with fewer a wrong
+    count of such a barrier shows nothing. A number with which the kernel hangs is taken immediately.
     """
     limits = limits or EmulationLimits()
     launch, policies = kernel.launch, kernel.launch.policies

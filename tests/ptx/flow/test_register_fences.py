@@ -95,3 +95,8 @@ def test_an_access_that_the_compiler_has_moved_past_the_fence_is_named(written: 
     assert found.kind is FaultKind.WGMMA_FENCE
     assert found.correction.startswith(correction)
     assert ("which the compiler has moved past the fence at k.cu:12" in found.what) == (written == 11)
+
+
+def test_several_products_without_a_fence_are_one_finding() -> None:
+    (found,) = program_of(SET_UP.format(first=1, count=1) + ZERO + P + P + DONE, 4).coverage.forbidden
+    assert "; nor before 1 more, at small.ptx:" in found.what
