@@ -98,5 +98,6 @@ def test_an_access_that_the_compiler_has_moved_past_the_fence_is_named(written: 
 
 
 def test_several_products_without_a_fence_are_one_finding() -> None:
-    (found,) = program_of(SET_UP.format(first=1, count=1) + ZERO + P + P + DONE, 4).coverage.forbidden
+    body = FENCE + 2 * (" mov.u32 %r31, 1;\n" + P) + DONE
+    (found,) = program_of(SET_UP.format(first=1, count=1) + ZERO + body, 4).coverage.forbidden
     assert "; nor before 1 more, at small.ptx:" in found.what
