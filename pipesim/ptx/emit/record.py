@@ -20,7 +20,7 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import AT, Engine, Op, Operation, Space, operand
+from pipesim.model.ops import AT, Engine, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
 from pipesim.model.tables import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
@@ -319,14 +319,14 @@ class StreamRecorder:
             raise WaysDiffer
         waits = stream.code[mark:between]
         last = waits[-1] if waits else ()
-        alike = all(_waits_for(op, stream.code[asking]) for op in waits)
+        alike = all(_waits_for(op, stream.code[asking]) and _may_replace(op, last) for op in waits)
         simple = len(stream.code) == between and last[0] in PARITY_WAITS and (alike or len(waits) == 1)
         if not simple or (last[0] == Op.WAIT_UNLESS and not alike):
             self._branch(stream, asking, mark, between)
             return
         position, (_, step) = stream.positions[between - 1], stream.steps[between - 1]
         stream.remove_from(mark)
-        if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
+        if asking == mark - 1 and _may_replace(stream.code[asking], last):  # nothing in between: they are one wait
             (first, _), runs = stream.steps[asking], stream.runs[asking]
             stream.remove_from(asking)
             self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
@@ -340,7 +340,7 @@ class StreamRecorder:
         between = stream.held.pop()
         waits, asking = stream.code[mark:between], [op for op in stream.code[:mark] if op[0] in PARITY_TRIES]
         asking = [op for op in asking if op[ANSWER] in tries]
-        alike = all(op[0] == Op.WAIT and any(_waits_for(op, one) for one in asking) for op in waits)
+        alike = all(op[0] == Op.WAIT and any(_may_replace(one, op) for one in asking) for op in waits)
         every = len(asking) == len(tries) and all(any(_waits_for(op, one) for op in waits) for one in asking)
         if len(stream.code) > between or not alike or not every:
             stream.remove_from(between)
@@ -377,3 +377,11 @@ def _asks_for(operation: Operation, asked: int) -> bool:
 def _waits_for(operation: Operation, asking: Operation) -> bool:
     """Whether it asks for the same phase of the same barrier."""
     return operation[0] in ASKS and operation[BARRIER : PARITY + 1] == asking[BARRIER : PARITY + 1]
+
+
+def _may_replace(asking: Operation, wait: Operation) -> bool:
+    """Whether "complete" of this try orders all that a wait for its phase does (PTX ISA, "mbarrier.try_wait")."""
+    tried, waited = asking[-1], wait[-1]
+    weaker = order_of(tried) is Order.RELAXED and order_of(waited) is not Order.RELAXED
+    narrower = scope_of(tried) is Scope.CTA and scope_of(waited) is not Scope.CTA
+    return _waits_for(wait, asking) and not weaker and not narrower

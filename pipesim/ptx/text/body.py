@@ -164,14 +164,14 @@ class BodyReader:
         for each in _registers(statement):
             if each.many is not None and each.many > _MOST_REGISTERS:
                 raise DeclarationError(f"{each.many:,} registers are declared")
+            letters = "xyzw"[: next((int(word[1]) for word in ("v2", "v4") if word in each.words), 0)]
             if each.many is not None:
-                scope.declare_family(each.name, each.many, each.type)
-            else:
-                scope.declare(each.name, register=True, kind=each.type)
-            count = next((int(word[1]) for word in ("v2", "v4") if word in each.words), 0)
-            parts = [scope.declare(f"{each.name}.{part}", register=True, kind=each.type) for part in "xyzw"[:count]]
+                scope.declare_family(each.name, each.many, each.type, letters)
+                continue
+            whole = scope.declare(each.name, register=True, kind=each.type)
+            parts = [scope.declare(f"{each.name}.{part}", register=True, kind=each.type) for part in letters]
             if parts:
-                scope.names.vectors[scope.declared[each.name][0]] = Vector(tuple(map(Register, parts)))
+                scope.names.vectors[whole] = Vector(tuple(map(Register, parts)))
 
     def _variables(self, statement: str, scope: NameScope, line: int) -> None:
         for each in parse_declarations(statement):

@@ -24,7 +24,7 @@ from pipesim.ptx.text.instruction import (
     Vector,
 )
 
-_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)((?:\.[xyzw])?)")
 
 
 @dataclass
@@ -55,7 +55,8 @@ class NameScope:
     number: int = 0
     depth: int = 0
     declared: dict[str, tuple[str, bool]] = field(default_factory=dict)  #: the function-wide name; is it a register?
-    families: dict[str, tuple[int, str, str]] = field(default_factory=dict)  #: count, type and suffix of ``%r<9>``
+    #: Of ``%r<9>`` count, type, suffix, and the components of each ("xy").
+    families: dict[str, tuple[int, str, str, str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     parsed: dict[str, Operand] = field(default_factory=dict)
 
@@ -75,11 +76,11 @@ class NameScope:
             self.names.registers[found] = kind
         return found
 
-    def declare_family(self, prefix: str, count: int, kind: str) -> None:
+    def declare_family(self, prefix: str, count: int, kind: str, parts: str = "") -> None:
         """``.reg .b32 %r<9>``: %r0 to %r8. Each gets its entry where it is first used."""
         self._own()
         hidden = self._outer_family(prefix)
-        self.families[prefix] = (count, kind, f"${self.number}" if hidden else "")
+        self.families[prefix] = (count, kind, f"${self.number}" if hidden else "", parts)
 
     def label(self, name: str) -> str | None:
         """Declare a label; None if this block has it already."""
@@ -122,13 +123,16 @@ class NameScope:
         return None
 
     def member(self, name: str, numbered: re.Match[str]) -> tuple[str, bool] | None:
-        """The register of this number in a family of this block, None if the block has none."""
-        digits = numbered[2]
-        count, kind, suffix = self.families.get(numbered[1], (0, "", ""))
-        if len(digits) > 10 or int(digits) >= count or (len(digits) > 1 and digits[0] == "0"):
+        """The register of this number in a family of this block, or its component; None if the block has none."""
+        digits, part = numbered[2], numbered[3][1:]
+        count, kind, suffix, parts = self.families.get(numbered[1], (0, "", "", ""))
+        if len(digits) > 10 or int(digits) >= count or (len(digits) > 1 and digits[0] == "0") or part not in parts:
             return None
         self.names.registers[name + suffix] = kind
         self.declared[name] = (name + suffix, True)
+        if parts and not part:
+            each = (self.lookup(f"{name}.{one}") for one in parts)
+            self.names.vectors[name + suffix] = Vector(tuple(Register(found[0]) for found in each if found is not None))
         return self.declared[name]
 
     def _outer_family(self, prefix: str) -> bool:

@@ -150,6 +150,10 @@ first:
         ("and.pred %p10, %p8, %p9", "and.pred %p10, %p5, %p9", False),  # it waits for an answer that stays "not yet"
         ("@!%p10 bra again;", "", False),
         (ARRIVE.format("+8"), "", False),
+        ("parity.shared::cta.b64 %p6", "parity.acquire.cluster.shared::cta.b64 %p6", True),
+        ("parity.shared::cta.b64 %p6", "parity.acquire.cta.shared::cta.b64 %p6", False),  # its wait may reach further
+        ("parity.shared::cta.b64 %p5", "parity.relaxed.cta.shared::cta.b64 %p5", False),
+        ("parity.shared::cta.b64 %p6", "parity.relaxed.cta.shared::cta.b64 %p6", False),
         (
             " st.shared.u32 [tile], 7;\n" + ARRIVE.format("+8"),
             ARRIVE.format("+8") + " st.shared.u32 [tile], 7;\n",
@@ -170,6 +174,24 @@ def test_a_try_right_before_its_wait_is_the_wait():
     near = LATER.replace(" st.shared.u32 [tile], 7;\n fence.acq_rel.cta;\n", "")
     program = program_of(BY_WARP + FIRST + near + " bra over;\nfirst:\n" + ARRIVE.format("") + "over:\n")
     assert [line.split()[0] for line in said(program, 1)] == ["BAR_SYNC", "WAIT", "ARRIVE"]
+
+
+@pytest.mark.parametrize(
+    ("tries", "faults"),
+    [
+        (("", ""), []),
+        ((".acquire.cta", ".acquire.cluster"), []),
+        ((".relaxed.cta", ""), ["WEAK_ORDER"]),
+        (("", ".relaxed.cta"), ["WEAK_ORDER"]),
+    ],
+)
+def test_a_relaxed_try_that_skips_an_acquiring_wait_orders_no_data(tries: tuple[str, str], faults: list[str]) -> None:
+    ask = " mbarrier.try_wait.parity{}.shared::cta.b64 %p5, [%r3], 0;\n @%p5 bra known;\n"
+    text = "".join(map(ask.format, tries)) + SPIN.format(0, "", 0) + "known:\n ld.shared.u32 %r9, [tile];\n bra over;\n"
+    text += "first:\n st.shared.u32 [tile], 7;\n" + ARRIVE.format("") + "over:\n"
+    found = check(program_of(BY_WARP + FIRST + text))
+    assert found.verdict is (Verdict.REFUTED if faults else Verdict.PROVED)
+    assert [each.kind.name for each in found.refutations] == faults
 
 
 def test_what_differs_by_the_answer_of_a_try_otherwise_is_not_followed():

@@ -63,6 +63,9 @@ def test_vector_registers_have_components():
     assert made.body[0].operands == (Register("%v.x"), Register("%v.y"))
     whole = kernel(".reg .v2 .b32 %v;\n{ .reg .b32 %r0;\nst.async.weak.v2.b32 [%r1], %v, [%r2]; }")
     assert whole.body[0].operands[1] == Vector((Register("%v.x"), Register("%v.y")))  # 8 bytes, not 4
+    family = kernel(".reg .v2 .b32 %v<2>;\n{ .reg .v4 .b32 %v<2>;\nmov.b128 %rq, %v1; }\nmov.b64 %v0, %v1.y;").body
+    assert family[0].operands[1] == Vector(tuple(Register(f"%v1.{part}$1") for part in "xyzw"))
+    assert family[1].operands == (Vector((Register("%v0.x"), Register("%v0.y"))), Register("%v1.y"))
 
 
 def test_a_branch_reaches_a_label_of_an_outer_block_and_one_further_down():
