@@ -20,7 +20,7 @@ from pipesim.model.groups import (
     PARITY_WAITS,
     WRITES_MEMORY,
 )
-from pipesim.model.ops import AT, Engine, Op, Operation, Order, Scope, Space, operand, order_of, scope_of
+from pipesim.model.ops import AT, Engine, Op, Operation, Order, Scope, Space, operand, order_of, scope_of, semantics
 from pipesim.model.tables import Access
 
 Place = tuple[int, int]  #: rank of a CTA, byte offset in its shared memory
@@ -326,10 +326,10 @@ class StreamRecorder:
             return
         position, (_, step) = stream.positions[between - 1], stream.steps[between - 1]
         stream.remove_from(mark)
-        if asking == mark - 1 and _may_replace(stream.code[asking], last):  # nothing in between: they are one wait
-            (first, _), runs = stream.steps[asking], stream.runs[asking]
+        if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
+            (first, _), runs, order = stream.steps[asking], stream.runs[asking], _lesser(stream.code[asking], last)
             stream.remove_from(asking)
-            self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], last[-1])
+            self.add(agent, position, Op.WAIT, last[BARRIER], last[PARITY], order)
             stream.steps[-1], stream.runs[-1] = (first, step), runs
         else:
             self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
@@ -380,8 +380,11 @@ def _waits_for(operation: Operation, asking: Operation) -> bool:
 
 
 def _may_replace(asking: Operation, wait: Operation) -> bool:
-    """Whether "complete" of this try orders all that a wait for its phase does (PTX ISA, "mbarrier.try_wait")."""
-    tried, waited = asking[-1], wait[-1]
-    weaker = order_of(tried) is Order.RELAXED and order_of(waited) is not Order.RELAXED
-    narrower = scope_of(tried) is Scope.CTA and scope_of(waited) is not Scope.CTA
-    return _waits_for(wait, asking) and not weaker and not narrower
+    """Whether "complete" of this try orders all that a wait for its phase does."""
+    return _waits_for(wait, asking) and _lesser(asking, wait) == wait[-1]
+
+
+def _lesser(asking: Operation, wait: Operation) -> int:
+    """What both a try and a wait order, as ``semantics`` (PTX ISA, "mbarrier.try_wait": .sem, .scope)."""
+    order = Order.RELAXED if order_of(asking[-1]) is Order.RELAXED else order_of(wait[-1])
+    return semantics(order, Scope.CTA if scope_of(asking[-1]) is Scope.CTA else scope_of(wait[-1]))
