@@ -134,7 +134,7 @@ def emulate(
     if launch.policies.launch_control is not None or not _asks_launch_control(kernel):
         return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent, inputs = None, 0, 0, []
-    others = prod(launch.grid) // prod(launch.cluster) - 1  # a grid of one cluster stands for any
+    others = prod(launch.grid) // prod(launch.cluster) - 1  # a grid of one cluster is an example of any
     most = max(1, others - 1) if others else _HANDED_OUT[-1]  # two clusters that run have not all tiles
     for given in sorted({min(each, most) for each in _HANDED_OUT}):
         rest = limits.without(spent)

@@ -296,6 +296,14 @@ def test_atomics_need_no_order_but_with_what_is_none(before: str, fence: str, ho
     assert open_ is (found.how is How.OPEN_DATA) is (verdict is Verdict.UNKNOWN)
 
 
+@pytest.mark.parametrize("expects", ["0", "%r8"])
+def test_who_compares_with_what_the_last_try_returned_does_not_wait_for_the_lock(expects: str) -> None:
+    """``while ((expected = atomicCAS(lock, expected, 1)) != 0);``: two of three CTAs enter. It was proved."""
+    lock = TRIES["lock"].replace("MORE", "").replace("mov.u32 %r9", "mov.u32 %r8, 0; mov.u32 %r9")
+    found = check(kernel(lock.replace("[%rd1], 0, 1", f"[%rd1], {expects}, 1"), 3), {}, quick=True)
+    assert (found.verdict is Verdict.PROVED) is (expects == "0")
+
+
 #: A sum under a lock: how it is taken, added to, given back, and what comes after.
 LOCKED = """WHICH
 spin: atom.relaxed.gpu.global.cas.b32 %r8, [%rd1], 0, 1; setp.ne.u32 %p2, %r8, 0; @%p2 bra spin; TAKEN
@@ -609,6 +617,47 @@ def test_a_round_that_leaves_something_is_no_part_of_a_wait(before: str, tries: 
         made = kernel(text, 2, 64).kernel
         assert made is not None
         assert bool(made.kernel.code.regions.voted) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("%r9, [got]", "%r9, [got+4]"),
+        ("st.shared.u32", "st.shared.u8"),
+        ("ld.shared", "@%p1 ld.shared"),
+        ("st.shared", "@%p1 st.shared"),
+        ("%p2, %r9, 0", "%p2, %r9, %r0"),  # threads leave in different rounds
+        ("st.shared.u32 [got], %r8", "shr.u32 %r8, %r8, 8; st.shared.u32 [got], %r8"),
+    ],
+)
+def test_what_is_not_handed_to_all_as_it_is_is_no_wait(text: str, instead: str) -> None:
+    body = HANDED.replace("got[4]", "got[8]").replace("BEFORE", "bar.sync 0;").replace("HOW", "acquire")
+    body = body.replace("TRIES", "").replace("GIVEN", GIVEN_BACK)
+    for each, one in ((body, True), (body.replace(text, instead), False)):
+        made = kernel(each, 2, 64).kernel
+        assert made is not None
+        assert bool(made.kernel.code.regions.voted) is one
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [  # the second warp comes to the barriers of one round; each warp has a lock
+        {
+            "again:": "setp.ge.u32 %p4, %r0, 32; @%p4 bra outs; again:",
+            "end:": "bra end; outs: bar.sync 0; bar.sync 0; end:",
+        },
+        {"%r0, 0;": "%r9, 0;", "setp.ne.u32 %p1": "and.b32 %r9, %r0, 31; setp.ne.u32 %p1"},
+    ],
+)
+def test_a_round_that_others_do_not_go_through_is_no_part_of_a_wait(edits: dict[str, str]) -> None:
+    """The first was proved: it hangs where the lock is not free at once."""
+    body = HANDED.replace("BEFORE", "bar.sync 0;").replace("HOW", "acquire").replace("TRIES", "")
+    body = body.replace("GIVEN", GIVEN_BACK).replace(
+        "st.global.u32 [%rd5], %r10; bar.sync 0;", "st.global.u32 [%rd5], %r10;"
+    )
+    for text, instead in edits.items():
+        body = body.replace(text, instead, 1)
+    assert check(kernel(body, 2, 64), {}, quick=True).verdict is Verdict.UNKNOWN
 
 
 #: As HANDED, and what is done under the lock depends on a word that the first one changes (Triton's layer norm).

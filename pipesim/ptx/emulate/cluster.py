@@ -73,8 +73,9 @@ class NamedBarrier:
     """A named barrier of a CTA: threads that have arrived, those that it counts to, and how often it was complete.
 
     ``votes``: what arrived with ``bar.red``; ``results``: the votes of each generation that is complete, and
-    ``reduced`` the result of these, once a warp asks: for those that are ``asking``, so many of each generation.
-    ``all_of_cta``: the position of an instruction that waits there without a count, for all threads of the CTA, or -1.
+    ``reduced`` the result of these, once a warp asks: for those that are ``asking``, how many of each generation.
+    ``all_of_cta``: the position of an instruction that waits there without a count, for all threads of the CTA, or -1;
+    ``places``: the positions at which threads of this generation arrive.
     """
 
     arrived: int = 0
@@ -84,12 +85,13 @@ class NamedBarrier:
     results: dict[int, list[Value]] = field(default_factory=dict)
     reduced: dict[int, Value] = field(default_factory=dict)
     asking: dict[int, int] = field(default_factory=dict)
+    places: set[int] = field(default_factory=set)
 
     def complete(self) -> None:
         """The next generation begins."""
         if self.generation in self.asking:
             self.results[self.generation] = self.votes
-        self.arrived, self.votes, self.all_of_cta = 0, [], -1
+        self.arrived, self.votes, self.all_of_cta, self.places = 0, [], -1, set()
         self.generation += 1
 
     def answered(self, generation: int) -> None:

@@ -261,9 +261,11 @@ class Regions:
     def _kept_operands(self, position: int) -> frozenset[str]:
         """The registers that must not change for a loop to give an instruction the same operands in each iteration.
 
-        What its block computes before it is computed again in each iteration: from what it needs, or from nothing.
+        What its block computes before it is computed again in each iteration: from what it needs, or from nothing. An
+        atomic needs its values as well: who compares with what the last try has returned waits for another value.
         """
-        names = set(self.uses.needs[position])
+        atomic = self.function.body[position].opcode == "atom"
+        names = set((self.uses.reads if atomic else self.uses.needs)[position])
         for p in range(position - 1, self.graph.blocks[self.graph.block_of[position]].first - 1, -1):
             each, made = self.function.body[p], self.uses.writes[p]
             constant = each.opcode == "mov" and not any(isinstance(operand, Special) for operand in each.operands)
@@ -309,6 +311,11 @@ class Regions:
         given = self.function.body, self.graph, self.uses
         found = (*voted_waits(*given), *handed_waits(*given))
         return {p: each for each in found for p in (*each.before, each.load, each.barrier)}
+
+    @cached_property
+    def barriers_of_waits(self) -> frozenset[int]:
+        """The positions of all loops in which threads vote on the end of a wait, or are handed it."""
+        return frozenset(p for each in self.voted.values() for p in each.loop)
 
     def is_used_after(self, position: int) -> bool:
         """Whether what this instruction of a loop leaves, or what the loop makes of it, is read beyond the loop."""

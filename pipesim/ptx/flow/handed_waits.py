@@ -2,7 +2,8 @@
 
 ``while (true) { if (threadIdx.x == 0) got = atomicCAS(lock, 0, 1); __syncthreads(); if (got == 0) break;
 __syncthreads(); }``, as Triton writes ``while tl.atomic_cas(...)``: a round that is not the last one leaves all as it
-was. So the loop is a wait of that thread, and what all do in its last round is done once.
+was. So the loop is a wait of that thread, and what all do in its last round is done once. That one thread asks, and
+that all threads of the CTA are in the loop, shows when it is followed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from pipesim.ptx.flow.graph import Graph, Loop
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.flow.voted_waits import PLAIN, VotedWait, invariant, made_of
-from pipesim.ptx.text.instruction import Instruction, Register
+from pipesim.ptx.text.instruction import Address, Guard, Immediate, Instruction, Register, Symbol
 
+_BITS = ("b32", "u32", "s32")
+_AS_IT_IS = ("mov", "setp", "selp", "bra")
 _BESIDE = PLAIN | {"add", "sub", "shl", "shr", "mad", "mul", "lop3", "fence", "membar", "nanosleep"}
 
 
@@ -36,6 +39,8 @@ def _handed(
 ) -> VotedWait | None:  # fmt: skip
     exits = [graph.blocks[b].end - 1 for b in loop.blocks if not loop.blocks.issuperset(graph.blocks[b].successors)]
     others, given = positions - {asked, store, load}, body[store].operands[-1]
+    if not _is_one_word(body, graph, asked, store, load) or _misses(graph, loop, load):
+        return None
     plain = all(body[p].opcode in _BESIDE or _is_of_all(body[p]) for p in others)
     if len(exits) != 1 or not plain or not isinstance(given, Register) or len(uses.writes[load]) != 1:
         return None
@@ -44,8 +49,12 @@ def _handed(
     of_word, of_load = (made_of(uses.writes[p], others, uses) for p in (asked, load))
     same = invariant(made, others, uses)
     three = asked, store, load
-    needed = {name for p in three for name in uses.reads[p]} - {given.name}
+    needed = {name for p in (store, load) for name in uses.reads[p]} - {given.name} | {*uses.reads[asked]}
     needed |= {guard.register for p in three if (guard := body[p].guard) is not None}
+    if any(not of_word.isdisjoint(uses.writes[p]) and body[p].opcode not in _AS_IT_IS for p in others):
+        return None
+    if not _compares(body, uses, others, left.guard, uses.writes[load][0]):
+        return None
     if given.name not in of_word or left.guard is None or left.guard.register not in of_load or of_word & of_load:
         return None
     if not made <= of_word | of_load | same or not needed.isdisjoint((made | {*uses.writes[asked]}) - same):
@@ -55,6 +64,47 @@ def _handed(
     return VotedWait(
         positions, asked, load, exits[0], False, given.name, uses.writes[load][0], frozenset(), store
     )  # fmt: skip
+
+
+def _is_one_word(body: Sequence[Instruction], graph: Graph, asked: int, store: int, load: int) -> bool:
+    """Whether the answer has 32 bits and one place in shared memory for all threads, who asks stores it, and all load
+    it.
+    """
+    place, into = body[load].operands[1], body[store].operands[0]
+    fixed = isinstance(place, Address) and place == into and isinstance(place.base, Symbol)
+    mine = asked < store and graph.block_of[asked] == graph.block_of[store] and body[asked].guard == body[store].guard
+    return (
+        fixed
+        and mine
+        and body[load].guard is None
+        and all(body[p].modifiers[-1] in _BITS for p in (asked, store, load))
+    )
+
+
+def _misses(graph: Graph, loop: Loop, load: int) -> bool:
+    """Whether a round may go by the load."""
+    here, open_, seen = graph.block_of[load], [loop.header], set[int]()
+    while open_:
+        block = open_.pop()
+        if block == here or block in seen:
+            continue
+        seen.add(block)
+        after = graph.blocks[block].successors
+        if not loop.blocks.issuperset(after) or loop.header in after:
+            return True
+        open_ += after
+    return False
+
+
+def _compares(
+    body: Sequence[Instruction], uses: Uses, others: frozenset[int], guard: Guard | None, loaded: str
+) -> bool:
+    """Whether the loop is left as what is loaded compares with a constant, the same for all threads."""
+    made = [body[p] for p in others if guard is not None and guard.register in uses.writes[p]]
+    if len(made) != 1 or made[0].opcode != "setp" or made[0].guard is not None or len(made[0].operands) != 3:
+        return False
+    one, constant = made[0].operands[1:]
+    return one == Register(loaded) and isinstance(constant, Immediate) and made[0].modifiers[-1] in _BITS
 
 
 def _reaches(body: Sequence[Instruction], graph: Graph, loop: frozenset[int], first: int, last: int) -> bool:

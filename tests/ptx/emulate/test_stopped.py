@@ -151,6 +151,6 @@ def test_a_race_is_certain_where_it_is_not_the_launch_that_decides_whether_it_ha
 def test_a_race_before_the_limit_of_the_reader_is_a_race() -> None:
     body = text_of(roles(" st.shared.u32 [tile], 7;\n", " st.shared.u32 [tile], 8;\n") + "here:\n bra here;\n")
     launch = Launch("kernel", (1, 1, 1), (64, 1, 1), (1, 1, 1))
-    program = extract(read_module(body, "small.ptx"), launch, EmulationLimits(instructions=20_000)).program
-    assert "the limit of 20,000 warp instructions" in program.coverage.stopped[0]
+    program = extract(read_module(body, "small.ptx"), launch, EmulationLimits(instructions=5_000)).program
+    assert "the limit of 5,000 warp instructions" in program.coverage.stopped[0]
     assert [each.kind for each in check(program).refutations] == [FaultKind.RACE]

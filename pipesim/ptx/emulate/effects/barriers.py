@@ -51,6 +51,7 @@ def cta_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None
         named.asking[generation] = named.asking.get(generation, 0) + 1
     if not count:
         named.all_of_cta = each.position
+    _meet_in_a_wait(cluster, named, each.position)
     _arrive(named, threads, lanes, vote)
     cluster.count_ended(warp.cta, number)
     if operation == Op.BAR_ARRIVE:
@@ -147,6 +148,16 @@ def _of_wait(cluster: Cluster, each: Instruction, votes: list[Value], result: Va
         if mine > 1:
             cluster.words.doubts[each.position] = "other threads vote for the end of the wait"
     return result
+
+
+def _meet_in_a_wait(cluster: Cluster, named: NamedBarrier, position: int) -> None:
+    """Doubt a loop that is taken for one wait if threads arrive at its barrier that are not in it: they are not part of
+    a round that is not the last one.
+    """
+    named.places.add(position)
+    if cluster.words is not None and len(named.places) > 1:
+        for place in named.places & cluster.code.regions.barriers_of_waits:
+            cluster.words.doubts[place] = "threads that are not in its loop arrive at the same barrier"
 
 
 def _cluster_barrier(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:

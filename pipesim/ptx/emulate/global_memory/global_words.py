@@ -61,6 +61,7 @@ class GlobalWords(WordMemory):
             self._read_alone(cluster, warp, each, lanes)
             warp.write_results(step, widened(found))
             return True
+        self._look_who_hands_on(cluster, warp, each)
         snapshot = list(warp.R)
         ends = warp.end_of_wait(step, snapshot) if polls else _ends_at_once
         asks = looks or (self._looks.asks and cluster.code.regions.is_used_after(each.position))
@@ -152,6 +153,7 @@ class GlobalWords(WordMemory):
         loop = observed and len(lanes) == 1 and cluster.code.regions.polls(each.position)
         if observed and not loop and self._tries(cluster, warp, step, lanes, given):
             return True
+        self._look_who_hands_on(cluster, warp, each)
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
 
         def attempt() -> bool:

@@ -93,7 +93,16 @@ class WordMemory:
         self._version = 0
         self._history: dict[int, list[int]] = {}  # the values of each word
         self._known: dict[tuple[int, int], int] = {}  # by agent and word: how many writes it knows of
+        self._handing: dict[tuple[int, int], int] = {}  # by CTA and position: the agent that gives what it sees to all
         self._looks = WordLooks(launch.sees, all_alike=self._any or times != 1)
+
+    def _look_who_hands_on(self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction) -> None:
+        """Doubt a wait whose answer is given to all threads of a CTA, where several threads give it."""
+        wait = cluster.code.regions.voted.get(each.position)
+        if wait is not None and wait.hands >= 0:
+            agent = self._handing.setdefault((warp.cta, each.position), warp.agent)
+            if agent != warp.agent or warp.mask.bit_count() > 1:
+                self.doubts[each.position] = "several threads give what they see of it to others"
 
     @property
     def off_turn(self) -> bool:
