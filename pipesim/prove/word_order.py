@@ -9,9 +9,11 @@ there the schedule is one of the program.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar
 
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind
@@ -78,8 +80,8 @@ def faithful(program: Program, found: WordsOfRun) -> Faithful:
     clocks = _of_words(program, found)
     _, certificate = certified(program, clocks)
     alike = all(doubt.why is Why.RACE for doubt in certificate.doubts)  # every schedule has the order of this run
-    ordered = {place: moment.ordered for place, moment in clocks.moments.items()}
-    of_words = [_Order(word, clocks.before, ordered).faithful() for word in found.words]
+    synced = {place: moment.synced for place, moment in clocks.moments.items()}
+    of_words = [_Order(word, clocks.before, synced).faithful() for word in found.words]
     exact, open_ = all(each.exact for each in of_words), max((each.position for each in of_words), default=-1)
     return Faithful(alike and all(each.sound for each in of_words), alike and exact, open_)
 
@@ -149,12 +151,16 @@ def may_be_excluded(program: Program, found: WordsOfRun) -> bool:
 @dataclass(frozen=True)
 class _Order:
     """What is known of one word. ``before``: what occurs before operations, without those that were never made;
-    ``ordered``: what of it memory has in this order, so that a load cannot see less.
+    ``synced``: what of it release and acquire order.
+
+    Every schedule is an execution in which memory has writes in the order in which they come. But memory may have two
+    writes in the other order, and a load may see the older one, unless *causality order* says more than that one comes
+    first (PTX ISA, "Coherence Order", "Causality order"): ``surely``.
     """
 
     word: GlobalWord
     before: dict[tuple[int, int], Clock]
-    ordered: dict[tuple[int, int], Clock]
+    synced: dict[tuple[int, int], Clock]
 
     def faithful(self) -> Faithful:
         word = self.word
@@ -164,14 +170,13 @@ class _Order:
             return Faithful(sound=False, exact=False)
         if len(made) < len(word.writes):  # it hangs: nothing is proved of it
             return Faithful(sound=True, exact=False)
-        if word.chained:
-            if not self._in_order():
-                return Faithful(sound=False, exact=False)
-        elif not self._stores_in_order():
+        if not (self._in_order() if word.chained else self._stores_in_order()):
             return Faithful(sound=False, exact=False)
+        surely = word.chained or self._stores_in_order(surely=True)
+        surely &= not word.unset or all(self._is_surely_before(0, each) for each in word.acts[1:])
         each = [self._wait(wait) for wait in word.waits]
-        open_ = (wait.position for wait, one in zip(word.waits, each, strict=True) if not one.exact)
-        return Faithful(all(one.sound for one in each), all(one.exact for one in each), next(open_, -1))
+        open_ = (wait.position for wait, one in zip(word.waits, each, strict=True) if not (surely and one.exact))
+        return Faithful(all(one.sound for one in each), surely and all(one.exact for one in each), next(open_, -1))
 
     def _is_before(self, agent: int, pc: int, clock: Clock | None) -> bool:
         return clock is not None and clock.covers(agent, pc)
@@ -184,19 +189,70 @@ class _Order:
         write = self.word.writes[k]
         return self.before.get((write.agent, write.last))
 
-    def _in_order(self) -> bool:
-        return all(self._wrote_before(k - 1, self._at_write(k)) for k in range(1, len(self.word.writes)))
+    def _is_surely_before(self, k: int, act: WordWrite | WordWait) -> bool:
+        """Whether memory has a write before another one, or before what a wait may see, in every execution."""
+        write = self.word.writes[k]
+        if write.agent == act.agent:
+            return write.pc < act.pc
+        known = self._synced_before(act)
+        return self._is_before(write.agent, write.last, known) or k < self._observed_before(act)
 
-    def _stores_in_order(self) -> bool:
+    def _synced_before(self, act: WordWrite | WordWait) -> Clock | None:
+        return self.synced.get((act.agent, act.last if isinstance(act, WordWrite) else act.pc))
+
+    def _observed_before(self, act: WordWrite | WordWait) -> int:
+        """How many of the writes accesses have observed that release and acquire, or its agent, order before this one.
+
+        A write comes before what its observer does later, without an acquire (PTX ISA, "Causality order").
+        """
+        if (act.agent, act.pc) in self._counted:
+            return self._counted[act.agent, act.pc]
+        known, most = self._synced_before(act), 0
+        for agent, (starts, ends, counts) in self._observed.items():
+            mine, its = bisect_left(starts, act.pc), 0 if known is None else bisect_left(ends, known.seen[agent])
+            n = mine if agent == act.agent else its
+            most = max(most, counts[n - 1] if n else 0)
+        self._counted[act.agent, act.pc] = most
+        return most
+
+    @cached_property
+    def _counted(self) -> dict[tuple[int, int], int]:
+        return {}  # what was counted before
+
+    @cached_property
+    def _observed(self) -> dict[int, tuple[list[int], list[int], list[int]]]:
+        """Of each agent's accesses, in its order, the first operation, the last, and how many writes it has observed.
+
+        What replaces a value, or is in the order of the program, comes after all writes before it.
+        """
+        found: dict[int, tuple[list[int], list[int], list[int]]] = {}
+        acts = [(wait.agent, wait.pc, wait.last, wait.writes) for wait in self.word.waits]
+        for k, write in enumerate(self.word.writes):
+            acts += [(write.agent, write.pc, write.last, (k + 1) * (self.word.chained or write.act in _REPLACES))]
+        for agent, pc, last, count in sorted(acts):
+            starts, ends, counts = found.setdefault(agent, ([], [], []))
+            starts.append(pc)
+            ends.append(last)
+            counts.append(max(count, counts[-1] if counts else 0))
+        return found
+
+    def _comes_after(self, j: int, k: int, *, surely: bool) -> bool:
+        return self._is_surely_before(j, self.word.writes[k]) if surely else self._wrote_before(j, self._at_write(k))
+
+    def _in_order(self, *, surely: bool = False) -> bool:
+        """``surely``: in every execution; of a chained word others are other programs."""
+        surely = surely and not self.word.chained
+        return all(self._comes_after(k - 1, k, surely=surely) for k in range(1, len(self.word.writes)))
+
+    def _stores_in_order(self, *, surely: bool = False) -> bool:
         """Whether what replaces the value comes after all writes before it, and before all after it."""
         writes = self.word.writes
-        for k, write in enumerate(writes):
-            if write.act in _REPLACES:
-                if not all(self._wrote_before(j, self._at_write(k)) for j in range(k)):
-                    return False
-                if not all(self._wrote_before(k, self._at_write(j)) for j in range(k + 1, len(writes))):
-                    return False
-        return True
+        return all(
+            all(self._comes_after(j, k, surely=surely) for j in range(k))
+            and all(self._comes_after(k, j, surely=surely) for j in range(k + 1, len(writes)))
+            for k, write in enumerate(writes)
+            if write.act in _REPLACES
+        )
 
     def _wait(self, wait: WordWait) -> Faithful:
         """A wait, or a read, whose value has to be the same in every schedule."""
@@ -207,15 +263,11 @@ class _Order:
             k for k in range(wait.writes, len(word.writes)) if self._is_before(wait.agent, wait.last, self._at_write(k))
         }
         open_ = [k for k in range(wait.writes, len(word.writes)) if k not in after]
-        known, last = self.ordered.get((wait.agent, wait.pc)), wait.writes - 1
-        missing = [k for k in range(wait.writes) if not self._wrote_before(k, clock)]
+        missing = [k for k in range(wait.writes) if not self._is_surely_before(k, wait)]
         if wait.passes is None or wait.asks:
-            same = not open_ and not missing
-            mine = [each.writes for each in word.waits if each.agent == wait.agent and each.pc < wait.pc]
-            mine += [k + 1 for k, w in enumerate(word.writes) if w.agent == wait.agent and w.pc < wait.pc]
-            ordered = last < 0 or self._wrote_before(last, known) or max(mine, default=0) > last  # coherence
-            each = wait.asks and self._in_order()  # other values are other programs
-            return Faithful(same or each, (same and ordered) or each)
+            same = not open_ and all(self._wrote_before(k, clock) for k in missing)
+            asks = wait.asks and self._in_order()  # other values are other programs
+            return Faithful(same or asks, (same and not missing) or (asks and self._in_order(surely=True)))
         if word.chained or any(word.writes[k].act in _REPLACES for k in open_):
             return self._in_turn(wait, open_, missing)
         return self._in_any_order(wait, open_, missing)
@@ -228,7 +280,7 @@ class _Order:
         values = [word.first, *(write.after for write in word.writes)]
         stays = all(passes(values[k + 1]) for k in open_)
         early = any(passes(values[k]) is not False for k in missing)
-        return Faithful(stays, stays and not early)
+        return Faithful(stays, stays and not early and self._in_order(surely=True))
 
     def _in_any_order(self, wait: WordWait, open_: list[int], missing: list[int]) -> Faithful:
         """Of atomics that add in any order every sum is a value that the word may have."""
@@ -255,7 +307,7 @@ class _Order:
         rest = [k for k in missing if k >= first and word.writes[k].act is WordAct.ADD]
         without = {}  # the sum of all but one, with later ones that may come without it: of equal ones once
         for left in rest:
-            beside = tuple(word.writes[k].added for k in open_ if not self._wrote_before(left, self._at_write(k)))
+            beside = tuple(word.writes[k].added for k in open_ if not self._comes_after(left, k, surely=True))
             without[word.writes[left].added, beside] = left
         for (added, beside), left in without.items():
             less = _sums([-word.writes[k].added for k in rest if k != left])

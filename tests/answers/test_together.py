@@ -542,6 +542,46 @@ def test_a_weak_load_of_a_word_comes_after_all_writes_of_it_or_is_a_race(body: s
     assert found.scope.together == (() if wrong else (2,))
 
 
+#: CTA 0 writes a word and then a flag; CTA 1 waits for the flag. What it does then, and CTA 2.
+TOLD = """setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p3, %r1, 1; @%p1 bra zero; @%p3 bra one; THEN bra end;
+zero: FIRST st.RELEASE.gpu.global.u32 [%rd1+8], 1; bra end;
+one: ld.ACQUIRE.gpu.global.u32 %r8, [%rd1+8]; setp.eq.u32 %p2, %r8, 0; @%p2 bra one; NEXT
+end:"""
+LAST = "st.relaxed.gpu.global.u32 [%rd1], 3;"
+#: What CTA 0 does depends on the answer, so that the order of writes is that of the program.
+ANSWERED = "atom.relaxed.gpu.global.exch.b32 %r9, [%rd1], 1; setp.eq.u32 %p4, %r9, 9; @%p4 bra end;"
+
+
+@pytest.mark.parametrize(
+    ("first", "after", "then", "wrong"),
+    [
+        (ONE_BEFORE, LAST, POLL, None),  # memory may have 3 before 1, and CTA 2 waits for ever
+        (ONE_BEFORE + LAST, POLL.replace("lt", "eq").replace("3;", "1;"), "", None),  # it may see what was there first
+        (ANSWERED, LAST + "ld.global.u32 %r9, [%rd1]; st.global.u32 [%rd3], %r9;", "", WEAK),
+    ],
+)
+def test_memory_has_writes_in_order_where_release_and_acquire_order_them(
+    first: str, after: str, then: str, wrong: FaultKind | None
+) -> None:
+    """The first two were proved. A store has observed nothing: in the last one a weak load is a race."""
+    body = TOLD.replace("FIRST", first).replace("NEXT", after).replace("THEN", then)
+    for release, acquire in (("release", "acquire"), ("release", "relaxed"), ("relaxed", "acquire")):
+        found = check(kernel(body.replace("RELEASE", release).replace("ACQUIRE", acquire)), {}, quick=True)
+        right = (release, acquire) == ("release", "acquire")
+        assert found.verdict is (Verdict.PROVED if right else Verdict.UNKNOWN if wrong is None else Verdict.REFUTED)
+        assert {each.finding.kind for each in found.refutations} == ({wrong} if wrong and not right else set())
+        assert found.scope.together == ((3,) if right else ())
+
+
+@pytest.mark.parametrize(("seen", "known"), [("", True), ("+8", False)])
+def test_a_write_comes_after_the_one_of_that_word_that_its_agent_has_seen(seen: str, *, known: bool) -> None:
+    """Though nothing is acquired."""
+    body = TOLD.replace("FIRST", ONE_BEFORE).replace("NEXT", LAST).replace("THEN", POLL)
+    body = body.replace("[%rd1+8]; setp.eq", f"[%rd1{seen}]; setp.eq").replace("RELEASE", "relaxed")
+    found = check(kernel(body.replace("ACQUIRE", "relaxed")), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if known else Verdict.UNKNOWN)
+
+
 @pytest.mark.parametrize("again", ["ld.acquire.gpu.global.u32 %r9, [%rd1];", "ld.acquire.cta.global.u32 %r9, [%rd1];"])
 def test_a_second_load_may_acquire_what_the_first_one_waits_for(again: str) -> None:
     """It was refuted where nothing is made of the second value."""

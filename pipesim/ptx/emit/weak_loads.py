@@ -92,7 +92,7 @@ class _Observed:
         needed, writes = needed_writes(self.events, self.values), [e for e in self.events if e.act.writes]
         count = 0
         for e in self.events:
-            if counts(e):
+            if e.act is not WordAct.STORE and counts(e):  # a store observes nothing of what was there
                 mine = found.setdefault(e.agent, {})
                 sure = self._is_sure(e, needed.get(e.number, count), writes[count:])
                 mine |= {k: mine.get(k, False) or sure for k in _chain(writes, needed.get(e.number, count))}
