@@ -35,18 +35,18 @@ class Budget:
 BUDGETS = (
     # The aim is 78,000. What verdicts cover added 16,300, core dumps 6,400, slips 2,400, global memory 6,500,
     # runs on a GPU 2,500, launches of any framework, program, source or graph 2,300, long traces 700.
-    Budget("pipesim", ".py", 131_150),
+    Budget("pipesim", ".py", 131_100),
     Budget("hwkernels", ".py", 9_700),
-    Budget("tests", ".py", 83_150),  # the aim is 62,000
+    Budget("tests", ".py", 83_250),  # the aim is 62,000
     Budget("tools", ".py", 9_300),
     Budget("docs", "", 13_150),  # the aim is 12,000
 )
 
 #: Commands, and the most files of ``pipesim`` in which a function may run for their answer.
 ENTERED = (
-    ("run producer_consumer", 73),
-    ("verify producer_consumer", 133),
-    ("check docs/examples/row_max.ptx", 164),
+    ("run producer_consumer", 71),
+    ("verify producer_consumer", 131),
+    ("check docs/examples/row_max.ptx", 163),
 )
 
 
