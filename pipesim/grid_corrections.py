@@ -21,10 +21,10 @@ from pipesim.model.ops import Op, Order, Scope, Space, operand, semantics, with_
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
 from pipesim.model.words import WordAct
+from pipesim.prove.atomic_orders import judged
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import NOWHERE, Ranked, Repair, RepairKind
 from pipesim.prove.repair.sites import members
-from pipesim.prove.word_order import judged
 
 K = RepairKind
 _MOST_OPERATIONS = 8_000  #: of a program of which accesses to words are corrected

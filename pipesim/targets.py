@@ -242,7 +242,7 @@ class Target:
 
 def _grid_program(protocol: Protocol, values: dict[str, int], *, twice: bool, most: int | None) -> Program:
     """The program of CTAs that talk, with what is not known of what they do by it."""
-    from pipesim.prove.word_order import judged  # with the engine, which few commands need
+    from pipesim.prove.atomic_orders import judged  # with the engine, which few commands need
 
     turns = _turns(values)
 

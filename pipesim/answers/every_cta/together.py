@@ -19,16 +19,15 @@ from pipesim.errors import PtxError
 from pipesim.model.coverage import Assumed, Assumption, NotJudged, NotJudgedKind, Strictness
 from pipesim.model.finding import Verdict
 from pipesim.model.words import MANY_WARPS, Swaps, WordsOfRun
+from pipesim.prove.atomic_orders import MOST_ORDERS, orders
 from pipesim.prove.check import check as prove
 from pipesim.prove.word_order import (
-    MOST_ORDERS,
     NO_ORDER,
     cannot_be_seen,
     faithful,
     is_decided,
     may_be_excluded,
     more_than_orders,
-    orders,
 )
 from pipesim.ptx.coverage import loop_ends, place_in
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction
