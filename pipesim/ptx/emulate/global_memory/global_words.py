@@ -51,7 +51,6 @@ class GlobalWords(WordMemory):
             signed = each.modifiers[-1].startswith("s") and isinstance(each.operands[0], Register)
             return extended(value, 8 * size, cluster.code.width(each.operands[0].name)) if signed else value  # type: ignore[union-attr]
 
-        found = _lanes_with(lanes, lambda lane: self.values[lanes[lane]])
         polls = strong and cluster.code.regions.polls(each.position)
         looks = strong and not polls and self._decides_next(cluster, each, lanes)
         if not polls and (before := self._seen_before(cluster, warp, each, lanes)) is not None:
@@ -59,9 +58,8 @@ class GlobalWords(WordMemory):
             return True
         if not polls and not looks:
             self._read_alone(cluster, warp, each, lanes)
-            warp.write_results(step, widened(found))
+            warp.write_results(step, widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]])))
             return True
-        self._look_who_hands_on(cluster, warp, each)
         snapshot = list(warp.R)
         ends = warp.end_of_wait(step, snapshot) if polls else _ends_at_once
         asks = looks or (self._looks.asks and cluster.code.regions.is_used_after(each.position))
@@ -153,7 +151,6 @@ class GlobalWords(WordMemory):
         loop = observed and len(lanes) == 1 and cluster.code.regions.polls(each.position)
         if observed and not loop and self._tries(cluster, warp, step, lanes, given):
             return True
-        self._look_who_hands_on(cluster, warp, each)
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
 
         def attempt() -> bool:

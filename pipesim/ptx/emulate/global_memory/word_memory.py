@@ -96,13 +96,13 @@ class WordMemory:
         self._handing: dict[tuple[int, int], int] = {}  # by CTA and position: the agent that gives what it sees to all
         self._looks = WordLooks(launch.sees, all_alike=self._any or times != 1)
 
-    def _look_who_hands_on(self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction) -> None:
+    def _look_who_hands_on(self, cluster: TalkingCluster, warp: TalkingWarp, position: int) -> None:
         """Doubt a wait whose answer is given to all threads of a CTA, where several threads give it."""
-        wait = cluster.code.regions.voted.get(each.position)
+        wait = cluster.code.regions.voted.get(position)
         if wait is not None and wait.hands >= 0:
-            agent = self._handing.setdefault((warp.cta, each.position), warp.agent)
+            agent = self._handing.setdefault((warp.cta, position), warp.agent)
             if agent != warp.agent or warp.mask.bit_count() > 1:
-                self.doubts[each.position] = "several threads give what they see of it to others"
+                self.doubts[position] = "several threads give what they see of it to others"
 
     @property
     def off_turn(self) -> bool:
@@ -226,6 +226,7 @@ class WordMemory:
     ) -> None:  # fmt: skip
         """Do it now, or let the warp wait until it can be done: a step on its path."""
         cluster.recorder.execute(warp.agent, wait[0], warp.mask)
+        self._look_who_hands_on(cluster, warp, wait[0])
         if attempt():
             return
         mask, whole, seen = warp.mask, warp.whole, self._version
