@@ -244,13 +244,14 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     coverage = coverage_of(kernel, emulation)
     recorder = cluster.recorder
     names: dict[Place, tuple[str, int]] = {}
+    for warp in cluster.warps:
+        if warp.status is not Status.ENDED:
+            warp.leave_ways(branches=cluster.words is None)
     words = with_word_barriers(cluster, names) if cluster.words is not None else None
     name = kernel_name(kernel.entry.name, arguments=True)
     cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
     silent = [warp for warp in cut if not kernel.code.regions.may_signal(warp.places)]
     ended, quiet = (tuple(warp.agent for warp in warps) for warps in (cut, silent))
-    for agent in ended:
-        recorder.streams[agent].leave_second_way()
     program = program_of(
         name, recorder, cluster.initialised, function, module, kernel.launch, coverage, ended, quiet, names
     )

@@ -99,10 +99,16 @@ class Stream:
     marks: list[StreamMark] = field(default_factory=list)
     barriers: int = 0  #: named ones that it has waited at
 
-    def leave_second_way(self) -> None:
-        """Its end was not reached: what it does by the answer "complete", after the other way, is taken out."""
-        if self.held:
-            self.remove_from(self.held[0])
+    def insert(self, first: int, added: Sequence[Operation]) -> None:
+        """Put operations before this one, at the position of the one before them."""
+        n = len(added)
+        self.code[first:first] = added
+        self.positions[first:first] = self.positions[first - 1 : first] * n
+        self.steps[first:first], self.runs[first:first] = [(-1, -1)] * n, [()] * n
+        self.unsure = {at + n * (at >= first): why for at, why in self.unsure.items()}
+        self.parts = {at + n * (at >= first): parts for at, parts in self.parts.items()}
+        for mark in self.marks:
+            mark.at += n * (mark.at > first)
 
     def remove_from(self, first: int) -> None:
         """Take the operations from this one on out."""
@@ -303,27 +309,49 @@ class StreamRecorder:
         """After both ways: they may differ by waits and tries. One wait for the phase that was asked for depends on it.
 
         Of several tries the waits are executed whatever the answers were. WaysDiffer if there is more, such as an
-        arrive. What it does by "not yet" remains.
+        arrive.
         """
         stream, asked = self.streams[agent], tries[0]
+        between = stream.held[-1]
         if tries[1:]:
             self._release_waits(stream, tries, mark)
             return
         self.execute(agent, MEET, 0, asked)
-        between = stream.held.pop()
-        if len(stream.code) == between == mark:
-            return
-        asking = next((i for i in range(mark - 1, -1, -1) if _asks_for(stream.code[i], asked)), _NOWHERE)
-        if asking == _NOWHERE:
-            stream.remove_from(between)
-            raise WaysDiffer
-        waits = stream.code[mark:between]
+        if not len(stream.code) == between == mark:
+            asking = _where_asked(stream, asked, mark)
+            if asking == _NOWHERE:
+                raise WaysDiffer
+            if len(stream.code) > between or not self._as_wait(agent, asking, mark):
+                self._branch(stream, asking, mark, between)
+        stream.held.pop()
+
+    def leave(self, agent: int, tries: tuple[int, ...], mark: int, *, both: bool, branches: bool) -> None:
+        """It is followed no further before its ways meet: what it has done by "not yet" depends on that answer.
+
+        What it has done by "complete", if ``both`` were run, is taken out; so is the rest where no ``branches`` may be.
+        """
+        stream = self.streams[agent]
+        if both:
+            stream.remove_from(stream.held.pop())
+        asking = [_where_asked(stream, asked, mark) for asked in tries]
+        if _NOWHERE in asking or not branches:
+            stream.remove_from(mark)
+        elif len(stream.code) > mark and (tries[1:] or not self._as_wait(agent, asking[0], mark)):
+            *others, last = (stream.code[at][ANSWER] for at in asking)
+            body = len(stream.code) - mark
+            inside = [(int(Op.JUMP_IF), other, 0, len(others) - n) for n, other in enumerate(others)]
+            stream.insert(mark, [*inside, (int(Op.JUMP_IF), last, 1, body)])
+
+    def _as_wait(self, agent: int, asking: int, mark: int) -> bool:
+        """Whether all that is done by "not yet" is a wait, which is made one that depends on the answer."""
+        stream = self.streams[agent]
+        between = len(stream.code)
+        waits, asked = stream.code[mark:between], stream.code[asking][ANSWER]
         last = waits[-1] if waits else ()
         alike = all(_waits_for(op, stream.code[asking]) and _may_replace(op, last) for op in waits)
-        simple = len(stream.code) == between and last[0] in PARITY_WAITS and (alike or len(waits) == 1)
+        simple = bool(last) and last[0] in PARITY_WAITS and (alike or len(waits) == 1)
         if not simple or (last[0] == Op.WAIT_UNLESS and not alike):
-            self._branch(stream, asking, mark, between)
-            return
+            return False
         position, (_, step) = stream.positions[between - 1], stream.steps[between - 1]
         stream.remove_from(mark)
         if alike and asking == mark - 1:  # nothing in between: a try and a wait are a wait
@@ -334,17 +362,18 @@ class StreamRecorder:
         else:
             self.add(agent, position, Op.WAIT_UNLESS, last[BARRIER], last[PARITY], asked, last[-1])
             stream.steps[-1] = step, step
+        return True
 
     def _release_waits(self, stream: Stream, tries: tuple[int, ...], mark: int) -> None:
         """The same of several tries, of which any "not yet" leads to a wait for each of their phases, and no more."""
-        between = stream.held.pop()
+        between = stream.held[-1]
         waits, asking = stream.code[mark:between], [op for op in stream.code[:mark] if op[0] in PARITY_TRIES]
         asking = [op for op in asking if op[ANSWER] in tries]
         alike = all(op[0] == Op.WAIT and any(_may_replace(one, op) for one in asking) for op in waits)
         every = len(asking) == len(tries) and all(any(_waits_for(op, one) for op in waits) for one in asking)
         if len(stream.code) > between or not alike or not every:
-            stream.remove_from(between)
             raise WaysDiffer
+        stream.held.pop()
         path = stream.path
         begin = max(n for n, step in enumerate(path) if step.position == IF_NOT_YET)
         end = max(n for n, step in enumerate(path) if step.position == IF_COMPLETE)
@@ -356,7 +385,6 @@ class StreamRecorder:
         """The ways of an answer as two branches of waits and tries: that of "not yet" first."""
         not_yet, complete = stream.code[mark:between], stream.code[between:]
         if any(op[0] not in ASKS | BRANCHES for op in (*not_yet, *complete)):
-            stream.remove_from(between)
             raise WaysDiffer
         answer, at = stream.code[asking][ANSWER], stream.positions[asking]
         was, then = stream.positions[mark:between], stream.positions[between:]
@@ -370,8 +398,12 @@ class StreamRecorder:
         stream.runs += [(), *ran, *([()] * len(over)), *later]
 
 
-def _asks_for(operation: Operation, asked: int) -> bool:
-    return operation[0] in PARITY_TRIES and operation[ANSWER] == asked
+def _where_asked(stream: Stream, asked: int, before: int) -> int:
+    """Which of its operations is the try with this answer."""
+    code = stream.code
+    return next(
+        (at for at in range(before - 1, -1, -1) if code[at][0] in PARITY_TRIES and code[at][ANSWER] == asked), _NOWHERE
+    )
 
 
 def _waits_for(operation: Operation, asking: Operation) -> bool:

@@ -188,7 +188,7 @@ class _WordBarriers:
             return "a copy may write it, or what is stored to it is not known"
         if self._cluster.together and any(op[0] in CLUSTER for stream in self._streams for op in stream.code):
             return "a barrier of the cluster"
-        if any(stream.held for stream in self._streams):
+        if any(warp.has_two_ways for warp in self._cluster.warps):
             return "what follows depends on the result of a try_wait"
         many = self._cluster.ctas + len(self._streams) > MOST_TAKING
         if self._cluster.together and many and max((who for who, _ in self.turns), default=0) >= self._cluster.ctas:

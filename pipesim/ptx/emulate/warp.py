@@ -111,8 +111,12 @@ class EmulatedWarp(DividedWarp):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Where its lanes are: those that execute, and those that parted from them and run later."""
-        return (self.pc, *(pc for frame in self.frames for pc, _ in frame.pending))
+        """Where its lanes are: those that execute, and those that parted from them and run later.
+
+        Also the branch where what it did after an answer of a try is left out.
+        """
+        branches = (frame.branch for frame in self.frames if frame.kind is PartingKind.ANSWER and not frame.pending)
+        return (self.pc, *branches, *(pc for frame in self.frames for pc, _ in frame.pending))
 
     def ready_now(self) -> bool:
         """Whether a blocked warp can continue."""

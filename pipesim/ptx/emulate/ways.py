@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 from pipesim.model.ops import Engine
+from pipesim.ptx.emit.record import WaysDiffer
 from pipesim.ptx.emulate.accesses import PendingAccesses, RecordingCluster, flush
 from pipesim.ptx.emulate.code import Code, DecodedStep, StraightRun
 from pipesim.ptx.emulate.lanes.apart import LaneFences, LanesApart
@@ -281,7 +282,11 @@ class DividedWarp(WarpLanes):
             for r in frame.written:
                 self.R[r] = _after_tries(frame, first[r], second[r])
             flush(self.cluster, self)
-            self.cluster.recorder.release(self.agent, frame.asked, frame.mark)
+            try:
+                self.cluster.recorder.release(self.agent, frame.asked, frame.mark)
+            except WaysDiffer:
+                self.frames.append(frame)  # it has both ways still
+                raise
             return here
         if len(frame.done) > 1:
             region = self.code.regions.region_at(frame.branch)
@@ -296,6 +301,13 @@ class DividedWarp(WarpLanes):
                     self.R[r] = values[r]
             self.mask |= mask
         return here
+
+    def leave_ways(self, *, branches: bool) -> None:
+        """It is followed no further: what it has done by an answer "not yet" depends on that."""
+        for frame in reversed(self.frames):
+            if frame.kind is PartingKind.ANSWER:
+                both = not frame.pending
+                self.cluster.recorder.leave(self.agent, frame.asked, frame.mark, both=both, branches=branches)
 
     def _leave_frame(self) -> None:
         self.frames.pop()

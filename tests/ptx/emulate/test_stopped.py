@@ -107,6 +107,15 @@ def test_a_deadlock_before_anybody_stops_is_one() -> None:
     assert [each.kind for each in check(program).refutations] == [Ending.DEADLOCK]
 
 
+@pytest.mark.parametrize("does", [WAIT.format(2, "%r3+8", 0), f" {ARRIVE.format('%r3+8')}\n"])  # a hang, 32 arrivals
+def test_what_the_answer_not_yet_leads_to_is_certain_only_where_it_is_the_answer(does: str) -> None:
+    """After the barrier the phase has ended. A try may say no even so, which PTX allows and no one has seen."""
+    asks = f" mbarrier.test_wait.parity.shared::cta.b64 %p5, [%r3], 0;\n @%p5 bra known;\n{does}known:\n"
+    for meets, usual in (" bar.sync 0;\n", False), ("", True):
+        said = check(program_of(roles(BY_LANE.format("%r3") + meets, meets + asks)))
+        assert [each.usual for each in said.refutations] == [usual]
+
+
 GUARDED = [
     " ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n @%p6 bra skip{0};\n {1}\nskip{0}:\n",
     " ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n @!%p6 {1}\n",
