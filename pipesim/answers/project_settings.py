@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pipesim.answers.views.check import CheckReport, CheckStep, Counterexample
+from pipesim.answers.views.conclusion import Basis
 from pipesim.bounds import MAX_SOURCE_BYTES
 from pipesim.errors import UsageError
-from pipesim.findings.kind import Basis
 from pipesim.findings.waivers import (
     BASELINE,
     Identity,

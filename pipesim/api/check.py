@@ -11,6 +11,7 @@ from pipesim.answers.check import check as check_answer
 from pipesim.answers.every_size.classes import AnyWord
 from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.views.check import AgainstReport, Brief, CheckReport
+from pipesim.answers.views.conclusion import Basis
 from pipesim.api.call_arguments import (
     Given,
     GivenBoxes,
@@ -24,7 +25,6 @@ from pipesim.api.call_arguments import (
 from pipesim.api.finding import CheckFinding, check_findings, finding_rows
 from pipesim.api.result import VerdictResult, diagram_picture
 from pipesim.errors import UsageError
-from pipesim.findings.kind import Basis
 from pipesim.model.coverage import strictness_from
 from pipesim.model.finding import Verdict
 from pipesim.model.program import Program

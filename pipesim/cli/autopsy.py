@@ -67,8 +67,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _carry_out(options: argparse.Namespace) -> int:
     from pipesim.answers.autopsy.autopsy import autopsy_of
     from pipesim.answers.autopsy.predicted import with_prediction
+    from pipesim.answers.views.conclusion import exit_code
     from pipesim.coredump.gdb_text import open_dump_or_text
-    from pipesim.formats.documents import document, document_of, exit_code
+    from pipesim.formats.documents import document, document_of
     from pipesim.hang.dumps import dump_by_debugger
     from pipesim.ptx.source_files import current_sources, lines_read_from
     from pipesim.report.pages.autopsy import autopsy_brief, autopsy_lines

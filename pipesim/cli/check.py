@@ -108,7 +108,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_levels(parser: argparse.ArgumentParser) -> None:
-    from pipesim.findings.kind import Basis
+    from pipesim.answers.views.conclusion import Basis
 
     levels = parser.add_argument_group(
         "what fails", "beside `# pipesim: ignore[KIND] reason` at a line, and [tool.pipesim] of pyproject.toml"

@@ -42,7 +42,8 @@ def carry_out_against(options: argparse.Namespace, names: list[str], check: Call
     new, new_program, sources = check(names[0])
 
     from pipesim.answers.check import against
-    from pipesim.formats.documents import document_of, exit_code
+    from pipesim.answers.views.conclusion import exit_code
+    from pipesim.formats.documents import document_of
     from pipesim.ptx.source_files import lines_read_from
     from pipesim.report.pages.against import against_brief, against_lines
 
@@ -72,7 +73,8 @@ def carry_out_sequence(options: argparse.Namespace) -> int:
     start(options)
 
     from pipesim.answers.launch_sequence.check import check_sequence
-    from pipesim.formats.documents import document, exit_code
+    from pipesim.answers.views.conclusion import exit_code
+    from pipesim.formats.documents import document
     from pipesim.report.pages.sequence import sequence_lines
 
     report = check_sequence(options.sequence)
@@ -106,8 +108,9 @@ def carry_out_redundant(options: argparse.Namespace, names: list[str], launch_of
 
     from pipesim.answers.budget import Budget, states_of
     from pipesim.answers.redundant import redundant
+    from pipesim.answers.views.conclusion import exit_code
     from pipesim.cli.output import TerminalProgress
-    from pipesim.formats.documents import document, exit_code
+    from pipesim.formats.documents import document
     from pipesim.report.pages.redundant import redundant_brief, redundant_lines
 
     report = redundant(

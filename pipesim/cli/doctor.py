@@ -18,9 +18,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.answers.views.conclusion import exit_code
     from pipesim.answers.views.doctor import Purpose
     from pipesim.doctor.examine import examine
-    from pipesim.formats.documents import document, exit_code
+    from pipesim.formats.documents import document
     from pipesim.process.watch import current
     from pipesim.report.pages.doctor import doctor_lines
 

@@ -12,8 +12,8 @@ import sys
 from pipesim.cli.arguments import WHOLE_TIME
 from pipesim.cli.output import refuse, remark
 from pipesim.inputs import source_roots
-from pipesim.process.limits import Limit, LimitReachedError, limit_error, usual_bytes
-from pipesim.process.system import NO_MEMORY_LIMIT, resident_bytes
+from pipesim.process.limits import Limit, LimitReachedError, limit_error
+from pipesim.process.system import NO_MEMORY_LIMIT, resident_bytes, usual_bytes
 from pipesim.process.watch import Reason, SignalError, Watch, current, signal_of
 
 

@@ -95,8 +95,9 @@ def _verify_several(options: argparse.Namespace, names: Sequence[str]) -> int:
     from pipesim.answers.spread import processors
     from pipesim.answers.verify import Subject
     from pipesim.answers.verify_all import verify_several
+    from pipesim.answers.views.conclusion import exit_code
     from pipesim.cli.output import TerminalProgress
-    from pipesim.formats.documents import document, exit_code
+    from pipesim.formats.documents import document
     from pipesim.report.pages.summary import summary_lines
 
     _refuse(options)

@@ -115,8 +115,13 @@ def seen_in(*places: Evidence) -> frozenset[FaultKind]:
 
 
 def looked_for(program: Program) -> tuple[Advisory, ...]:
-    """The warnings that the operations of a program show by themselves."""
-    return tuple(note for kind in KINDS if kind.look is not None for note in kind.look(program))
+    """The warnings that the operations of a program show by themselves, each kind, role and line once."""
+    used = {op[0] for op in program.operations}
+    found: dict[tuple[str, str, str], Advisory] = {}
+    for kind in KINDS:
+        for note in kind.look(program) if kind.look is not None and kind.of in used else ():
+            found.setdefault((note.kind, note.role, note.line), note)
+    return tuple(found.values())
 
 
 CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)

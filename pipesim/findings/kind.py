@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 
 from pipesim.model.finding import Advisory, Fault, FaultKind
+from pipesim.model.ops import Op
 from pipesim.model.program import Program
 
 _NAMES = ("Engine", "Fence", "Protocol", "Scope", "Space", "Warp")  #: what examples import
@@ -19,19 +20,6 @@ class Certainty(Enum):
     MEMORY_MODEL = "the memory model of PTX permits it; a schedule alone does not show it"
     LETTER = "PTX does not promise what is meant; the measured hardware does it"
     WARNING = "no rule of PTX is broken"
-
-
-class Basis(Enum):
-    """How sure one finding is. The value is what reports say."""
-
-    CERTAIN = "certain"  #: also the schedule in which nothing is late ends so
-    POSSIBLE = "possible"  #: a schedule that PTX permits, or an order that it does not promise
-    LETTER = "letter"  #: PTX leaves it undefined, and no measured hardware does it
-
-    def fails(self, threshold: Basis) -> bool:
-        """Whether a finding of this basis fails a check that fails on this one and all that is surer."""
-        order = list(Basis)
-        return order.index(self) <= order.index(threshold)
 
 
 class Owner(Enum):
@@ -126,7 +114,7 @@ class FindingKind:
 
     ``detail`` is what a report adds to the title of a fault, ``correction`` what corrects it where the program leaves
     no doubt. ``note`` says what is assumed without the switch, with ``{role}`` and ``{place}``. ``look`` finds
-    warnings that the operations of a program show by themselves.
+    warnings that the operations of a program show by themselves, those ``of`` one that it has.
     """
 
     kind: FaultKind | str
@@ -145,7 +133,8 @@ class FindingKind:
     detail: Callable[[Program, Fault], str] = _no_words
     correction: Callable[[Program, Fault], str] = _no_words
     note: str = ""
-    look: Callable[[Program], tuple[Advisory, ...]] | None = None
+    look: Callable[[Program], Iterable[Advisory]] | None = None
+    of: Op | None = None
 
     @property
     def name(self) -> str:

@@ -12,8 +12,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipesim.answers.views.conclusion import Answer, Conclusion, worst
-from pipesim.errors import InternalError, PipesimError
+from pipesim.answers.views.conclusion import EXIT_CODES, Answer, Conclusion, exit_code
+from pipesim.errors import PipesimError
 from pipesim.model.finding import Deadlock
 from pipesim.version import version
 
@@ -150,20 +150,7 @@ def anatomy_document(found: Anatomy) -> dict[str, object]:
     return document("show", **{field.name: getattr(found, field.name) for field in fields(found)})
 
 
-# exit codes: the one place where they are decided (those of errors are in pipesim.errors)
-
-_CODES = {
-    Conclusion.AGREES: 0,
-    Conclusion.WRONG: 1,
-    Conclusion.UNKNOWN: 3,
-    Conclusion.OUTSIDE_TOLERANCE: 4,
-    Conclusion.INTERNAL_ERROR: InternalError.exit_code,
-}
-
-
-def exit_code(*answers: Answer) -> int:
-    """The code of the worst of these answers; 0 of none."""
-    return _CODES[worst(answer.conclusion for answer in answers)]
+# exit codes of commands that ran a program
 
 
 def launches_exit_code(report: LaunchesReport) -> int:
@@ -175,7 +162,7 @@ def launches_exit_code(report: LaunchesReport) -> int:
     code = exit_code(report)
     if not report.checked:
         return report.status or code
-    return code or (_CODES[Conclusion.UNKNOWN] if report.status else 0)
+    return code or (EXIT_CODES[Conclusion.UNKNOWN] if report.status else 0)
 
 
 def hang_exit_code(report: HangReport) -> int:
@@ -185,7 +172,7 @@ def hang_exit_code(report: HangReport) -> int:
     """
     if report.cause is None:
         return report.status or 0
-    return DUMPED if report.dumps and report.complete == report.dumps else _CODES[Conclusion.UNKNOWN]
+    return DUMPED if report.dumps and report.complete == report.dumps else EXIT_CODES[Conclusion.UNKNOWN]
 
 
 def record_exit_code(report: RecordReport) -> int:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipesim.answers.spread import spread
+from pipesim.answers.views.conclusion import exit_code
 from pipesim.answers.views.kernels import KernelRow
 from pipesim.bounds import MAX_LAUNCH_BYTES
 from pipesim.errors import LaunchFileError, LimitError, PipesimError, UsageError
-from pipesim.formats.documents import exit_code
 from pipesim.inputs import InputKind, source_roots
 from pipesim.launches.files.embedded_ptx import FoundKernel
 from pipesim.model.coverage import Strictness

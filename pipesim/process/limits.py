@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from enum import Enum
-from pathlib import Path
 
 from pipesim.errors import Interruption, LimitError
-from pipesim.process.system import machine_bytes
-
-USUAL_BYTES = 8 << 30  #: of memory, unless a person sets another limit or the machine has less
-_CGROUP = Path("/sys/fs/cgroup/memory.max")  #: of the container that this process is in (cgroup v2)
 
 
 class Limit(Enum):
@@ -55,11 +49,3 @@ def in_bytes(number: float) -> str:
         if number >= size:
             return f"{number / size:,.4g} {unit}"
     return f"{number:,.0f} bytes"
-
-
-def usual_bytes() -> int:
-    """The usual memory limit of a process: 8 GiB, or three quarters of what the machine or the container has."""
-    have = [*machine_bytes()]
-    with suppress(OSError, ValueError):  # not in a container, or one without a limit ("max")
-        have.append(int(_CGROUP.read_text(encoding="ascii")))
-    return min((USUAL_BYTES, *(each * 3 // 4 for each in have)))

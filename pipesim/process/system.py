@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
@@ -26,6 +27,8 @@ def _optional(name: str) -> Any:
 
 
 _resource, _fcntl, _msvcrt = _optional("resource"), _optional("fcntl"), _optional("msvcrt")
+_USUAL_BYTES = 8 << 30  #: of memory, unless a person sets another limit or the machine has less
+_CGROUP = Path("/sys/fs/cgroup/memory.max")  #: of the container that this process is in (cgroup v2)
 _LOCKED_AT = 1 << 40  #: a byte that no file has: Windows lets no other process read those that are locked
 
 
@@ -74,9 +77,12 @@ def _statm_bytes(process: int | str, field: int) -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def machine_bytes() -> tuple[int, ...]:
-    """The memory of the machine; empty where the system does not say."""
-    return (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),) if hasattr(os, "sysconf") else ()
+def usual_bytes() -> int:
+    """The usual memory limit of a process: 8 GiB, or three quarters of what the machine or the container has."""
+    have = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else []
+    with suppress(OSError, ValueError):  # not in a container, or one without a limit ("max")
+        have.append(int(_CGROUP.read_text(encoding="ascii")))
+    return min((_USUAL_BYTES, *(each * 3 // 4 for each in have)))
 
 
 class Arrivals:

@@ -10,7 +10,7 @@ from enum import Enum
 from pipesim.findings.catalog import CAUSES_THEMSELVES
 from pipesim.model.coverage import RULES, Assumption, NotJudgedKind
 from pipesim.model.ending import Ending
-from pipesim.model.finding import Fault, Verdict
+from pipesim.model.finding import Verdict
 from pipesim.model.program import Program
 from pipesim.model.state import own_channel
 from pipesim.model.warp_shape import assumed_registers
@@ -24,7 +24,7 @@ from pipesim.prove.dependent_launch import assumed_of_earlier_kernels, is_open, 
 from pipesim.prove.memory_order.exchanged import exchanged_barriers
 from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations
 from pipesim.prove.memory_order.order import MemoryOrder
-from pipesim.prove.refutation import Doubt, Refutation, Why, certain_part, is_unsure
+from pipesim.prove.refutation import Doubt, Refutation, Why, certain_part, is_unsure, sides_of
 from pipesim.prove.search.breadth_first import MOST_STATES as MOST_WITH_CLOCKS
 from pipesim.prove.search.breadth_first import explore, of_two, outcomes, search_memory_order
 from pipesim.prove.search.random_schedules import random_refutation
@@ -258,12 +258,6 @@ def _marked(program: Program, found: Iterable[Refutation], run: CanonicalRun) ->
         else each
         for each in found
     )
-
-
-def sides_of(program: Program, fault: Fault) -> tuple[str, ...]:
-    """The lines of a fault and of the other access."""
-    at = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
-    return tuple(program.line(*side) for side in at if min(side) >= 0)
 
 
 def _most_states(program: Program, most: int, *, doubtful: bool) -> int:

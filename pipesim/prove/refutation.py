@@ -5,6 +5,7 @@ Also which faults are certain where the program has accesses that may not happen
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
@@ -80,6 +81,27 @@ class Refutation:
     def kind(self) -> FaultKind | Ending:
         """What is wrong, in one value."""
         return self.fault.kind if self.fault is not None else self.end
+
+
+def sides_of(program: Program, fault: Fault) -> tuple[str, ...]:
+    """The lines of a fault and of the other access."""
+    at = (fault.agent, fault.pc), (fault.other_agent, fault.other_pc)
+    return tuple(program.line(*side) for side in at if min(side) >= 0)
+
+
+def lines_of(program: Program, refuted: Refutation) -> tuple[str, ...]:
+    """The lines of a fault and of the other access, or of the waits of a hang."""
+    fault, hang = refuted.fault, refuted.deadlock
+    if fault is None:
+        return tuple(each.line for each in hang.blocked) if hang is not None else ()
+    return sides_of(program, fault)
+
+
+def finding_key(program: Program, refuted: Refutation) -> Hashable:
+    """Equal for findings of one kind at the same lines, and of hangs also for what is missing there."""
+    waits = refuted.deadlock.blocked if refuted.deadlock is not None else ()
+    missing = frozenset((each.line, each.arrivals_missing > 0, each.bytes_missing != 0) for each in waits)
+    return refuted.kind, missing or lines_of(program, refuted)
 
 
 def is_unsure(program: Program, fault: Fault | None) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from pipesim.answers.check import check
 from pipesim.answers.checking import failures
 from pipesim.answers.views.check import CheckReport
-from pipesim.findings.kind import Basis
+from pipesim.answers.views.conclusion import Basis
 from pipesim.lang.protocol import Protocol
 from pipesim.lang.warp import Warp
 from pipesim.model.coverage import Assumption

@@ -8,7 +8,7 @@ from pipesim import Protocol, Warp
 from pipesim.answers.check import check
 from pipesim.answers.checking.state import causes_first
 from pipesim.answers.views.check import CheckReport
-from pipesim.findings.kind import Basis
+from pipesim.answers.views.conclusion import Basis
 from pipesim.model.finding import FaultKind, Verdict
 from pipesim.targets import target_of
 

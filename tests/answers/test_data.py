@@ -17,11 +17,10 @@ from pipesim.answers.run import run
 from pipesim.answers.verify import Subject, verify
 from pipesim.answers.verify_all import verify_several
 from pipesim.answers.views.check import CheckStep
-from pipesim.answers.views.conclusion import Conclusion, worst
+from pipesim.answers.views.conclusion import Conclusion, exit_code, worst
 from pipesim.answers.views.trace import PeriodCheck
 from pipesim.conform.agreement import Agreement, Reason, ReasonKind
 from pipesim.errors import EvidenceError, NoTraceError, ParameterError
-from pipesim.formats.documents import exit_code
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.prove.any_size.family import Stop

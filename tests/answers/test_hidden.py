@@ -6,7 +6,7 @@ import pytest
 
 from pipesim import Protocol, Warp
 from pipesim.answers.check import check, replay
-from pipesim.findings.kind import Basis
+from pipesim.answers.views.conclusion import Basis
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.prove.check import check as prove
 from pipesim.prove.repair.behind import elsewhere, hidden_by

@@ -16,8 +16,9 @@ from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.model.coverage import LENIENT, ON_GLOBAL, Assumption, NotJudgedKind, Strictness
 from pipesim.model.ending import Ending
 from pipesim.model.finding import FaultKind, Verdict
-from pipesim.prove.check import How, sides_of
+from pipesim.prove.check import How
 from pipesim.prove.check import check as prove
+from pipesim.prove.refutation import sides_of
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
 from pipesim.ptx.text.read import read_module

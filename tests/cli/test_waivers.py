@@ -13,9 +13,10 @@ import pytest
 from pipesim.answers.checking.counterexample import counterexample_of
 from pipesim.answers.project_settings import Triage, TriagePolicy, settings_of
 from pipesim.answers.views.check import Origin
+from pipesim.answers.views.conclusion import Basis
 from pipesim.errors import UsageError
 from pipesim.findings.catalog import of_fault
-from pipesim.findings.kind import Basis, Owner, ProtocolExample
+from pipesim.findings.kind import Owner, ProtocolExample
 from pipesim.findings.waivers import Identity, comments_at, identity_of
 from pipesim.model.finding import FaultKind, FaultReport
 from pipesim.prove.check import check as prove

@@ -11,8 +11,9 @@ import pytest
 from pipesim.answers.check import against, check
 from pipesim.answers.project_settings import Triage, TriagePolicy
 from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Basis
 from pipesim.findings.catalog import KINDS
-from pipesim.findings.kind import Basis, FindingKind, FlatExample, ProtocolExample, PtxExample
+from pipesim.findings.kind import FindingKind, FlatExample, ProtocolExample, PtxExample
 from pipesim.model.coverage import Assumption, Strictness
 from pipesim.model.finding import Deadlock, FaultKind, Verdict
 from pipesim.report.findings.brief import brief_of

@@ -16,8 +16,8 @@ from statistics import median
 
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
+from pipesim.answers.views.conclusion import Basis
 from pipesim.errors import PipesimError
-from pipesim.findings.kind import Basis
 from pipesim.inputs import source_roots
 from pipesim.model.finding import Verdict
 from pipesim.ptx.emit.names import TILE_FROM

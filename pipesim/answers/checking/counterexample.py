@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from pipesim.answers.progress import Unit
 from pipesim.answers.views.check import Counterexample, Origin
+from pipesim.answers.views.conclusion import Basis
 from pipesim.errors import PipesimError
 from pipesim.explain.blocked_agents import explain
 from pipesim.explain.causes import with_causes
 from pipesim.explain.lap_counters import Laps
 from pipesim.findings.catalog import MEMORY_ORDER, NO_MOVE_SHOWS, of_fault, report_fault
 from pipesim.findings.counts.tx_edge import one_operand
-from pipesim.findings.kind import Basis, Certainty
+from pipesim.findings.kind import Certainty
 from pipesim.findings.waivers import main_wait
 from pipesim.model.coverage import NotJudgedKind, switches
 from pipesim.model.ending import Ending

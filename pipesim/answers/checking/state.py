@@ -20,9 +20,8 @@ from pipesim.answers.views.check import (
     ProvedRange,
     ProvedTogether,
 )
-from pipesim.answers.views.conclusion import VerdictScope, heading, scope_of
+from pipesim.answers.views.conclusion import Basis, VerdictScope, heading, scope_of
 from pipesim.findings.catalog import looked_for
-from pipesim.findings.kind import Basis
 from pipesim.model.coverage import ON_GLOBAL, Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.finding import Advisory, Deadlock, Verdict
 from pipesim.model.program import Program

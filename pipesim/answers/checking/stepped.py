@@ -77,7 +77,8 @@ class SteppedCheck:
         known, asked = self._known, self._known.asked
         if asked.any_words and asked.target.kernel is None:
             require_trip_counts([each.name for each in asked.any_words], asked.target, asked.params, asked.program)
-        every = EverySize(asked.target, asked.any_words if asked.target.kernel is not None else ())
+        of_kernel = asked.any_words and asked.target.kernel is not None
+        every = EverySize(asked.target, asked.any_words) if of_kernel else None
         with self._progress.check_step(asked.program.name, CheckStep.VERDICT):
             first = by_laps(known)
             found = None if first is not None else beyond_the_limit(known)
@@ -89,10 +90,10 @@ class SteppedCheck:
         whole = known.cut is None and first is None  # it was followed to its end
         if asked.target.kernel is not None and whole:
             found = with_sizes_nearby(known, asked.target.kernel.kernel, found)
-        if found.verdict is Verdict.PROVED and asked.any_words and asked.target.kernel is None:
-            found = self._at_any_trips(found)
-        elif found.verdict is Verdict.PROVED and asked.any_words:
+        if found.verdict is Verdict.PROVED and every is not None:
             found = at_every_size(known, found, every)
+        elif found.verdict is Verdict.PROVED and asked.any_words:
+            found = self._at_any_trips(found)
         elif found.verdict is Verdict.PROVED and asked.target.kernel is not None:
             found = with_each_number_of_tiles(known, found)
         talk = known.others.together

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from pipesim.answers.checking.counterexample import FEW_STATES
 from pipesim.answers.checking.failures import CheckQuestion
 from pipesim.answers.checking.state import ENDED, CheckState
-from pipesim.answers.every_cta.inside import may_talk_inside, with_words_inside
+from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.launches import WORSE, OtherLaunches
+from pipesim.answers.every_cta.together import may_talk_inside
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord, has_all_tiles
 from pipesim.answers.every_size.words import words_that_decide
@@ -36,7 +37,7 @@ from pipesim.model.words import TURNS
 from pipesim.process.limits import LimitReachedError
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
-from pipesim.prove.repair.behind import lines_of
+from pipesim.prove.refutation import lines_of
 from pipesim.ptx.emulation import all_left
 from pipesim.ptx.launch.values import ANY_DATA, TILE_COUNTER
 from pipesim.targets import Target

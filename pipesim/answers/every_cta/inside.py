@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import EveryCta
-from pipesim.answers.every_cta.together import is_set_outside, open_wait
+from pipesim.answers.every_cta.together import asking_accesses, is_set_outside, open_wait
 from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
@@ -19,27 +19,10 @@ from pipesim.prove.atomic_orders import orders
 from pipesim.prove.word_order import NO_ORDER, cannot_be_seen, is_decided, may_be_excluded, more_than_orders
 from pipesim.ptx.emulate.global_memory.global_accesses import in_shared
 from pipesim.ptx.extract import Extraction
-from pipesim.ptx.flow.slice import is_word
 from pipesim.trace.arrays import np
 
 _MOST_ORDERS, _MOST_WARPS = 512, 9  #: whose numbers are digits of a setting
 _MOST_FOLLOWED = 1 << 21  #: instructions, in all orders
-
-
-def may_talk_inside(kernel: Extraction) -> bool:
-    """Whether the warps of a cluster may tell each other something by words."""
-    launch = kernel.kernel.launch
-    return not (launch.together or launch.turns) and next(_talking(kernel), None) is not None
-
-
-def _talking(kernel: Extraction) -> Iterator[int]:
-    """The positions of accesses to words whose answers decide."""
-    read = kernel.kernel.code.regions.observations.read
-    for each in kernel.kernel.function.body:
-        settled = each.position in kernel.settled and not kernel.kernel.code.regions.polls(each.position)
-        shared = is_word(each, shared=True) and not settled
-        if each.position in read and (is_word(each) or shared):
-            yield each.position
 
 
 def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tuple[dict[str, int], Extraction]]:
@@ -75,7 +58,7 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
 
 def _are_of_one_warp(made: Extraction, found: WordsOfRun) -> bool:
     """Whether one warp executes all accesses by which warps may talk, and no other writes their words."""
-    asking = set(_talking(made))
+    asking = set(asking_accesses(made))
     agents = {agent for agent, each in enumerate(made.streams) if asking.intersection(each.positions)}
     agents |= {write.agent for word in found.words for write in word.writes}
     return len(agents) == 1 and asking <= set(made.streams[min(agents)].positions)

@@ -96,6 +96,22 @@ def may_talk(kernel: Extraction) -> bool:
     return not alone and any(is_word(each) and each.opcode != "red" for each in kernel.kernel.function.body)
 
 
+def may_talk_inside(kernel: Extraction) -> bool:
+    """Whether the warps of a cluster may tell each other something by words."""
+    launch = kernel.kernel.launch
+    return not (launch.together or launch.turns) and next(asking_accesses(kernel), None) is not None
+
+
+def asking_accesses(kernel: Extraction) -> Iterator[int]:
+    """The positions of accesses to words, of shared memory as well, whose answers decide."""
+    read = kernel.kernel.code.regions.observations.read
+    for each in kernel.kernel.function.body:
+        settled = each.position in kernel.settled and not kernel.kernel.code.regions.polls(each.position)
+        shared = is_word(each, shared=True) and not settled
+        if each.position in read and (is_word(each) or shared):
+            yield each.position
+
+
 def programs_together(
     kernel: Extraction, known: Together, strictness: Strictness
 ) -> Iterator[tuple[dict[str, int], Extraction]]:

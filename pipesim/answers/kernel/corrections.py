@@ -34,8 +34,8 @@ from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
-from pipesim.prove.refutation import Refutation
-from pipesim.prove.repair.behind import Hidden, lines_of
+from pipesim.prove.refutation import Refutation, lines_of
+from pipesim.prove.repair.behind import Hidden
 from pipesim.prove.repair.changes.arithmetic import WARP, lanes
 from pipesim.prove.repair.correctable import correctable, in_rows, is_of_any_kind, with_places
 from pipesim.prove.repair.correction import (

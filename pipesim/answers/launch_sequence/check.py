@@ -16,8 +16,8 @@ from typing import NamedTuple
 from pipesim.answers.every_cta.together import Together, may_talk, programs_together
 from pipesim.answers.launch_sequence.file import SequencedLaunch, StreamAct, read_sequence
 from pipesim.answers.launch_sequence.kernel_uses import FAR, KernelUses, PlacedUse, kernel_uses
+from pipesim.answers.views.conclusion import Basis
 from pipesim.answers.views.sequence import LaunchPair, Promise, SequenceReport, SharedBytes
-from pipesim.findings.kind import Basis
 from pipesim.model.coverage import LENIENT
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check as prove

@@ -9,9 +9,9 @@ from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.global_memory.grid_memory import GlobalRace, GridMemory
 from pipesim.answers.global_memory.judge import judge
 from pipesim.answers.launch_sequence.file import SequencedLaunch
+from pipesim.answers.views.conclusion import Basis
 from pipesim.answers.views.sequence import Promise, SharedBytes
 from pipesim.errors import LaunchFileError
-from pipesim.findings.kind import Basis
 from pipesim.model.dependent_launch import LaunchAct
 from pipesim.model.program import Program
 from pipesim.prove.dependent_launch import AfterWait, event_order

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion, Heading, VerdictScope, of_verdict
+from pipesim.answers.views.conclusion import Basis, Conclusion, Heading, VerdictScope, of_verdict
 from pipesim.explain.sync_changes import SyncComparison
-from pipesim.findings.kind import Basis, Owner
+from pipesim.findings.kind import Owner
 from pipesim.findings.waivers import Identity, Waiver, place_of
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Advisory, Deadlock, FaultKind, Finding, Verdict

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from pipesim.errors import InternalError
 from pipesim.model.coverage import RULES, WHOLE, Assumed, Assumption, Coverage, NotJudged, NotJudgedKind, never_wrapped
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Space
@@ -35,6 +36,19 @@ class Conclusion(Enum):
         return None if self in not_known else self is Conclusion.AGREES
 
 
+class Basis(Enum):
+    """How sure one finding is. The value is what reports say."""
+
+    CERTAIN = "certain"  #: also the schedule in which nothing is late ends so
+    POSSIBLE = "possible"  #: a schedule that PTX permits, or an order that it does not promise
+    LETTER = "letter"  #: PTX leaves it undefined, and no measured hardware does it
+
+    def fails(self, threshold: Basis) -> bool:
+        """Whether a finding of this basis fails a check that fails on this one and all that is surer."""
+        order = list(Basis)
+        return order.index(self) <= order.index(threshold)
+
+
 class Answer(Protocol):
     """Every answer has a conclusion."""
 
@@ -52,6 +66,21 @@ def worst(conclusions: Iterable[Conclusion]) -> Conclusion:
     """The conclusion of several: an internal error precedes what is wrong, that the unknown, that the tolerance."""
     found = set(conclusions)
     return next((each for each in _BY_WEIGHT if each in found), Conclusion.AGREES)
+
+
+#: The one place where exit codes are decided (those of errors are in pipesim.errors).
+EXIT_CODES = {
+    Conclusion.AGREES: 0,
+    Conclusion.WRONG: 1,
+    Conclusion.UNKNOWN: 3,
+    Conclusion.OUTSIDE_TOLERANCE: 4,
+    Conclusion.INTERNAL_ERROR: InternalError.exit_code,
+}
+
+
+def exit_code(*answers: Answer) -> int:
+    """The code of the worst of these answers; 0 of none."""
+    return EXIT_CODES[worst(answer.conclusion for answer in answers)]
 
 
 def of_verdict(verdict: Verdict | TraceVerdict) -> Conclusion:

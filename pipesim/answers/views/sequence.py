@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pipesim.answers.views.conclusion import Conclusion
-from pipesim.findings.kind import Basis
+from pipesim.answers.views.conclusion import Basis, Conclusion
 
 
 class Promise(Enum):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import COUNTS_BYTES, TRANSACTIONS
@@ -9,8 +11,8 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 
 
-def _look(program: Program) -> tuple[Advisory, ...]:
-    """Arrives of ``cp.async`` without ``.noinc`` on an mbarrier that also counts bytes, each role and line once.
+def _look(program: Program) -> Iterator[Advisory]:
+    """Arrives of ``cp.async`` without ``.noinc`` on an mbarrier that also counts bytes.
 
     PTX raises the pending count by them until the copies are done, and so does the model; H100 and H200 raise the
     transaction count instead (measured). Only where bytes are counted on the same barrier can a phase tell.
@@ -20,7 +22,6 @@ def _look(program: Program) -> tuple[Advisory, ...]:
         for op in program.operations
         if op[0] in TRANSACTIONS or (op[0] in COUNTS_BYTES and (op[0] != Op.ARRIVE or operand(op, "expect")))
     }
-    found: dict[tuple[str, str], Advisory] = {}
     for a, code in enumerate(program.code):
         role = program.agents[a].role
         for pc, op in enumerate(code):
@@ -31,8 +32,7 @@ def _look(program: Program) -> tuple[Advisory, ...]:
                 f"{role} arrives on {name} by cp.async without .noinc, and {name} also counts bytes: PTX adds these "
                 "arrivals to the pending count, H100 and H200 to the bytes"
             )
-            found.setdefault((role, line), Advisory(role, claim, line, "cp_async_count"))
-    return tuple(found.values())
+            yield Advisory(role, claim, line, "cp_async_count")
 
 
 CP_ASYNC_COUNT = FindingKind(
@@ -47,6 +47,7 @@ CP_ASYNC_COUNT = FindingKind(
     corrected="Use .noinc and count these arrivals in the init, or give the bytes a barrier of their own.",
     certainty=Certainty.WARNING,
     look=_look,
+    of=Op.CP_ASYNC_ARRIVE,
     example=ProtocolExample("""A barrier that counts bytes is arrived on by cp.async without .noinc.
 
     tile = p.smem("tile", slots=2, nbytes=64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
 from pipesim.model.ops import Op
@@ -9,16 +11,13 @@ from pipesim.model.program import Program
 from pipesim.model.warp_shape import RegisterPools
 
 
-def _look(program: Program) -> tuple[Advisory, ...]:
-    """Warps that do not ask for the same numbers of registers as the others of their warp group, each line once.
+def _look(program: Program) -> Iterator[Advisory]:
+    """Warps that do not ask for the same numbers of registers as the others of their warp group.
 
     ``setmaxnreg.sync.aligned``: all threads of the warp group must execute the same instruction (PTX ISA); what a chip
     does otherwise is not defined. Attention kernels of upstream ask for 24 in the group's idle warp and for more in the
     others. Warps that never ask are a finding (``warp_shape``).
     """
-    if not any(op[0] == Op.SETMAXNREG for op in program.operations):
-        return ()
-    found: dict[tuple[str, str], Advisory] = {}
     pools = RegisterPools(program.agents, program.code, program.launch_registers)
     for members in pools.groups.values():
         first = members[0]
@@ -31,8 +30,7 @@ def _look(program: Program) -> tuple[Advisory, ...]:
                     f"{program.agent_name(other)} {_words(others)}, {program.agent_name(first)} in the same warp group "
                     f"{_words(requests)}, which PTX leaves undefined"
                 )
-                found.setdefault((role, line), Advisory(role, claim, line, "register_requests"))
-    return tuple(found.values())
+                yield Advisory(role, claim, line, "register_requests")
 
 
 def _words(requests: list[int]) -> str:
@@ -53,6 +51,7 @@ REGISTER_REQUESTS = FindingKind(
     corrected="Let all four warps of the group request the same number, or none of them.",
     certainty=Certainty.WARNING,
     look=_look,
+    of=Op.SETMAXNREG,
     example=ProtocolExample("""The warps of a warp group ask for different numbers of registers.
 
     @p.role("one", warps=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipesim.findings.kind import Certainty, FindingKind, ProtocolExample
 from pipesim.model.finding import Advisory
 from pipesim.model.groups import BARRIER
@@ -9,18 +11,15 @@ from pipesim.model.ops import Op, operand
 from pipesim.model.program import Program
 
 
-def _look(program: Program) -> tuple[Advisory, ...]:
-    """Arrives without a scope on a barrier of another CTA, each role and line once."""
-    found: dict[tuple[str, str], Advisory] = {}
+def _look(program: Program) -> Iterator[Advisory]:
+    """Arrives without a scope on a barrier of another CTA."""
     for a, code in enumerate(program.code) if program.ctas > 1 else ():
         me = program.agents[a]
         for pc, op in enumerate(code):
             if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
                 claim = f"{me.role} arrives on {program.barriers[op[BARRIER]].name} of another CTA without a scope"
                 claim += ", so with CTA scope, as libraries do"
-                line = program.line(a, pc)
-                found.setdefault((me.role, line), Advisory(me.role, claim, line, "unscoped_arrive"))
-    return tuple(found.values())
+                yield Advisory(me.role, claim, program.line(a, pc), "unscoped_arrive")
 
 
 UNSCOPED_ARRIVE = FindingKind(
@@ -32,6 +31,7 @@ UNSCOPED_ARRIVE = FindingKind(
     corrected="Write .release.cluster where you do not want to rely on that.",
     certainty=Certainty.WARNING,
     look=_look,
+    of=Op.ARRIVE,
     example=ProtocolExample(
         """An arrive on the barrier of another CTA has no scope.
 

@@ -19,7 +19,7 @@ from pipesim.launches.checks import checked
 from pipesim.launches.guess import OTHER, launch_of
 from pipesim.launches.hooks.checker import LONGEST
 from pipesim.model.finding import Verdict
-from pipesim.process.limits import usual_bytes
+from pipesim.process.system import usual_bytes
 from pipesim.process.watch import Watch
 from pipesim.ptx.launch.file import launch_json
 from pipesim.report.findings.brief import brief_of, in_one_line

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pipesim.model.finding import Fault, FaultKind, Verdict
 from pipesim.model.program import Program
-from pipesim.prove.check import check, sides_of, with_usual
+from pipesim.prove.check import check, with_usual
 from pipesim.prove.counterexample.confirm import confirm
 from pipesim.prove.memory_order.may_fail import memory_order, memory_refutations_by_line
-from pipesim.prove.refutation import Doubt, Refutation, is_unsure
+from pipesim.prove.refutation import Doubt, Refutation, finding_key, is_unsure, lines_of, sides_of
 from pipesim.prove.repair.correction import MOST_ASKED, Correction, candidates, corrections
 from pipesim.prove.repair.edits import apply_repair, place_of
 from pipesim.prove.repair.kinds import Repair
@@ -118,18 +118,3 @@ def _add(program: Program, shown: Refutation, seen: set[Hashable], found: list[R
     if key not in seen and not is_unsure(program, shown.fault):
         seen.add(key)
         found.append(shown)
-
-
-def lines_of(program: Program, refuted: Refutation) -> tuple[str, ...]:
-    """The lines of a fault and of the other access, or of the waits of a hang."""
-    fault, hang = refuted.fault, refuted.deadlock
-    if fault is None:
-        return tuple(each.line for each in hang.blocked) if hang is not None else ()
-    return sides_of(program, fault)
-
-
-def finding_key(program: Program, refuted: Refutation) -> Hashable:
-    """Equal for findings of one kind at the same lines, and of hangs also for what is missing there."""
-    waits = refuted.deadlock.blocked if refuted.deadlock is not None else ()
-    missing = frozenset((each.line, each.arrivals_missing > 0, each.bytes_missing != 0) for each in waits)
-    return refuted.kind, missing or lines_of(program, refuted)

@@ -32,10 +32,14 @@ from pipesim.model.tables import Agent, Barrier, Tile
 from pipesim.model.warp_shape import WARP, RegisterPools, register_bound
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place, Stream, StreamRecorder
 from pipesim.ptx.launch.values import GivenNames, Launch
-from pipesim.ptx.names.barriers import barriers_named_by_source
+from pipesim.ptx.names.barriers import (
+    InitLine,
+    barriers_named_by_source,
+    barriers_named_by_variables,
+    elements_of_variables,
+)
 from pipesim.ptx.names.resolve import resolver_of
 from pipesim.ptx.names.tiles import CopyInto, tiles_named_by_source
-from pipesim.ptx.names.variables import InitLine, barriers_named_by_variables, elements_of_variables
 from pipesim.ptx.source_files import last_name
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction

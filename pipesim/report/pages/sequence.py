@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.conclusion import Basis, Conclusion
 from pipesim.answers.views.sequence import SequenceReport, SharedBytes
-from pipesim.findings.kind import Basis
 from pipesim.report.text.console import mark
 from pipesim.report.text.layout import field, wrap, wrap_parts
 from pipesim.report.text.words import count, number

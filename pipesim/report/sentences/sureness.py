@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipesim.answers.views.check import CheckReport, Counterexample
-from pipesim.findings.kind import Basis, Owner
+from pipesim.answers.views.conclusion import Basis
+from pipesim.findings.kind import Owner
 from pipesim.findings.trials import never_seen
 from pipesim.findings.waivers import Waiver, kind_name
 from pipesim.prove.counterexample.late import Late

@@ -10,10 +10,9 @@ import pytest
 
 from hwkernels.device.compile import compile_ptx
 from pipesim.answers.launch_sequence.check import check_sequence
-from pipesim.answers.views.conclusion import Conclusion
+from pipesim.answers.views.conclusion import Basis, Conclusion
 from pipesim.answers.views.sequence import Promise, SequenceReport
 from pipesim.errors import LaunchFileError
-from pipesim.findings.kind import Basis
 from tests.cli.conftest import Call, call  # noqa: F401  # a fixture
 from tests.support.documents import faults
 from tests.support.paths import ROOT

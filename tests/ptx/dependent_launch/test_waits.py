@@ -10,7 +10,7 @@ import pytest
 from hwkernels.device.compile import compile_ptx
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
-from pipesim.findings.kind import Basis
+from pipesim.answers.views.conclusion import Basis
 from pipesim.model.coverage import LENIENT, Assumption, NotJudgedKind, Strictness
 from pipesim.model.dependent_launch import EarlierUse
 from pipesim.model.finding import FaultKind, FaultReport, Verdict

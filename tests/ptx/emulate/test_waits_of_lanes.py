@@ -3,7 +3,7 @@
 import pytest
 
 from pipesim.answers.check import check as whole_check
-from pipesim.findings.kind import Basis
+from pipesim.answers.views.conclusion import Basis
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import check

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipesim.ptx.kernel import read_kernel
-from pipesim.ptx.names.variables import variable_name
+from pipesim.ptx.names.barriers import variable_name
 
 KERNEL = """\
 .version 8.7
