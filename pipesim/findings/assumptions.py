@@ -103,6 +103,13 @@ ASSUMPTIONS = MappingProxyType(
             "Kernels with a watchdog in their waits.",
             _NOT_MEASURED,
         ),
+        Assumption.LOOPS: AssumptionText(
+            "loops end that only compute",
+            "A loop on which no synchronisation depends is not followed, and it does not count by a constant step to a "
+            "bound. PTX promises nothing of its end.",
+            "Newton iterations, searches, loops over a list.",
+            _NOT_MEASURED,
+        ),
         Assumption.GLOBAL_LOOPS: AssumptionText(
             "loops end that wait for global memory",
             "A loop reads global memory until another CTA or kernel writes it. The program does not have that writer.",

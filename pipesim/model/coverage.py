@@ -32,6 +32,7 @@ class Assumption(Enum):
     PATTERN = "pattern"  #: roles keep repeating the pattern seen in the sizes that were checked
     REGISTERS = "registers"  #: the registers of a thread at the launch
     TIME_OUTS = "time-outs"  #: a wait with a time limit does not time out
+    LOOPS = "loops"  #: a loop ends on which no synchronisation depends
     GLOBAL_LOOPS = "global-loops"  #: a loop ends that waits for global memory
     GLOBAL_WORDS = "global-words"  #: a word of global memory is read before another warp changes it
     RESIDENCY = "residency"  #: that many CTAs are on the device at the same time

@@ -19,6 +19,7 @@ from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulation import Emulation, Kernel, launch_events, used_once
+from pipesim.ptx.flow.loop_ends import uncounted_loops
 from pipesim.ptx.flow.open_results import unfenced_products, waiting_loops
 from pipesim.ptx.flow.slice import LaunchNeed, Need
 from pipesim.ptx.flow.uses import stores_one_value
@@ -168,6 +169,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
     tables = words.cluster.image.tables_read
     followed = kernel.code.kept - notes.passed_over
     waits = waiting_loops(kernel.function, kernel.code.regions.graph, followed)
+    computes = uncounted_loops(kernel.function, kernel.code.regions.graph, kernel.code.regions.uses, followed)
     contested = memory.contested if words.cluster.words is None else ()  # of CTAs together they are operations
     policies = sorted((notes.policies | memory.policies).items())
     apart = sorted(notes.apart | kernel.code.masks_of_active_lanes)
@@ -186,6 +188,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
         ),
         (Assumption.LANES, map(at, apart)),
         (Assumption.TIME_OUTS, (f"the wait at {at(p)} does not time out" for p in sorted(notes.time_outs))),
+        (Assumption.LOOPS, (f"the loop at {at(p)} ends" for p in computes if p not in waits)),
         (Assumption.GLOBAL_LOOPS, (loop_ends(at(p)) for p in waits)),
         (Assumption.TRAPS, (f"the trap after {at(p)} is not reached" for p in sorted(notes.traps))),
         (Assumption.POLICIES, (f"{at(p)}: {what}" for p, what in policies)),

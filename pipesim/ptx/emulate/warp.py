@@ -113,7 +113,7 @@ class EmulatedWarp(DividedWarp):
     def places(self) -> tuple[int, ...]:
         """Where its lanes are: those that execute, and those that parted from them and run later.
 
-        Also the branch where what it did after an answer of a try is left out.
+        Also the branch of which one way is left out, as the result of a try_wait decides there.
         """
         branches = (frame.branch for frame in self.frames if frame.kind is PartingKind.ANSWER and not frame.pending)
         return (self.pc, *branches, *(pc for frame in self.frames for pc, _ in frame.pending))

@@ -17,6 +17,7 @@ from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.divergence import divergent_registers, masks_of_all_lanes, names_all_lanes, needs_others
 from pipesim.ptx.flow.graph import Graph, graph_of
 from pipesim.ptx.flow.inline import callee
+from pipesim.ptx.flow.loop_ends import exits_of
 from pipesim.ptx.flow.opcodes import (
     EXCHANGES,
     LIBRARY,
@@ -181,6 +182,7 @@ def _slice(function: Function, graph: Graph, uses: Uses, *, global_memory: bool,
     if words:
         made.keep_words()
     made.keep_time_outs()
+    made.keep_endless_loops()
     made.finish()
     kept, valued = frozenset(made.kept), frozenset(made.valued)
     wanted = wanted_by(function, made.uses, kept, valued)
@@ -253,6 +255,13 @@ class _Slicer:
             for each in (trap, *(body[blocks[n].end - 1] for n in deciders)):
                 if each.guard is not None and self._is_answer(each.guard.register):
                     self.keep(each)
+
+    def keep_endless_loops(self) -> None:
+        """Loops that no branch leaves, and what decides whether a warp reaches one, where it stays."""
+        for loop in self.graph.loops:
+            if not exits_of(self.graph, loop):
+                self.kept.add(self.graph.blocks[loop.header].first)
+                self._decide(loop.header)
 
     def _is_answer(self, register: str) -> bool:
         """Whether a register holds what tries have answered, and numbers besides."""

@@ -1,0 +1,48 @@
+"""Loops on which no synchronisation depends: that they end is assumed, where it does not follow from how they count."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesim.model.coverage import Assumed, Assumption
+from pipesim.model.finding import Verdict
+from pipesim.prove.check import check
+from tests.support.small_ptx import SET_UP, program_of, word
+
+BEFORE = SET_UP.format(first=1, count=1) + " ld.param.u32 %r20, [n];\n mov.u32 %r9, 0;\n mov.u32 %r12, %clock;\n"
+BACK = " @%p1 bra lap;\n bar.sync 0;\n"
+ENDS = {
+    "to a bound": " add.s32 %r9, %r9, 3;\n setp.lt.s32 %p1, %r9, %r20;\n",
+    "by 1": " sub.s32 %r8, %r9, 1;\n mov.u32 %r9, %r8;\n setp.ne.s32 %p1, %r8, %r20;\n",
+    "by a part": " add.s32 %r9, %r9, 4;\n sub.s32 %r8, %r9, %r18;\n setp.ne.s32 %p1, %r8, 0;\n",
+    "by a size": " mov.u32 %r7, %ntid.x;\n add.s32 %r9, %r9, %r7;\n setp.lt.s32 %p1, %r9, %r20;\n",
+    "a time": " mov.u32 %r7, %clock;\n sub.s32 %r8, %r7, %r12;\n setp.lt.u32 %p1, %r8, %r20;\n",
+}
+MAY_NOT = {
+    "to and fro": " xor.b32 %r9, %r9, 1;\n setp.le.u32 %p1, %r9, 1;\n",
+    "no step": " add.s32 %r9, %r9, 0;\n setp.lt.s32 %p1, %r9, %r20;\n",
+    "past it": " add.s32 %r9, %r9, 4;\n setp.ne.s32 %p1, %r9, %r20;\n",
+    "a moving bound": " add.s32 %r9, %r9, 1;\n add.s32 %r20, %r20, 1;\n setp.lt.s32 %p1, %r9, %r20;\n",
+    "not each lap": " @%p1 add.s32 %r9, %r9, 1;\n setp.lt.s32 %p1, %r9, %r20;\n",
+    "one that adds and one that subtracts": " add.s32 %r9, %r9, 1;\n sub.s32 %r8, %r20, %r9;\n sub.s32 %r9, %r8, 1;\n"
+    " setp.ne.s32 %p1, %r9, 0;\n",
+}
+REST = " and.b32 %r19, %r20, 3;\n sub.s32 %r18, %r20, %r19;\n"  # what is left of n by fours
+
+
+@pytest.mark.parametrize("loop", [*ENDS, *MAY_NOT])
+def test_that_a_loop_ends_is_assumed_unless_it_counts_to_a_bound(loop: str) -> None:
+    body = f"{BEFORE}{REST}lap:\n{(ENDS | MAY_NOT)[loop]}{BACK}"
+    program = program_of(body, params=".param .u32 n", values=[word(None)])
+    assert check(program).verdict is Verdict.PROVED
+    said = [Assumed(Assumption.LOOPS, "the loop at small.ptx:28 ends")] if loop in MAY_NOT else []
+    assert list(program.coverage.assumed) == said
+
+
+@pytest.mark.parametrize(("lane", "whole"), [("0", False), ("40", True)])
+def test_a_warp_that_comes_to_a_loop_without_end_is_followed_no_further(lane: str, *, whole: bool) -> None:
+    """No thread has number 40 of a warp."""
+    body = f"{BEFORE} setp.ne.u32 %p1, %r2, {lane};\n @%p1 bra past;\nstays:\n nanosleep.u32 20;\n bra stays;\npast:\n"
+    program = program_of(body, params=".param .u32 n", values=[word(None)])
+    assert (check(program).verdict is Verdict.PROVED) is whole
+    assert bool(program.coverage.stopped) is not whole
