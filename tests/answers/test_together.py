@@ -497,6 +497,39 @@ def test_a_scan_may_see_either_flag_of_those_before_it(missing: str) -> None:
     assert not found.refutations or (again and prove(again.program).verdict is Verdict.REFUTED)
 
 
+#: Each CTA hands its sum on to the next one, in one word with a flag.
+HANDS_ON = """ld.global.u32 %r4, [%rd3]; mov.u32 %r5, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra first;
+mad.wide.u32 %rd5, %r1, 8, %rd1; spin: LOAD @%p2 bra spin; add.u32 %r4, %r4, %r5;
+first: mad.wide.u32 %rd5, %r1, 8, %rd1; STORE"""
+HIGH = "ld.relaxed.gpu.global.u64 %rd6, [%rd5-8]; mov.b64 {%r5, %r6}, %rd6; setp.eq.u32 %p2, %r6, 0;"
+LOW = "ld.volatile.global.u64 %rd6, [%rd5-8]; and.b64 %rd6, %rd6, 1; setp.eq.u64 %p2, %rd6, 0;"
+PAIR = "ld.relaxed.gpu.global.v2.u32 {%r5, %r6}, [%rd5-8]; setp.eq.u32 %p2, %r6, 0;"
+IN_HIGH = "mov.u32 %r6, 1; mov.b64 %rd6, {%r4, %r6}; st.relaxed.gpu.global.u64 [%rd5], %rd6;"
+IN_LOW = "cvt.u64.u32 %rd6, %r4; shl.b64 %rd6, %rd6, 1; or.b64 %rd6, %rd6, 1; st.volatile.global.u64 [%rd5], %rd6;"
+IN_PAIR = "mov.u32 %r6, 1; st.relaxed.gpu.global.v2.u32 [%rd5], {%r4, %r6};"
+
+
+@pytest.mark.parametrize(
+    ("load", "store", "verdict"),
+    [
+        (HIGH, IN_HIGH, Verdict.PROVED),
+        (LOW, IN_LOW, Verdict.PROVED),
+        (PAIR, IN_PAIR, Verdict.PROVED),
+        (HIGH.replace("%rd5-8", "%rd5"), IN_HIGH, Verdict.REFUTED),  # it waits for itself
+        (PAIR.replace("%rd5-8", "%rd5"), IN_PAIR, Verdict.REFUTED),
+        (HIGH.replace("%r6, 0", "%r6, 1"), IN_HIGH, Verdict.REFUTED),  # it reads before there is a sum, and then hangs
+        (LOW.replace("%rd6, 1", "%rd6, 2"), IN_LOW, Verdict.UNKNOWN),  # the bit is one of the sum
+        (PAIR.replace("%p2, %r6, 0;", "%p2, %r5, 0;"), IN_PAIR, Verdict.UNKNOWN),
+        (PAIR, IN_PAIR.replace("{%r4,", "{%r1,"), Verdict.UNKNOWN),  # two numbers, which may be seen apart
+    ],
+)
+def test_a_wait_may_be_for_a_part_of_a_word_whose_rest_is_data(load: str, store: str, verdict: Verdict) -> None:
+    found = check(kernel(HANDS_ON.replace("LOAD", load).replace("STORE", store), 8), {}, quick=True)
+    assert found.verdict is verdict
+    assert [each.finding.kind for each in found.refutations] == [DEADLOCK] * (verdict is Verdict.REFUTED)
+    assert (8 in found.scope.together) is (verdict is Verdict.PROVED)
+
+
 #: CTA 1 sees either flag of CTA 0, or, after it has waited for another word, the second one alone.
 EITHER = """setp.ne.u32 %p1, %r1, 0; @%p1 bra one; st.release.gpu.global.u32 [%rd1], 1;
 st.release.gpu.global.u32 [%rd1], 2; st.global.u32 [%rd2], 5; st.release.gpu.global.u32 [%rd1+4], 1; bra end;

@@ -262,6 +262,23 @@ _PTX = {
 
 
 _SKIPS = ("see", "look", "try")
+_PLAIN = {"store", "wait", "see", "look", "fence", "write", "read"}
+#: The same words with data in the other half: what is stored, and what is made of what is loaded.
+_PACKED = {
+    "u64": ("mov.b64 %rd3, {{%r4, %r7}};", "u64", "%rd3", "shr.u64 %rd3, %rd3, 32; cvt.u32.u64 %r2, %rd3;"),
+    "low": ("cvt.u64.u32 %rd3, %r4; shl.b64 %rd3, %rd3, 8; or.b64 %rd3, %rd3, {value};", "u64", "%rd3",
+            "cvt.u32.u64 %r2, %rd3; and.b32 %r2, %r2, 255;"),
+    "v2": ("", "v2.u32", "{{%r4, %r7}}", "mov.u32 %r2, %r7;"),
+}  # fmt: skip
+
+
+def _packed(what: str, form: str) -> str:
+    """An operation on words of which a part is data."""
+    line, (before, kind, value, after) = _PTX[what], _PACKED[form]
+    if what == "store":
+        given = f"ld.global.u32 %r4, [%rd2+64]; mov.u32 %r7, {{value}}; {before}"
+        return f"{given} st.{{how}}.global.{kind} [%rd1+{{at}}], {value};"
+    return line.replace("u32 %r2, [%rd1+{at}];", f"{kind} {value}, [%rd1+{{at}}]; {after}")
 
 
 #: Each thread is the first lane of one of the two warps of a CTA.
@@ -269,8 +286,10 @@ _OF_WARPS = """mov.u32 %r5, %tid.x; and.b32 %r6, %r5, 31; setp.ne.u32 %p1, %r6, 
 mov.u32 %r6, %ctaid.x; mad.lo.u32 %r1, %r6, 2, %r5;"""
 
 
-def ptx_of(threads: Threads, *, warps: bool = False) -> tuple[str, Launch]:
-    """The kernel, and its launch. What an atomic may leave out is the rest of its thread. ``warps``: two in a CTA."""
+def ptx_of(threads: Threads, *, warps: bool = False, form: str = "") -> tuple[str, Launch]:
+    """The kernel, and its launch. What an atomic may leave out is the rest of its thread. ``warps``: two in a CTA;
+    ``form``: of words with data in them.
+    """
     text = _HEAD.replace("mov.u32 %r1, %ctaid.x;", _OF_WARPS) if warps else _HEAD
     for me in range(len(threads)):
         text += f"setp.eq.u32 %p1, %r1, {me}; @%p1 bra CTA{me};\n"
@@ -279,7 +298,9 @@ def ptx_of(threads: Threads, *, warps: bool = False) -> tuple[str, Launch]:
         ends: dict[int, str] = {}  # labels before an operation
         for n, (what, at, value, how, skip) in enumerate(mine):
             scoped = "relaxed.cta" if how == "cta" else f"{how}.gpu"
-            text += ends.get(n, "") + _PTX[what].format(n=f"L{me}_{n}", at=4 * at, value=value, how=scoped) + "\n"
+            line = _packed(what, form) if form and what in ("store", "wait", "see", "look") else _PTX[what]
+            step = 8 if form and "%rd1" in line else 4
+            text += ends.get(n, "") + line.format(n=f"L{me}_{n}", at=step * at, value=value, how=scoped) + "\n"
             after = min(n + 1 + skip, len(mine)) if what in _SKIPS or skip else len(mine)
             ends[after] = ends.get(after, "") + f"L{me}_{n}_end:\n" * (what == "count" or what in _SKIPS)
         text += ends.get(len(mine), "") + "ret;\n"
@@ -375,7 +396,8 @@ def judged_warps(seed: int) -> str:
 
 
 def _judged_by_check(seed: int, threads: Threads, *, warps: bool = False) -> str:
-    text, launch = ptx_of(threads, warps=warps)
+    packed = all(step.what in _PLAIN for mine in threads for step in mine)
+    text, launch = ptx_of(threads, warps=warps, form=("", *_PACKED)[seed % 4] if packed else "")
     read = extract(read_module(text, "talk.ptx"), launch)
     found = check(Target("talk", None, read.program, {}, "", kernel=read), {}, quick=True)
     kinds, races = [each.finding.kind for each in found.refutations], {*_RACES, FaultKind.WRONG_ITEM}

@@ -174,6 +174,9 @@ class _WordBarriers:
 
     def why_not(self) -> str:
         """Why nothing of it is understood, "" if it is."""
+        torn = [why for at, why in self._words.why_torn.items() if at in self.events]
+        if torn:
+            return torn[0]
         if self._words.doubts:
             position, why = min(self._words.doubts.items())
             return f"{self._cluster.code.body[position].mnemonic}: {why}"

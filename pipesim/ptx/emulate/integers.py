@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from functools import partial
 
-from pipesim.ptx.emulate.values import Value, integers, lift
+from pipesim.ptx.emulate.values import Value, integers, lift, moves_bits
 
 
 def signed(a: int, width: int) -> int:
@@ -26,25 +26,35 @@ def of_integers(function: Callable[..., int]) -> Callable[..., Value]:
     return of_values
 
 
-@of_integers
+def _of_bits(operands: int, width_at: int = -1) -> Callable[[Callable[..., int]], Callable[..., Value]]:
+    """The same for functions that move the bits of their first operands (:func:`~.values.moves_bits`)."""
+
+    def decorate(function: Callable[..., int]) -> Callable[..., Value]:
+        moves_bits(function, operands, width_at)
+        return of_integers(function)
+
+    return decorate
+
+
+@_of_bits(1, 1)
 def extended(a: int, width: int, to: int) -> int:
     """A number of ``width`` bits in a register of ``to`` bits, with copies of its sign."""
     return signed(a, width) & ((1 << max(width, to)) - 1)
 
 
-@of_integers
+@_of_bits(1, 2)
 def shl(a: int, b: int, width: int) -> int:
     """``shl``: amounts above the width give 0."""
     return (a << b) & ((1 << width) - 1) if b < width else 0
 
 
-@of_integers
+@_of_bits(1, 2)
 def shr(a: int, b: int, width: int) -> int:
     """``shr.u``: amounts above the width give 0."""
     return a >> b if b < width else 0
 
 
-@of_integers
+@_of_bits(1, 2)
 def sar(a: int, b: int, width: int) -> int:
     """``shr.s``: amounts above the width give the sign in each bit."""
     return (signed(a, width) >> min(b, width)) & ((1 << width) - 1)
@@ -76,7 +86,7 @@ def srem(a: int, b: int, width: int) -> int:
     return ((abs(x) % abs(y)) * (-1 if x < 0 else 1) if y else x) & ((1 << width) - 1)
 
 
-@of_integers
+@_of_bits(1, 3)
 def bfe(a: int, start: int, length: int, width: int, sign: int) -> int:
     """``bfe``: ``length`` bits from ``start`` on; beyond the register there are copies of the sign."""
     start, length = start & 0xFF, length & 0xFF
@@ -89,7 +99,7 @@ def bfe(a: int, start: int, length: int, width: int, sign: int) -> int:
     return field & ((1 << width) - 1)
 
 
-@of_integers
+@_of_bits(2, 4)
 def bfi(a: int, b: int, start: int, length: int, width: int) -> int:
     """``bfi``: the low bits of ``a`` in the place of ``length`` bits of ``b`` from ``start`` on."""
     full = (1 << width) - 1
@@ -97,21 +107,21 @@ def bfi(a: int, b: int, start: int, length: int, width: int) -> int:
     return (b & ~field) | (a << (start & 0xFF) & field)
 
 
-@of_integers
+@_of_bits(2)
 def funnel_left(a: int, b: int, c: int, wrap: int) -> int:
     """``shf.l``: the upper half of ``b:a`` shifted to the left."""
     n = c & 31 if wrap else min(c, 32)
     return ((b << 32 | a) << n) >> 32 & 0xFFFFFFFF
 
 
-@of_integers
+@_of_bits(2)
 def funnel_right(a: int, b: int, c: int, wrap: int) -> int:
     """``shf.r``: the lower half of ``b:a`` shifted to the right."""
     n = c & 31 if wrap else min(c, 32)
     return ((b << 32 | a) >> n) & 0xFFFFFFFF
 
 
-@of_integers
+@_of_bits(2)
 def prmt(a: int, b: int, c: int) -> int:
     """``prmt.b32`` in its default mode: four bytes of ``b:a``, chosen by nibbles; bit 3 copies the sign."""
     both, result = b << 32 | a, 0

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeAlias
 
+from pipesim.ptx.emulate.known_bits import COMPARES, NOTHING, OF_BITS, Bits, compared, moved, of_integer
 from pipesim.ptx.free.varying import Varying, identity
 
 WARP = 32
@@ -38,18 +39,18 @@ class Leaf:
 def _times(a: Value, b: Value) -> Value:
     """A product; 0 times what is not known is 0."""
     if isinstance(a, Unknown):
-        return 0 if isinstance(b, int) and b == 0 else a
+        return 0 if isinstance(b, int) and b == 0 else a.whole
     if isinstance(b, Unknown):
-        return 0 if a == 0 else b
+        return 0 if a == 0 else b.whole
     return a * b
 
 
 def _both(a: Value, b: Value) -> Value:
     """Bitwise and; 0 and what is not known is 0."""
     if isinstance(a, Unknown):
-        return 0 if isinstance(b, int) and b == 0 else a
+        return 0 if isinstance(b, int) and b == 0 else a.whole
     if isinstance(b, Unknown):
-        return 0 if a == 0 else b
+        return 0 if a == 0 else b.whole
     return a & b
 
 
@@ -90,6 +91,43 @@ class Unknown(_LanewiseOperators):
 
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
+
+    @property
+    def whole(self) -> Unknown:
+        """The same without any bits: what a result is of which nothing is known."""
+        return self
+
+    @property
+    def known(self) -> Bits:
+        """The bits that are known."""
+        return NOTHING
+
+
+class PartlyKnown(Unknown):
+    """Some bits are known."""
+
+    __slots__ = ("_known", "_whole")
+
+    def __init__(self, whole: Unknown, known: Bits) -> None:
+        super().__init__(whole.leaf)
+        self._whole, self._known = whole, known
+
+    @property
+    def whole(self) -> Unknown:
+        """The same without any bits."""
+        return self._whole
+
+    @property
+    def known(self) -> Bits:
+        """The bits that are known."""
+        return self._known
+
+
+def partly_known(whole: Unknown, known: Bits) -> Value:
+    """A value of which these bits are known; an integer if they are all."""
+    if known.mask == -1:
+        return known.bits
+    return PartlyKnown(whole, known) if known.mask else whole
 
 
 class PerLane(_LanewiseOperators):
@@ -139,7 +177,7 @@ def lanes_of(each: list[Value]) -> Value:
     """The value that holds these: one of them if all are the same."""
     first = each[0]
     if isinstance(first, Unknown):
-        return first if all(isinstance(v, Unknown) for v in each) else PerLane(each)
+        return first if all(isinstance(v, Unknown) and v.known == first.known for v in each) else PerLane(each)
     if Varying in map(type, each):
         return first if len(set(map(identity, each))) == 1 else PerLane(each)
     try:
@@ -190,7 +228,7 @@ def same(a: Value, b: Value) -> bool:
         return all(map(same, a.each, b.each))
     if isinstance(a, OpenAnswer) and isinstance(b, OpenAnswer):
         return a.asked == b.asked and same(a.if_false, b.if_false) and same(a.if_true, b.if_true)
-    return isinstance(a, Unknown) and isinstance(b, Unknown) and a.leaf == b.leaf
+    return isinstance(a, Unknown) and isinstance(b, Unknown) and a.leaf == b.leaf and a.known == b.known
 
 
 def lift(function: Callable[..., Value], *args: Value) -> Value:
@@ -204,8 +242,8 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
             lanes = a
         elif kind is OpenAnswer:
             return _of_answer(function, a.asked, args)
-        elif kind is Unknown:
-            unknown = unknown if unknown and not a.leaf.orders else (a,)
+        elif kind is Unknown or kind is PartlyKnown:
+            unknown = unknown if unknown and not a.leaf.orders else (a.whole,)
         elif kind is Varying:
             varying = a
     if lanes is not None:
@@ -215,12 +253,27 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
                 other = second if first is lanes else first
                 return _of_ramp(function, lanes.first, lanes.step, other, comes_first=first is lanes)
         return lanes_of(_by_lane(function, args, known=unknown is None))
+    if unknown is not None and varying is None and function in _KNOWS_BITS:
+        return _of_bits(function, args, unknown[0])
     if unknown is not None and function not in _TOTAL:
         return unknown[0]
     if varying is not None and function not in _TOTAL:
         return varying.inputs.apply(function, args)
     found = function(*args)
     return int(found) if found.__class__ is bool else found
+
+
+def _of_bits(function: Callable[..., Value], args: tuple[Value, ...], whole: Unknown) -> Value:
+    """What is known of a result of which some operands are not known, or not all bits of them."""
+    count, width_at = _MOVES_BITS.get(function, (_BOTH, -1))
+    known = [each.known if isinstance(each, Unknown) else of_integer(each) for each in args[:count]]
+    if function in _MOVES_BITS:
+        width, rest = 32 if width_at < 0 else args[width_at], args[count:]
+        return partly_known(whole, moved(function, known, width, rest)) if integers(rest) else whole
+    if function in COMPARES:
+        result = compared(function, *known)
+        return whole if result is None else result
+    return partly_known(whole, OF_BITS[_AT_ONCE[function]](*known))
 
 
 @lru_cache(maxsize=4096)
@@ -258,7 +311,7 @@ def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ..
 
 def _choose(p: Value, a: Value, b: Value) -> Value:
     if isinstance(p, Unknown):
-        return a if same(a, b) else p
+        return a if same(a, b) else p.whole
     if p.__class__ is Varying and isinstance(a, int) and isinstance(b, int):
         return p.inputs.choose(p, a, b)
     return a if p else b
@@ -278,11 +331,21 @@ _AT_ONCE: Mapping[Callable[..., Value], Callable[..., Value]] = {
     _times: operator.mul,
     _both: operator.and_,
 }  # fmt: skip
+#: Those that may know bits of their result; and those each bit of whose result is one of their first operands, or
+#: depends on none of these: of how many, and where their width is, -1 for 32.
+_KNOWS_BITS = {*COMPARES, *(function for function, at_once in _AT_ONCE.items() if at_once in OF_BITS)}
+_MOVES_BITS: dict[Callable[..., Value], tuple[int, int]] = {}
 #: Give Python's truth values, which become numbers.
 _COMPARISONS = frozenset({operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne})
 _INTEGERS = frozenset({int, bool})
 _BOTH = 2  #: operands
 _MOST_TRIES = 2  #: on whose answers a value depends
+
+
+def moves_bits(function: Callable[..., Value], operands: int, width_at: int) -> None:
+    """Each bit of its result is one of its first ``operands``, or depends on none of them."""
+    _KNOWS_BITS.add(function)
+    _MOVES_BITS[function] = operands, width_at
 
 
 def select(p: Value, a: Value, b: Value) -> Value:

@@ -389,7 +389,7 @@ class DividedWarp(WarpLanes):
                     self.cluster.notes.traps.add(here)
                     return other
             raise EmulationStop("a branch depends on a value that is not known", leaf)
-        unknown = p if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
+        unknown = p.whole if isinstance(p, Unknown) else Unknown(leaf or Leaf("an unknown value", 0))
         self.cluster.notes.passed_over.add(here)
         if here in self.code.parting:
             self.cluster.notes.unknown_meetings |= region.meetings

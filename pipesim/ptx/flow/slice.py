@@ -168,7 +168,7 @@ def _plain_slice(function: Function) -> Slice:
 
 
 def _slice(function: Function, graph: Graph, uses: Uses, *, global_memory: bool, words: bool) -> Slice:
-    made = _Slicer(function, graph, uses)
+    made = _Slicer(function, graph, uses, words)
     unread = []
     for each in function.body:
         unknown = not is_known(each) or (each.opcode == "call" and callee(each) not in LIBRARY)
@@ -199,6 +199,7 @@ class _Slicer:
     function: Function
     graph: Graph
     uses: Uses
+    words: bool
     kept: set[int] = field(default_factory=set)
     valued: set[int] = field(default_factory=set)
     opaque: dict[int, int] = field(default_factory=dict)
@@ -212,7 +213,7 @@ class _Slicer:
 
     def __post_init__(self) -> None:
         self._deciders = control_dependence(self.graph)
-        self._data = data_results(self.function, self.graph, self.uses)
+        self._data = data_results(self.function, self.graph, self.uses, in_parts=self.words)
         self._places = ParameterPlaces(self.function, self.uses)
         self._writers: dict[str, list[int]] = {}
         self._stores: dict[str, list[int]] = {}

@@ -178,13 +178,13 @@ _ARITHMETIC = frozenset(
 _MOST_ROUNDS = 64
 
 
-def data_results(function: Function, graph: Graph, uses: Uses) -> dict[int, int]:
+def data_results(function: Function, graph: Graph, uses: Uses, *, in_parts: bool = False) -> dict[int, int]:
     """The positions of instructions whose result is data, each with that of the instruction whose data it is.
 
     A result is data if it comes out of a matrix unit, if an instruction makes it of data, or if floating-point
     arithmetic makes it of something that was loaded from shared memory, or from global memory but one word at a time.
     A register that also holds other values, as compilers give one to an accumulator and, before the product, to a
-    zero of other use, is data where data may still be in it.
+    zero of other use, is data where data may still be in it. ``in_parts``: what puts data beside other bits is not.
     """
     loaded: set[str] = set()
     made = _DataFlow(graph)
@@ -197,7 +197,7 @@ def data_results(function: Function, graph: Graph, uses: Uses) -> dict[int, int]
         rest = []
         for each in left:
             reads, writes = uses.reads[each.position], uses.writes[each.position]
-            origin = _origin(each, reads, loaded, made)
+            origin = -1 if in_parts and _is_of_parts(each) else _origin(each, reads, loaded, made)
             if origin >= 0:
                 made.found[each.position] = origin
                 made.data.update(writes)
@@ -255,6 +255,16 @@ def _origin(each: Instruction, reads: Names, loaded: set[str], made: _DataFlow) 
             return origin
     arithmetic = opcode in _ARITHMETIC and not _FLOATS.isdisjoint(modifiers) and not loaded.isdisjoint(reads)
     return each.position if arithmetic else -1
+
+
+def _is_of_parts(each: Instruction) -> bool:
+    """Whether bits of the result may be known although others are data."""
+    widens = each.opcode == "cvt" and _FLOATS.isdisjoint(each.modifiers)
+    packs = each.opcode == "mov" and any(isinstance(operand, Vector) for operand in each.operands)
+    return widens or packs or (each.opcode in _OF_BITS and not each.has("pred"))
+
+
+_OF_BITS = frozenset({"and", "or", "shl", "shr", "bfi", "bfe", "prmt", "shf"})
 
 
 def _is_loaded(each: Instruction, reads: Names, loaded: set[str]) -> bool:

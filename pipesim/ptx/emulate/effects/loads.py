@@ -171,7 +171,7 @@ def _load_value(
         for lane in active:
             one = address.each[lane]
             found[lane] = (
-                one if isinstance(one, Unknown) else _word(cluster, warp, each, space, one + offset, size, lane)
+                one.whole if isinstance(one, Unknown) else _word(cluster, warp, each, space, one + offset, size, lane)
             )
         for lane in range(32):
             if not warp.mask >> lane & 1:

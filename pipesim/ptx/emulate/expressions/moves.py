@@ -72,7 +72,8 @@ def operand_text(operand: Operand, names: NameTable, width: int) -> str:
             return str(bits & ((1 << width) - 1))
         case Vector(parts) if parts:
             part = width // len(parts)
-            return "|".join(f"({operand_text(p, names, part)}<<{part * i})" for i, p in enumerate(parts))
+            texts = (f"({operand_text(p, names, part)}&{mask_of(part)})" for p in parts)  # of which one may be data
+            return "|".join(f"({text}<<{part * i})" for i, text in enumerate(texts))
         case _:
             raise NotAnExpression
 

@@ -7,13 +7,14 @@ an event: loops that wait for a value, stores, atomics. What these order in ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pipesim.model.words import WordAct
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.global_memory.global_memory import changed_by_atomic
+from pipesim.ptx.emulate.global_memory.waits_for_words import parts_of_value
 from pipesim.ptx.emulate.global_memory.word_memory import (
     SIZES,
     STRONG,
@@ -21,10 +22,11 @@ from pipesim.ptx.emulate.global_memory.word_memory import (
     TalkingWarp,
     WordMemory,
     lanes_at,
+    parts_of_vector,
     size_of,
 )
 from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.values import Value, are_known, integers, lanes_in, lanes_of, of_lane, same
+from pipesim.ptx.emulate.values import Unknown, Value, are_known, integers, lanes_in, lanes_of, of_lane, same
 from pipesim.ptx.text.instruction import Instruction, Register
 
 _TAKES = ("cas", "exch", "or", "and", "max", "min")  #: atomics that fail while another CTA holds the word
@@ -39,26 +41,25 @@ class GlobalWords(WordMemory):
         size, strong, lanes = size_of(each), each.has_any(*STRONG), dict[int, int]()
         if not self._is_elsewhere(warp, each, address):
             lanes = self._lanes(warp, each, address, asks=strong and step.valued)
-        if not lanes or size not in SIZES or not step.valued or len(step.results) != 1:
+        if not lanes or size not in SIZES or not step.valued or (not strong and len(step.results) != 1):
             self._acquire_again(cluster, warp, step, {*lanes.values()})
             return False
         if not strong and {*self.values, *self.decided_by_loads}.isdisjoint(lanes.values()):
             return False
-        if not self._begin(warp, each, lanes, size):
-            return False
-
-        def widened(value: Value) -> Value:
-            signed = each.modifiers[-1].startswith("s") and isinstance(each.operands[0], Register)
-            return extended(value, 8 * size, cluster.code.width(each.operands[0].name)) if signed else value  # type: ignore[union-attr]
-
+        widened = partial(_widened, cluster, each, size)
         polls = strong and cluster.code.regions.polls(each.position)
         looks = strong and not polls and self._decides_next(cluster, each, lanes)
+        alone = strong and not (polls or looks) and self._holds_data_alone(lanes, size)
+        if alone or not self._begin(warp, each, lanes, size):
+            return False
+        self._load_as_vector(each, lanes)
+
         if not polls and (before := self._seen_before(cluster, warp, each, lanes)) is not None:
-            warp.write_results(step, widened(before))
+            self._give(warp, step, lanes, widened(before))
             return True
         if not polls and not looks:
             self._read_alone(cluster, warp, each, lanes)
-            warp.write_results(step, widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]])))
+            self._give(warp, step, lanes, widened(_lanes_with(lanes, lambda lane: self.values[lanes[lane]])))
             return True
         snapshot = list(warp.R)
         ends = warp.end_of_wait(step, snapshot) if polls else _ends_at_once
@@ -79,7 +80,7 @@ class GlobalWords(WordMemory):
                 return False
             for at, version in versions.items():
                 by = _decided_by(cluster, each, snapshot) if not self._any and self._times > 1 else None
-                one, known = self._one(ends, widened), self._known.get((warp.agent, at), 0)
+                one, known = self._one(at, ends, widened), self._known.get((warp.agent, at), 0)
                 mask, value = lanes_at(warp, lanes, at), self._history[at][version]
                 number = version if asks else -1
                 self._event(
@@ -87,26 +88,50 @@ class GlobalWords(WordMemory):
                 )
                 if asks:
                     self._looks.see(self.events[-1], known)
-            warp.write_results(step, now)
+            self._give(warp, step, lanes, now)
             return True
 
         first = next(iter(lanes.values()))
-        self._attempt(cluster, warp, attempt, (each.position, first, self._one(ends, widened), self._written(each)))
+        wait = each.position, first, self._one(first, ends, widened), self._written(each)
+        self._attempt(cluster, warp, attempt, wait)
         return True
 
-    @staticmethod
-    def _one(ends: Callable[[Value], bool | None], widened: Callable[[Value], Value]) -> Callable[[int], bool | None]:
-        return lambda value: ends(widened(value))
+    def _one(
+        self, at: int, ends: Callable[[Value], bool | None], widened: Callable[[Value], Value]
+    ) -> Callable[[int], bool | None]:  # fmt: skip
+        return lambda value: ends(widened(self._number(at, value)))
+
+    def _holds_data_alone(self, lanes: dict[int, int], size: int) -> bool:
+        """Whether all lanes load something of which a store is not known at all, and that is no word so far."""
+        return all(at not in self.sizes and not self._unknown.isdisjoint(range(at, at + size)) for at in lanes.values())
+
+    def _load_as_vector(self, each: Instruction, lanes: dict[int, int]) -> None:
+        if (parts := parts_of_vector(each)) > 1:
+            for at in lanes.values():
+                width = 8 * self.sizes[at] // parts
+                self._parts[at] = min(self._parts.get(at, width), width)
+                self._given.setdefault(at, 0)
+
+    def _give(self, warp: TalkingWarp, step: DecodedStep, lanes: dict[int, int], value: Value) -> None:
+        """Write the value of each lane, or the elements of a vector."""
+        for lane, at in lanes.items() if parts_of_vector(step.instruction) > 1 else ():
+            one = of_lane(value, lane)
+            self._given[at] |= -1 if isinstance(one, int) else one.known.mask
+        for register, part in zip(step.results, parts_of_value(step, value), strict=True):
+            warp.write(register, part)
 
     def store(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, address: Value, values: list[Value]
     ) -> None:  # fmt: skip
         """A store, which may be one of such words."""
-        size = size_of(each)
+        size, strong = size_of(each), each.has_any(*STRONG)
         if self._is_elsewhere(warp, each, address):
             return
+        if len(values) > 1 and strong:
+            values = [_joined(values, 8 * size // len(values))]
         each_lane = [of_lane(values[0], n) for n in lanes_in(warp.mask)]
-        known = len(values) == 1 and size in SIZES and are_known(each_lane)
+        known = len(values) == 1 and size in SIZES
+        known = known and (are_known(each_lane) or (strong and all(map(_has_bits, each_lane))))
         lanes = self._lanes(warp, each, address)
         if known and len(lanes) < len(each_lane):
             known = all(same(each_lane[0], one) for one in each_lane)
@@ -115,9 +140,11 @@ class GlobalWords(WordMemory):
         if not lanes:
             self.doubts[each.position] = "it stores at an address that is not known"
         elif not known:
-            self._leave_open(each, lanes, size * len(values))
+            self._leave_open(each, lanes, size)
         elif self._begin(warp, each, lanes, size):
-            given = {at: int(of_lane(values[0], lane)) & (1 << 8 * size) - 1 for lane, at in lanes.items()}
+            stored = {at: of_lane(values[0], lane) for lane, at in lanes.items()}
+            full = (1 << 8 * size) - 1
+            given = {at: (int(one) if isinstance(one, int) else one) & full for at, one in stored.items()}
 
             def attempt() -> bool:
                 if not self._is_in_turn(warp, len(given)):
@@ -159,7 +186,7 @@ class GlobalWords(WordMemory):
                 return False
             for lane, at in lanes.items():
                 before = found[lane] = self.values[at]
-                after = changed_by_atomic(each, before, given[lane], size)
+                after = _changed(each, before, given[lane], size)
                 if after is None:
                     self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
                     after = before
@@ -180,7 +207,9 @@ class GlobalWords(WordMemory):
             return True
 
         def succeeds(value: int) -> bool | None:
-            return changed_by_atomic(each, value, given[next(iter(lanes))], size) != value or (ends and ends(value))
+            now = self._number(next(iter(lanes.values())), value)
+            after = _changed(each, now, given[next(iter(lanes))], size)
+            return None if after is None else not same(after, now) or (ends and ends(now))
 
         wait = each.position, next(iter(lanes.values())), succeeds, self._written(each)
         self._attempt(cluster, warp, attempt, wait)
@@ -228,8 +257,11 @@ class GlobalWords(WordMemory):
         if len(lanes) > 1 or not (decides and self._looks.asks):
             return False
 
-        def fails(value: int) -> bool:
-            return changed_by_atomic(each, value, operands, size_of(each)) == value
+        def fails(value: Value) -> bool:
+            after = _changed(each, value, operands, size_of(each))
+            if after is None:
+                self.doubts[each.position] = f"what {each.mnemonic} leaves is not known"
+            return after is None or same(after, value)
 
         attempt = partial(self._try, cluster, warp, step, at, operands, fails)
         self._attempt(cluster, warp, attempt, (each.position, at, lambda _: True, self._written(each)))
@@ -249,7 +281,7 @@ class GlobalWords(WordMemory):
             self._event(cluster, warp, each, at, warp.mask, WordAct.WAIT, before, passes=fails, version=version)
             self._looks.see(self.events[-1], known, fails)
         else:
-            after = changed_by_atomic(each, before, operands, self.sizes[at])
+            after = _changed(each, before, operands, self.sizes[at])
             assert after is not None
             self._change(cluster, warp, each, at, warp.mask, WordAct.CHANGE, after, observed=True)
             self._looks.see(replace(self.events[-1], version=len(history) - 2), known, fails)
@@ -278,6 +310,35 @@ class GlobalWords(WordMemory):
         return found
 
 
+def _widened(cluster: TalkingCluster, each: Instruction, size: int, value: Value) -> Value:
+    """What a load writes to its register."""
+    into = each.operands[0]
+    if not each.modifiers[-1].startswith("s") or not isinstance(into, Register):
+        return value
+    return extended(value, 8 * size, cluster.code.width(into.name))
+
+
+def _has_bits(value: Value) -> bool:
+    """Whether something is known of it."""
+    return isinstance(value, int) or (isinstance(value, Unknown) and value.known.mask & _WORD != 0)
+
+
+_WORD = (1 << 128) - 1
+
+
+def _joined(values: Sequence[Value], width: int) -> Value:
+    """The elements of a vector as one value, the first one in the lowest bits."""
+    found: Value = 0
+    for n, value in enumerate(values):
+        found = found | (value & (1 << width) - 1) << width * n
+    return found
+
+
+def _changed(each: Instruction, value: Value, operands: list[Value], size: int) -> Value:
+    """What an atomic leaves of a value, None where it is not known: what is data in a word."""
+    return changed_by_atomic(each, value, operands, size) if isinstance(value, int) else None
+
+
 def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Value]) -> tuple[int, ...] | None:
     """The numbers in the registers that the loop around a load reads besides its result, None if not all are known."""
     code = cluster.code
@@ -292,8 +353,9 @@ def _ends_at_once(_: Value) -> bool | None:
     return True
 
 
-def _lanes_with(lanes: dict[int, int], value: Callable[[int], int]) -> Value:
+def _lanes_with(lanes: dict[int, int], value: Callable[[int], Value]) -> Value:
     """The value of each lane; one integer where they are equal, as those of one lane are."""
     found = {lane: value(lane) for lane in lanes}
-    first, differ = next(iter(found.values())), len(found) > 1 and len(set(found.values())) > 1
+    first = next(iter(found.values()))
+    differ = not all(same(first, each) for each in found.values())
     return lanes_of([found.get(lane, first) for lane in range(32)]) if differ else first

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pipesim.ptx.emulate.code import Code, DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.values import Value, are_known, lanes_in, of_lane, same
+from pipesim.ptx.text.instruction import Sink, Vector
 
 _MOST_RUNS = 400  #: of straight code, on all ways through a loop
 _WRITES = ("st", "red", "atom", "cp")
@@ -33,8 +34,8 @@ def end_of_wait(
 
     def ends(value: Value) -> bool | None:
         mine, pc, writes = list(first), here + 1, False
-        for register in step.results:
-            mine[register] = value
+        for register, part in zip(step.results, parts_of_value(step, value), strict=True):
+            mine[register] = part
         for _ in range(_MOST_RUNS):
             segment = code.segments.get(pc) or code.segment(pc)
             if pc not in loop or (segment.position not in loop and pc != segment.position):
@@ -56,6 +57,16 @@ def end_of_wait(
         return None
 
     return ends
+
+
+def parts_of_value(step: DecodedStep, value: Value) -> list[Value]:
+    """What a load writes to each of its registers; elements of a vector are one after the other in the value."""
+    first = step.instruction.operands[0]
+    if not isinstance(first, Vector):
+        return [value] * len(step.results)
+    width = int(step.instruction.modifiers[-1][1:])
+    mask = (1 << width) - 1
+    return [value >> width * n & mask for n, part in enumerate(first.parts) if not isinstance(part, Sink)]
 
 
 def _of_every_iteration(

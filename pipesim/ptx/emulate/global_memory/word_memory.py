@@ -13,8 +13,9 @@ from pipesim.model.words import Look, WordAct, WordEvent
 from pipesim.ptx.emulate.accesses import AccessingWarp, RecordingCluster, record
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.global_memory.global_accesses import LOCAL_WINDOW, LOCAL_WINDOW_END, in_shared
+from pipesim.ptx.emulate.known_bits import Bits
 from pipesim.ptx.emulate.lanes.apart import LaneAct, LaneFences, relies_on
-from pipesim.ptx.emulate.values import Value, are_known, lanes_in, of_lane
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, are_known, lanes_in, of_lane, partly_known
 from pipesim.ptx.emulate.word_looks import WordLooks
 from pipesim.ptx.flow.observations import Observations
 from pipesim.ptx.free.varying import Varying
@@ -23,10 +24,11 @@ from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.instruction import Instruction
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
-SIZES = (4, 8)
+SIZES = (4, 8, 16)
 _ORDERS = {"acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQ_REL}
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 MOST_EVENTS = 4_096
+_DATA = Unknown(Leaf("data in a word of global memory by which CTAs talk", 0))
 
 
 class TalkingCluster(RecordingCluster, Protocol):
@@ -55,6 +57,9 @@ class TalkingWarp(AccessingWarp, Protocol):
     def block(self, ready: Callable[[], bool]) -> None:
         """Stand here until ``ready``."""
 
+    def write(self, register: int, value: Value) -> None:
+        """To a register, in the lanes that execute."""
+
     def write_results(self, step: DecodedStep, value: Value) -> None:
         """The same for every result of an instruction."""
 
@@ -73,7 +78,7 @@ class WordMemory:
         self.places = frozenset(at for at in places if self._inside or in_shared(at))
         self.decided_by_loads = places - self.places
         self._any = times.__class__ is not int  # it is a number that is not known
-        self.values: dict[int, int] = {}
+        self.values: dict[int, Value] = {}  # of which some bits may be data that is not known
         self.sizes: dict[int, int] = {}
         self.events: list[WordEvent] = []
         self.sequence: list[tuple[int, int]] = []  #: agent and word of each write
@@ -91,7 +96,10 @@ class WordMemory:
         self._told_by: dict[int, set[int]] = {}  #: by word, where lanes write it that pass on what others have done
         self._observed: Observations | None = None
         self._version = 0
-        self._history: dict[int, list[int]] = {}  # the values of each word
+        self._history: dict[int, list[Value]] = {}  # the values of each word
+        self._data: dict[int, int] = {}  # by word: the bits that are data in one of them
+        self._parts: dict[int, int] = {}  # by word: the bits of an element, where one is loaded as a vector
+        self._given: dict[int, int] = {}  # and the bits that such loads were given
         self._known: dict[tuple[int, int], int] = {}  # by agent and word: how many writes it knows of
         self._handing: dict[tuple[int, int], int] = {}  # by CTA and position: the agent that gives what it sees to all
         self._looks = WordLooks(launch.sees, all_alike=self._any or times != 1)
@@ -163,8 +171,7 @@ class WordMemory:
         self.met |= places if asks else set()
         if self.places.issuperset(places):
             return {lane: int(at) for lane, at in of_lanes.items()}
-        width = size_of(each) * int(next((m[1:] for m in each.modifiers if m in ("v2", "v4", "v8")), 1))
-        if any(at + i in self._word_of for at in places for i in range(width)):
+        if any(at + i in self._word_of for at in places for i in range(size_of(each))):
             self.doubts[each.position] = "parts of the word are accessed alone"
         self.at_data.add(each.position)
         return {}
@@ -188,6 +195,28 @@ class WordMemory:
         if len(lanes) > 1:
             self.doubts[each.position] = "some lanes access what depends on the CTA, and others do not"
         return True in lanes
+
+    def _number(self, at: int, value: Value) -> Value:
+        """A value of a word that an event has as an integer: what is data in one of its values is not known."""
+        data = self._data.get(at, 0)
+        if not data or not isinstance(value, int):
+            return value
+        return partly_known(_DATA, Bits(~data, value & ~data))
+
+    @property
+    def why_torn(self) -> dict[int, str]:
+        """The words that are loaded as vectors whose elements decide: a load may see them at different times.
+
+        PTX ISA, "Vector Data-types" of the memory consistency model: their accesses are in no order.
+        """
+        found: dict[int, str] = {}
+        for at, width in self._parts.items():
+            values, data = self._history[at], self._data.get(at, 0)
+            elements = [(1 << width) - 1 << n for n in range(0, 8 * self.sizes[at], width)]
+            vary = [e for e in elements if len({bits_of(value) & e & ~data for value in values}) > 1]
+            if len(vary) > 1 or self._given[at] & data:
+                found[at] = "several elements of a vector decide what is done, and may be seen at different times"
+        return found
 
     def _leave_open(self, each: Instruction, lanes: dict[int, int], size: int) -> None:
         """What is stored there is not known."""
@@ -252,17 +281,19 @@ class WordMemory:
 
     def _change(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
-        after: int, *, observed: bool = False,
+        after: Value, *, observed: bool = False,
     ) -> None:  # fmt: skip
         self.sequence.append((warp.agent, at))
         before, self.values[at] = self.values[at], after
         self._history[at].append(after)
+        if not isinstance(after, int):
+            self._data[at] = self._data.get(at, 0) | ~after.known.mask & (1 << 8 * self.sizes[at]) - 1
         self._version += 1
         self._event(cluster, warp, each, at, lanes, act, before, after, observed=observed)
 
     def _event(
         self, cluster: TalkingCluster, warp: TalkingWarp, each: Instruction, at: int, lanes: int, act: WordAct,
-        before: int, after: int | None = None, *, observed: bool = False,
+        before: Value, after: Value = None, *, observed: bool = False,
         passes: Callable[[int], bool | None] | None = None, decided_by: tuple[int, ...] | None = None,
         version: int = -1, unread: bool = False,
     ) -> None:  # fmt: skip
@@ -283,9 +314,9 @@ class WordMemory:
             warp.apart.act(LaneAct.SIGNAL, warp.mask, here, hands_on=True, alone=alone)
             if order not in (Order.RELEASE, Order.ACQ_REL) or scope_of(written) is Scope.CTA:
                 warp.fences.signal(lanes, at)
-        number = len(self.events)
+        number, before = len(self.events), bits_of(before)
         self.events.append(
-            WordEvent(number, warp.agent, here, at, act, before, before if after is None else after, written,
+            WordEvent(number, warp.agent, here, at, act, before, before if after is None else bits_of(after), written,
                       observed, passes, decided_by, version, unread)
         )  # fmt: skip
         record(cluster, warp, here, Op.WORK, number + 1)
@@ -306,4 +337,14 @@ def lanes_at(warp: TalkingWarp, lanes: dict[int, int], at: int) -> int:
 def size_of(each: Instruction) -> int:
     """The bytes that each lane accesses, by the type that the instruction names; 0 where it is none of these."""
     digits = each.modifiers[-1].lstrip("busf")
-    return int(digits) // 8 if digits.isdecimal() else 0
+    return int(digits) // 8 * parts_of_vector(each) if digits.isdecimal() else 0
+
+
+def parts_of_vector(each: Instruction) -> int:
+    """Of how many elements an access is."""
+    return int(next((m[1:] for m in each.modifiers if m in ("v2", "v4", "v8")), 1))
+
+
+def bits_of(value: Value) -> int:
+    """The number of a value of a word, of which what is data is taken to be 0."""
+    return value.known.bits if isinstance(value, Unknown) else value

@@ -47,7 +47,12 @@ def _by_answer(function: Callable[..., Value]) -> Callable[..., Value]:
 
 def _unknown(seen: list[Value], otherwise: Value) -> Value:
     """The first of some values that is not known, ``otherwise`` if all are."""
-    return next((v for v in seen if not isinstance(v, int)), otherwise)
+    return next((_opened(v) for v in seen if not isinstance(v, int)), otherwise)
+
+
+def _opened(value: Value) -> Value:
+    """What is made of a value that is not known: the bits that are known of it are none of the result."""
+    return value.whole if isinstance(value, Unknown) else value
 
 
 class WarpLanes:
@@ -85,7 +90,7 @@ class WarpLanes:
         seen = self._each(p, members)
         if any(isinstance(v, int) and not v for v in seen):
             return 0
-        return next((v for v in seen if not isinstance(v, int)), 1)
+        return _unknown(seen, 1)
 
     def vote_any(self, p: Value, members: int) -> Value:
         """``vote.any``."""
@@ -105,11 +110,11 @@ class WarpLanes:
         """``vote.ballot``."""
         lanes = self.executing & members
         if not isinstance(p, PerLane):
-            return (lanes if p else 0) if isinstance(p, int) else p
+            return (lanes if p else 0) if isinstance(p, int) else _opened(p)
         found = 0
         for i in lanes_in(lanes):
             if not isinstance(p.each[i], int):
-                return p.each[i]
+                return _opened(p.each[i])
             found |= (1 if p.each[i] else 0) << i
         return found
 
@@ -118,11 +123,11 @@ class WarpLanes:
         """``match.any``: of each lane those that have its value."""
         lanes = self.executing & members
         if not isinstance(a, PerLane):
-            return lanes if isinstance(a, int) else a
+            return lanes if isinstance(a, int) else _opened(a)
         alike: dict[int, int] = {}
         for i in lanes_in(lanes):
             if not isinstance(a.each[i], int):
-                return a.each[i]
+                return _opened(a.each[i])
             alike[a.each[i]] = alike.get(a.each[i], 0) | 1 << i
         return lanes_of([alike[a.each[i]] if lanes >> i & 1 else 0 for i in range(WARP)])
 
@@ -130,7 +135,7 @@ class WarpLanes:
     def match_all(self, a: Value, members: int) -> Value:
         """``match.all``: the lanes that take part if all have one value, else 0."""
         if not isinstance(a, PerLane):
-            return self.executing & members if isinstance(a, int) else a
+            return self.executing & members if isinstance(a, int) else _opened(a)
         seen = self._each(a, members)
         first = seen[0]
         equal = all(v == first if isinstance(v, int) and isinstance(first, int) else same(v, first) for v in seen)
@@ -155,7 +160,7 @@ class WarpLanes:
         if isinstance(a, int | Unknown):
             return a
         if isinstance(b, Unknown | OpenAnswer) or isinstance(c, Unknown | OpenAnswer):
-            return b if isinstance(b, Unknown) else Unknown(Leaf("a shuffle from an unknown lane", 0))
+            return b.whole if isinstance(b, Unknown) else Unknown(Leaf("a shuffle from an unknown lane", 0))
         found = []
         for lane in range(WARP):
             of = b.each[lane] if isinstance(b, PerLane) else b
@@ -179,7 +184,7 @@ class WarpLanes:
     def reduce(self, a: Value, mode: str, sign: int, members: int) -> Value:
         """``redux.sync`` of 32-bit integers."""
         if isinstance(a, Unknown):
-            return a
+            return a.whole
         seen = self._each(a, members)
         unknown = _unknown(seen, None)
         if unknown is not None:
