@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pipesim.explain.anatomy.groups import SignalLedger, ledger
-from pipesim.explain.anatomy.parts import Means
 from pipesim.explain.blocked_agents import contributes
 from pipesim.explain.lap_counters import Aliasing
+from pipesim.explain.ledger import Means, SignalLedger, ledger
 from pipesim.model.finding import BlockedAgent, Deadlock, OneSided
 from pipesim.model.groups import ARRIVALS, ASKS, CLUSTER, IN_FLIGHT, MEETINGS, ON_NAMED_BARRIER, PARITY_WAITS, SIGNALS
 from pipesim.model.machine import State

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from pipesim.process.watch import remove, temporary_files
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 for _flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"):  # the last two of Windows
     _FLAGS |= getattr(os, _flag, 0)
-_held: set[Path] = set()  #: those that exist now
 
 
 @contextmanager
@@ -23,15 +24,15 @@ def temporary_beside(path: Path, mode: int = 0o666) -> Iterator[tuple[Path, Bina
     first is interrupted.
     """
     name = path.with_name(f".{path.name[:48]}.{os.urandom(8).hex()}.tmp")
-    _held.add(name)
+    temporary_files.add(name)
     try:
         try:
             with os.fdopen(_create(name, mode), "wb") as file:
                 yield name, file
         finally:
-            _remove(name)
+            remove(name)
     finally:
-        _remove(name)
+        remove(name)
 
 
 def cache_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path:
@@ -40,22 +41,9 @@ def cache_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path
     return (base if base.is_absolute() else Path.home() / ".cache") / "pipesim" / name
 
 
-def remove_all() -> None:
-    """Remove every temporary file of this process, which is about to end without an orderly end."""
-    for name in list(_held):
-        _remove(name)
-
-
 def _create(name: Path, mode: int) -> int:
     try:
         return os.open(name, _FLAGS, mode)
     except FileExistsError:
-        _held.discard(name)  # another's: it is neither written to nor removed
+        temporary_files.discard(name)  # another's: it is neither written to nor removed
         raise
-
-
-def _remove(name: Path) -> None:
-    if name in _held:
-        with suppress(OSError):
-            name.unlink(missing_ok=True)
-        _held.discard(name)

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic
 from types import FrameType
 from typing import Any
@@ -38,7 +39,6 @@ from pipesim.process.system import (
     set_held,
     set_timer,
 )
-from pipesim.process.temporary import remove_all
 
 _POLL_S = 0.05
 _LONGEST_S = 1e8  #: of a timer
@@ -48,6 +48,9 @@ _MOST_AGAIN = 2  #: further signals that are ignored while the first is dealt wi
 _HEADROOM = 2 << 30  #: of the kernel's limit above ours: what libraries reserve and never touch
 _MUCH_MORE = 1 << 28  #: bytes that are taken after the limit was reached, beside as much as there was then
 _STOP = 0  #: on the pipe of the thread: no signal has this number
+
+
+temporary_files: set[Path] = set()  #: those of this process that exist now
 
 
 class SignalError(KeyboardInterrupt):
@@ -357,3 +360,17 @@ def _give_back() -> None:
 
         with suppress(AttributeError):  # another C library than glibc
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def remove(temporary: Path) -> None:
+    """Remove a temporary file, if it still exists."""
+    if temporary in temporary_files:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        temporary_files.discard(temporary)
+
+
+def remove_all() -> None:
+    """Remove every temporary file of this process, which is about to end without an orderly end."""
+    for each in list(temporary_files):
+        remove(each)

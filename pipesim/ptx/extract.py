@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -20,6 +21,7 @@ from pipesim.ptx.emit.word_barriers import with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
+from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.names.paths import kernel_name
@@ -89,6 +91,28 @@ class Extraction:
     equal_stores: frozenset[int] = frozenset()  #: positions at which warps are taken to store the same
     settled: frozenset[int] = frozenset()  #: those of strong loads that see the same in every schedule
     apart: frozenset[int] = frozenset()  #: those at which lanes of a warp are taken to be together
+
+    @property
+    def may_talk(self) -> bool:
+        """Whether CTAs of the launch may tell each other something by words of global memory."""
+        launch = self.kernel.launch
+        alone = launch.cta is not None or launch.together or prod(launch.grid) == prod(launch.cluster)
+        return not alone and any(is_word(each) and each.opcode != "red" for each in self.kernel.function.body)
+
+    @property
+    def may_talk_inside(self) -> bool:
+        """Whether the warps of a cluster may tell each other something by words."""
+        launch = self.kernel.launch
+        return not (launch.together or launch.turns) and any(True for _ in self.asking_accesses())
+
+    def asking_accesses(self) -> Iterator[int]:
+        """The positions of accesses to words, of shared memory as well, whose answers decide."""
+        regions = self.kernel.code.regions
+        for each in self.kernel.function.body:
+            settled = each.position in self.settled and not regions.polls(each.position)
+            by_word = is_word(each) or (is_word(each, shared=True) and not settled)
+            if by_word and each.position in regions.observations.read:
+                yield each.position
 
     @cached_property
     def timed(self) -> Program:

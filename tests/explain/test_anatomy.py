@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipesim.explain.anatomy.parts import Anatomy, Extent, Means, TouchKind
+from pipesim.explain.anatomy.parts import Anatomy, TouchKind
 from pipesim.explain.anatomy.read import anatomy
+from pipesim.explain.ledger import Extent, Means
 from pipesim.protocols.hopper.cutlass_sm90_pingpong import cutlass_sm90_pingpong
 from pipesim.protocols.hopper.producer_consumer import producer_consumer
 from tests.support.diagram_protocols import PROTOCOLS

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipesim.process import temporary as module
-from pipesim.process.temporary import remove_all, temporary_beside
-from pipesim.process.watch import SignalError, Watch
+from pipesim.process.temporary import temporary_beside
+from pipesim.process.watch import SignalError, Watch, remove_all
 
 
 def test_it_is_in_the_folder_of_the_file_and_gone_in_the_end(tmp_path: Path) -> None:
@@ -37,14 +37,14 @@ def test_a_signal_leaves_none(tmp_path: Path) -> None:
 
 
 def test_nor_does_one_while_it_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    remove, calls = module._remove, []
+    remove, calls = module.remove, []
 
     def interrupted(name: Path) -> None:
         calls.append(name)
         signal.raise_signal(signal.SIGTERM)
         remove(name)
 
-    monkeypatch.setattr(module, "_remove", interrupted)
+    monkeypatch.setattr(module, "remove", interrupted)
     with Watch(), pytest.raises(SignalError), temporary_beside(tmp_path / "out"):
         pass
     assert (len(calls), list(tmp_path.iterdir())) == (2, [])

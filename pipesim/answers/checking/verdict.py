@@ -15,7 +15,6 @@ from pipesim.answers.checking.failures import CheckQuestion
 from pipesim.answers.checking.state import ENDED, CheckState
 from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.launches import WORSE, OtherLaunches
-from pipesim.answers.every_cta.together import may_talk_inside
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord, has_all_tiles
 from pipesim.answers.every_size.words import words_that_decide
@@ -144,7 +143,7 @@ def by_words_inside(state: CheckState, first: Check) -> Check:
     If these are understood the check continues about the kernel with them, in the first order that is not proved.
     """
     asked, kernel, made = state.asked, state.asked.target.kernel, list[tuple[CheckQuestion, Check]]()
-    if kernel is None or state.cut is not None or not may_talk_inside(kernel):
+    if kernel is None or state.cut is not None or not kernel.may_talk_inside:
         return first
     proved, launch = first.verdict is Verdict.PROVED, kernel.kernel.launch
     assumed = {each.kind for each in asked.program.coverage.assumed}

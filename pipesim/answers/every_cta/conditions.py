@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pipesim.ptx.free.arrays import FreeArray
@@ -135,18 +135,6 @@ def completed(inputs: FreeInputs, values: Mapping[str, np.ndarray]) -> Mapping[s
     """With those inputs that are as in this run."""
     length = len(next(iter(values.values())))
     return {name: np.full(length, now) for name, now in inputs.now.items() if name not in values} | dict(values)
-
-
-def arrays_of(inputs: FreeInputs) -> set[str]:
-    """The free arrays whose elements conditions are about."""
-
-    def of(atom: Atom) -> Iterator[str]:
-        if atom.in_memory and atom.function is None:
-            yield atom.name
-        elif atom.in_memory:
-            yield from (name for each in atom.arguments for inner, _ in each.terms for name in of(inner))
-
-    return {name for terms in inputs.conditions for atom, _ in terms for name in of(atom)}
 
 
 def words_of(form: Form, evaluation: Evaluation) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pipesim.answers.every_cta.conditions import covered
 from pipesim.answers.every_cta.kinds import EveryCta
-from pipesim.answers.every_cta.together import asking_accesses, is_set_outside, open_wait
+from pipesim.answers.every_cta.together import is_set_outside, open_wait
 from pipesim.answers.global_memory.memories import written_elsewhere
 from pipesim.errors import PtxError
 from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
@@ -58,7 +58,7 @@ def with_words_inside(kernel: Extraction, strictness: Strictness) -> Iterator[tu
 
 def _are_of_one_warp(made: Extraction, found: WordsOfRun) -> bool:
     """Whether one warp executes all accesses by which warps may talk, and no other writes their words."""
-    asking = set(asking_accesses(made))
+    asking = set(made.asking_accesses())
     agents = {agent for agent, each in enumerate(made.streams) if asking.intersection(each.positions)}
     agents |= {write.agent for word in found.words for write in word.writes}
     return len(agents) == 1 and asking <= set(made.streams[min(agents)].positions)

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, broken, completed, covered, holds
+from pipesim.answers.every_cta.conditions import Evaluation, broken, completed, covered, holds
 from pipesim.answers.every_cta.contents import OpenContents, UndecidedError, Word
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
-from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts, Extent
+from pipesim.explain.anatomy.parts import Anatomy, CtaKindParts
 from pipesim.explain.anatomy.read import anatomy, differences
+from pipesim.explain.ledger import Extent
 from pipesim.model.program import Program
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.free.arrays import FreeArray
@@ -97,7 +98,7 @@ class EveryCta(Generic[Run]):
     def __iter__(self) -> Iterator[Run]:
         yield from self._cover()
         runs = [kind.inputs for kind in self.kinds]
-        self.any_tiles = self.complete and not any(HANDED_OUT in arrays_of(inputs) for inputs in runs)
+        self.any_tiles = self.complete and not any(HANDED_OUT in inputs.arrays_in_conditions() for inputs in runs)
         if self.complete and self._asked and not self.any_tiles:
             self._held, self._most = False, len(self.kinds) + MOST_TILES_KINDS
             yield from self._cover()
@@ -147,7 +148,7 @@ class EveryCta(Generic[Run]):
 
     def _depends(self, inputs: FreeInputs) -> bool:
         """Whether conditions are about elements that are free now."""
-        return bool(arrays_of(inputs) - ({HANDED_OUT} if self._held else set()))
+        return bool(inputs.arrays_in_conditions() - ({HANDED_OUT} if self._held else set()))
 
     @property
     def _usual(self) -> dict[Word, np.ndarray]:

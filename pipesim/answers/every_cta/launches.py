@@ -12,7 +12,7 @@ from typing import Any
 from pipesim.answers.every_cta.conditions import Evaluation, completed, holds, words_of
 from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.kinds import EveryCta
-from pipesim.answers.every_cta.together import Together, may_talk, programs_together
+from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.answers.views.check import CtaKindVerdict
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import AT, Operation
@@ -144,7 +144,7 @@ class OtherLaunches:
             yield from self._other_ctas(fewer)
             self.policies[each.policy] = tuple(sorted({each.value, each.used, *self.policies.get(each.policy, ())}))
         yield from self._all_pairs(kernel)
-        if may_talk(kernel) and not kernel.kernel.launch.inside:  # else no other CTA writes its words
+        if kernel.may_talk and not kernel.kernel.launch.inside:  # else no other CTA writes its words
             for settings, made in programs_together(kernel, self.together, self._target.strictness):
                 if self._look_at(made, settings, 0):
                     yield self._target.with_settings(settings, made)

@@ -8,7 +8,7 @@ word one after the other, the later one comes first.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 
@@ -40,6 +40,7 @@ _MOST_CLOCKED = 1 << 22  #: warps, times operations, of a grid that is followed 
 _MOST_IN_ORDER = 64  #: warps of all of them, whose atomics are looked at in an order
 
 
+@dataclass(eq=False)
 class Together:
     """What is known of the CTAs together. ``sizes``: how many were looked at, with every order of their atomics.
 
@@ -52,14 +53,19 @@ class Together:
     ``shared``: whether they access the same data; ``refuted``: whether a program of them is.
     """
 
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.words: dict[str, None] = {}
-        self.loops: set[str] = set()
-        self.why_not = self.open_data = self.waits = self.more = ""
-        self.assumed: tuple[Assumed, ...] = ()
-        self.meet = self.shared = self.refuted = self.asks = False
-        self.any_ctas = 0
+    sizes: list[int] = field(default_factory=list)
+    words: dict[str, None] = field(default_factory=dict)
+    loops: set[str] = field(default_factory=set)
+    why_not: str = ""
+    open_data: str = ""
+    waits: str = ""
+    more: str = ""
+    assumed: tuple[Assumed, ...] = ()
+    meet: bool = False
+    shared: bool = False
+    refuted: bool = False
+    asks: bool = False
+    any_ctas: int = 0
 
     def add(self, whole: Together) -> None:
         """All that is known of the whole grid."""
@@ -87,29 +93,6 @@ class Together:
         """Whether they tell each other something, and it is not known what that orders."""
         talk = self.asks or bool(self.words)
         return talk and any(each.kind is NotJudgedKind.SHARED_DATA for each in self.not_judged)
-
-
-def may_talk(kernel: Extraction) -> bool:
-    """Whether CTAs of the launch may tell each other something by words of global memory."""
-    launch = kernel.kernel.launch
-    alone = launch.cta is not None or launch.together or prod(launch.grid) == prod(launch.cluster)
-    return not alone and any(is_word(each) and each.opcode != "red" for each in kernel.kernel.function.body)
-
-
-def may_talk_inside(kernel: Extraction) -> bool:
-    """Whether the warps of a cluster may tell each other something by words."""
-    launch = kernel.kernel.launch
-    return not (launch.together or launch.turns) and next(asking_accesses(kernel), None) is not None
-
-
-def asking_accesses(kernel: Extraction) -> Iterator[int]:
-    """The positions of accesses to words, of shared memory as well, whose answers decide."""
-    read = kernel.kernel.code.regions.observations.read
-    for each in kernel.kernel.function.body:
-        settled = each.position in kernel.settled and not kernel.kernel.code.regions.polls(each.position)
-        shared = is_word(each, shared=True) and not settled
-        if each.position in read and (is_word(each) or shared):
-            yield each.position
 
 
 def programs_together(

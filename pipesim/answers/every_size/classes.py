@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipesim.answers.every_cta.conditions import arrays_of, covered, holds_to
+from pipesim.answers.every_cta.conditions import covered, holds_to
 from pipesim.answers.every_cta.kinds import CtaKind, EveryCta
 from pipesim.answers.every_size.boundaries import Asked, boundary_values
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
@@ -246,4 +246,4 @@ def has_all_tiles(kernel: Extraction) -> bool:
 
 def _asks_which_tiles(every: EveryCta[Extraction]) -> bool:
     """Whether what some CTA does depends on which tiles are handed out."""
-    return any(HANDED_OUT in arrays_of(kind.inputs) for kind in every.kinds)
+    return any(HANDED_OUT in kind.inputs.arrays_in_conditions() for kind in every.kinds)

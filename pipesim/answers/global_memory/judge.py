@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from pipesim.answers.every_cta.conditions import Evaluation, arrays_of, completed, holds, words_of
+from pipesim.answers.every_cta.conditions import Evaluation, completed, holds, words_of
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.global_memory.grid_memory import (
     BOX,
@@ -79,7 +79,7 @@ def judge(kernel: Kernel) -> GridMemory:
     every = EveryCta(first, asked=False, most=_MOST_KINDS, instructions=instructions)
     readings = [first, *every]
     cut = next((each.cut for each in readings if each.cut), "" if every.complete else "CTAs do too many things")
-    if {name for each in readings for name in arrays_of(each.inputs)} - {HANDED_OUT}:
+    if {name for each in readings for name in each.inputs.arrays_in_conditions()} - {HANDED_OUT}:
         return GridMemory(every.clusters, cut="contents decide")
     tiles = first.inputs.arrays.get(HANDED_OUT)
     if tiles is not None and tiles.rises is not None and tiles.count > tiles.most:  # then no other cluster runs

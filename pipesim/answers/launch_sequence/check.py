@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from pipesim.answers.every_cta.together import Together, may_talk, programs_together
+from pipesim.answers.every_cta.together import Together, programs_together
 from pipesim.answers.launch_sequence.file import SequencedLaunch, StreamAct, read_sequence
 from pipesim.answers.launch_sequence.kernel_uses import FAR, KernelUses, PlacedUse, kernel_uses
 from pipesim.answers.views.conclusion import Basis
@@ -44,7 +44,7 @@ def words_left(launches: Sequence[SequencedLaunch], kernels: Sequence[KernelUses
     held: dict[tuple[str, int], _Left] = {}
     for n, (step, uses) in enumerate(zip(launches, kernels, strict=True)):
         kernel = uses.kernel
-        found = None if kernel is None or not may_talk(kernel) else _followed(kernel, _places(kernel, step), held)
+        found = None if kernel is None or not kernel.may_talk else _followed(kernel, _places(kernel, step), held)
         for use in uses.uses if found is None else ():
             if use.writes:
                 held = {at: one for at, one in held.items() if not (use.allocation, use.first) <= at < (at[0], use.end)}

@@ -3,130 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import replace
 
-from pipesim.explain.anatomy.parts import Extent, Group, Means, Signal, Wait
-from pipesim.model.groups import ASKS, BLOCKING_WAITS, BY_PARITY, EXPECTS, ON_BARRIER
-from pipesim.model.ops import Engine, Op, Operation, operand, ranks
-from pipesim.model.program import Program
+from pipesim.explain.anatomy.parts import Group, Signal, Wait
+from pipesim.explain.ledger import BarrierWaits, Means, SignalLedger, Tally
+from pipesim.model.ops import Engine
 
-_PLAIN = {Op.ARRIVE_DROP: Means.ARRIVE_DROP, Op.ARRIVE_NO_COMPLETE: Means.ARRIVE_NO_COMPLETE}
 _ORDER = {means: n for n, means in enumerate(Means)}
-
-
-class _SignalWay(NamedTuple):
-    """How one agent adds to one barrier."""
-
-    agent: int
-    means: Means
-    engine: Engine | None
-    to: tuple[int, ...]
-
-
-class _Tally(NamedTuple):
-    """How often, and with how many arrivals and bytes each time."""
-
-    times: int
-    arrivals: Extent
-    nbytes: Extent
-
-
-@dataclass
-class _BarrierWaits:
-    """The waits of one agent for one barrier."""
-
-    first_parity: int
-    blocks: bool = False
-    times: int = 0
-
-
-@dataclass
-class SignalLedger:
-    """Every operation on a barrier of the program, entered under its barrier."""
-
-    program: Program
-    counts: dict[int, int] = field(default_factory=dict)
-    given: defaultdict[int, dict[_SignalWay, _Tally]] = field(default_factory=lambda: defaultdict(dict))
-    asked: defaultdict[int, dict[int, _BarrierWaits]] = field(default_factory=lambda: defaultdict(dict))
-    branching: set[int] = field(default_factory=set)  #: agents that may jump over operations
-
-    @cached_property
-    def copies(self) -> dict[tuple[str, int], list[int]]:
-        """The barriers of each name and stage, one in each CTA."""
-        found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        for index, barrier in enumerate(self.program.barriers):
-            found[barrier.name, barrier.stage].append(index)
-        return found
-
-    def give(self, barrier: int, way: _SignalWay, arrivals: int, nbytes: int) -> None:
-        """Enter one operation that adds to a phase."""
-        before = self.given[barrier].get(way, _Tally(0, Extent(arrivals, arrivals), Extent(nbytes, nbytes)))
-        self.given[barrier][way] = _Tally(
-            before.times + 1,
-            before.arrivals.join(Extent(arrivals, arrivals)),
-            before.nbytes.join(Extent(nbytes, nbytes)),
-        )
-
-    def ask(self, agent: int, operation: Operation) -> None:
-        """Enter one wait or test."""
-        op = Op(operation[0])
-        first = operand(operation, "parity") if op in BY_PARITY else -1
-        asked = self.asked[operand(operation, "barrier")].setdefault(agent, _BarrierWaits(first))
-        asked.blocks |= op in BLOCKING_WAITS
-        asked.times += op in BLOCKING_WAITS
-
-
-def ledger(program: Program) -> SignalLedger:
-    """Read every operation of every agent once."""
-    book = SignalLedger(program)
-    for agent, code in enumerate(program.code):
-        for operation in code:
-            op = Op(operation[0])
-            if op == Op.INIT:
-                book.counts.setdefault(operand(operation, "barrier"), operand(operation, "count"))
-            elif op in ASKS:
-                book.ask(agent, operation)
-            elif op == Op.JUMP_IF:
-                book.branching.add(agent)
-            else:
-                _enter(book, agent, op, operation)
-    return book
-
-
-def _enter(book: SignalLedger, agent: int, op: Op, operation: Operation) -> None:
-    """Enter an operation if it adds to a phase of a barrier."""
-    if op not in ON_BARRIER:
-        return
-    barrier = operand(operation, "barrier")
-    match op:
-        case Op.ARRIVE:
-            expected = operand(operation, "expect")
-            means = Means.ARRIVE_EXPECT if expected else Means.ARRIVE
-            book.give(barrier, _SignalWay(agent, means, None, ()), operand(operation, "count"), expected)
-        case Op.ARRIVE_DROP | Op.ARRIVE_NO_COMPLETE:
-            nbytes = operand(operation, "expect") if op in EXPECTS else 0
-            book.give(barrier, _SignalWay(agent, _PLAIN[op], None, ()), operand(operation, "count"), nbytes)
-        case Op.EXPECT_TX | Op.COMPLETE_TX:
-            means = Means.EXPECT if op == Op.EXPECT_TX else Means.COMPLETE
-            book.give(barrier, _SignalWay(agent, means, None, ()), 0, operand(operation, "bytes"))
-        case Op.CP_ASYNC_ARRIVE:
-            means = Means.CP_ASYNC_NOINC if operand(operation, "noinc") else Means.CP_ASYNC
-            book.give(barrier, _SignalWay(agent, means, Engine.CP_ASYNC, ()), operand(operation, "lanes"), 0)
-        case Op.TMA_LOAD:
-            to = ranks(operand(operation, "cta_mask"))
-            for copy, _ in book.program.landings(operation):
-                book.give(copy, _SignalWay(agent, Means.COPY, None, to), 0, operand(operation, "bytes"))
-        case Op.COMMIT if barrier >= 0:
-            engine = Engine(operand(operation, "engine"))
-            book.give(barrier, _SignalWay(agent, Means.COMMIT, engine, ()), 1, 0)
-        case Op.COMMIT_MULTICAST:
-            to, engine = ranks(operand(operation, "cta_mask")), Engine(operand(operation, "engine"))
-            for copy in book.program.commit_barriers(operation):
-                book.give(copy, _SignalWay(agent, Means.COMMIT, engine, to), 1, 0)
-        case _:
-            pass
 
 
 def groups(book: SignalLedger, cta: int) -> tuple[Group, ...]:
@@ -165,7 +48,7 @@ def _remote_signals(book: SignalLedger, index: int) -> tuple[Signal, ...]:
 def _signals(book: SignalLedger, index: int) -> list[Signal]:
     """What this barrier is given, by role, CTA and means."""
     program = book.program
-    together: defaultdict[tuple[int, str, Means, Engine | None, tuple[int, ...]], list[_Tally]] = defaultdict(list)
+    together: defaultdict[tuple[int, str, Means, Engine | None, tuple[int, ...]], list[Tally]] = defaultdict(list)
     for way, tally in book.given[index].items():
         agent = program.agents[way.agent]
         together[agent.cta, agent.role, way.means, way.engine, way.to].append(tally)
@@ -209,7 +92,7 @@ def _with_peers(signals: list[Signal], cta: int) -> tuple[Signal, ...]:
 def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
     """Who waits for this barrier. Where some begin at parity 0, those at 1 begin a lap later: no stage is free."""
     free = all(asked.first_parity == 1 for asked in book.asked[index].values())
-    roles: defaultdict[tuple[str, bool], list[_BarrierWaits]] = defaultdict(list)
+    roles: defaultdict[tuple[str, bool], list[BarrierWaits]] = defaultdict(list)
     for agent, asked in book.asked[index].items():
         roles[book.program.agents[agent].role, asked.blocks].append(asked)
     phases = _phases(book, index) or 0
@@ -219,7 +102,7 @@ def _waits(book: SignalLedger, index: int) -> tuple[Wait, ...]:
     )
 
 
-def _first_free(asked: _BarrierWaits, phases: int) -> bool:
+def _first_free(asked: BarrierWaits, phases: int) -> bool:
     """A wait for parity 1 that the barrier of a fresh CTA lets pass.
 
     Who waits less often than there are phases does not go round with the ring: it may come for the last phase only,

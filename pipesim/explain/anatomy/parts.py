@@ -5,35 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
+from pipesim.explain.ledger import Extent, Means
 from pipesim.model.ops import Engine, Space
-
-
-class Extent(NamedTuple):
-    """The least and the largest of some numbers, both 0 if there are none."""
-
-    low: int
-    high: int
-
-    def join(self, other: Extent) -> Extent:
-        """The span of both."""
-        return Extent(min(self.low, other.low), max(self.high, other.high))
-
-
-class Means(Enum):
-    """How an agent adds to a phase of a barrier."""
-
-    ARRIVE = "arrive"
-    ARRIVE_EXPECT = "arrive and expect bytes"
-    ARRIVE_DROP = "arrive and drop out"
-    ARRIVE_NO_COMPLETE = "arrive without completing"
-    EXPECT = "expect bytes"
-    COMPLETE = "complete bytes"
-    COPY = "copy"  #: a bulk copy, whose bytes are counted as they land
-    COMMIT = "commit"  #: one arrival when what was issued before has finished
-    CP_ASYNC = "cp.async arrive"
-    CP_ASYNC_NOINC = "cp.async arrive without increment"
 
 
 class TouchKind(Enum):

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from pipesim.errors import ParameterError
-from pipesim.explain.anatomy.groups import SignalLedger, groups, ledger
+from pipesim.explain.anatomy.groups import groups
 from pipesim.explain.anatomy.parts import (
     Anatomy,
-    Extent,
     Meeting,
     Member,
     Other,
@@ -22,6 +21,7 @@ from pipesim.explain.anatomy.parts import (
     TouchKind,
     Use,
 )
+from pipesim.explain.ledger import Extent, SignalLedger, ledger
 from pipesim.model.groups import ACCESSES, CLUSTER, ENGINE_ACCESSES, MEETING_WAITS, ON_NAMED_BARRIER
 from pipesim.model.ops import Engine, Op, Operation, Space, operand, ranks
 from pipesim.model.program import Program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -109,6 +110,17 @@ class Conditions:
         never = -never if _is_reversed(form) else never
         self._condition(terms).never.add(never)
         self.looser.setdefault(terms, set()).update((never, never + 1))
+
+    def arrays_in_conditions(self) -> set[str]:
+        """The free arrays whose elements conditions are about."""
+
+        def of(atom: Atom) -> Iterator[str]:
+            if atom.in_memory and atom.function is None:
+                yield atom.name
+            elif atom.in_memory:
+                yield from (name for each in atom.arguments for inner, _ in each.terms for name in of(inner))
+
+        return {name for terms in self.conditions for atom, _ in terms for name in of(atom)}
 
     # a free input that is 0 in this run, as a number of laps
 

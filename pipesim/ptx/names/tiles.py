@@ -111,14 +111,16 @@ def _names_of_ranges(
     barriers: Mapping[int, tuple[str, int]],
 ) -> Mapping[Range, Mapping[str, str]]:
     """The names that the source has for each range, with the path of each: one, several where it is not clear, none."""
-    values = values_copied([[each.position for each in copied] for copied in copies.values()], body, resolver)
     said: dict[Range, Mapping[str, str]] = {}
     sure = _with_sure_places({each.position for copied in copies.values() for each in copied}, body)
-    for place, copied in copies.items():
-        positions = {each.position for each in copied}
-        sites = [body[at] for at in positions & sure]
-        of_lines = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
-        said[place] = of_lines or {values[at]: f"{values[at]}[]" for at in positions if at in values}
+    positions = {place: {each.position for each in copied} for place, copied in copies.items()}
+    for place, mine in positions.items():
+        sites = [body[at] for at in mine & sure]
+        said[place] = {group_of(path)[0]: path for each in sites for path in resolver.paths(each, tile=True)}
+    if not all(said.values()):
+        values = values_copied(list(positions.values()), body, resolver)
+        of_values = ({values[at]: f"{values[at]}[]" for at in mine if at in values} for mine in positions.values())
+        said = {place: said[place] or named for place, named in zip(positions, of_values, strict=True)}
     rings = list(_rings(copies, barriers))
     said |= dict(_shared(said, copies, rings, body, resolver))
     return said | dict(_as_on_other_elements(said, rings))

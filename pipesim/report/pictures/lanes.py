@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipesim.explain.anatomy.parts import Anatomy, Extent, Group, Signal, TilePart, Use
+from pipesim.explain.anatomy.parts import Anatomy, Group, Signal, TilePart, Use
+from pipesim.explain.ledger import Extent
 from pipesim.report.text.words import NONE, number, size
 
 

@@ -7,9 +7,7 @@ from itertools import groupby
 
 from pipesim.explain.anatomy.parts import (
     Anatomy,
-    Extent,
     Group,
-    Means,
     Meeting,
     Other,
     RolePart,
@@ -20,6 +18,7 @@ from pipesim.explain.anatomy.parts import (
     Use,
     Wait,
 )
+from pipesim.explain.ledger import Extent, Means
 from pipesim.lang.legality import SPACE_WORDS
 from pipesim.model.ops import Engine
 from pipesim.model.tables import NAMED_BARRIERS
