@@ -52,7 +52,7 @@ from pipesim.findings.warnings.register_requests import REGISTER_REQUESTS
 from pipesim.findings.warnings.unread_data import UNREAD_DATA
 from pipesim.findings.warnings.unscoped_arrive import UNSCOPED_ARRIVE
 from pipesim.findings.words import meanwhile, previous_use, what_is_forbidden
-from pipesim.model.finding import Advisory, Fault, FaultKind, FaultReport
+from pipesim.model.finding import Fault, FaultKind, FaultReport
 from pipesim.model.program import Program
 
 KINDS: tuple[FindingKind, ...] = (
@@ -112,16 +112,6 @@ def of_fault(kind: FaultKind) -> FindingKind:
 def seen_in(*places: Evidence) -> frozenset[FaultKind]:
     """The kinds of fault that are seen in one of these places."""
     return frozenset(fault for fault, known in _BY_FAULT.items() if known.evidence in places)
-
-
-def looked_for(program: Program) -> tuple[Advisory, ...]:
-    """The warnings that the operations of a program show by themselves, each kind, role and line once."""
-    used = {op[0] for op in program.operations}
-    found: dict[tuple[str, str, str], Advisory] = {}
-    for kind in KINDS:
-        for note in kind.look(program) if kind.look is not None and kind.of in used else ():
-            found.setdefault((note.kind, note.role, note.line), note)
-    return tuple(found.values())
 
 
 CAUSES_THEMSELVES = frozenset(fault for fault, known in _BY_FAULT.items() if known.causes_itself)

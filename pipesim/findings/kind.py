@@ -114,7 +114,8 @@ class FindingKind:
 
     ``detail`` is what a report adds to the title of a fault, ``correction`` what corrects it where the program leaves
     no doubt. ``note`` says what is assumed without the switch, with ``{role}`` and ``{place}``. ``look`` finds
-    warnings that the operations of a program show by themselves, those ``of`` one that it has.
+    warnings that the operations of a program show by themselves: of one that has the
+    operation ``of``, and several CTAs for one ``across_ctas``.
     """
 
     kind: FaultKind | str
@@ -135,6 +136,7 @@ class FindingKind:
     note: str = ""
     look: Callable[[Program], Iterable[Advisory]] | None = None
     of: Op | None = None
+    across_ctas: bool = False
 
     @property
     def name(self) -> str:

@@ -337,7 +337,9 @@ def _undefined_behaviour(words: _Words) -> list[str]:
 def _forbidden(words: _Words, *, ended: bool) -> Iterator[Forbidden]:
     """What is wrong in the code whatever the schedule: with how tensor memory is allocated, and with operands."""
     at, body = words.place_of, words.kernel.function.body
-    for p, what in sorted(allocation_faults(words.cluster.columns, ended=ended).items()):
+    has_tensor_memory = any(each.opcode == "tcgen05" for each in body)
+    allocated = allocation_faults(words.cluster.columns, ended=ended) if has_tensor_memory else {}
+    for p, what in sorted(allocated.items()):
         yield Forbidden(FaultKind.TENSOR_ALLOCATION, at(p), body[p].mnemonic, what)
     for writer, reader, agent in _read_early_for_sure(words):
         what = f"{body[reader].mnemonic} at {at(reader)} reads registers that this wgmma writes, before a wait for it"

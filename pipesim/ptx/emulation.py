@@ -314,7 +314,8 @@ class _FollowedCluster:
         made.watcher = LapsLeftOut(made) if self._laps_left_out else made.watcher
         made.is_long, self.is_long = None if self._image.free_words else self.is_long, None
         if made.words is None and made.data is None:
-            made.repeats = EndlessLoops(made, max(self._limits.instructions // _BEGUN, _FEW)).repeats
+            made.repeats = EndlessLoops(made).repeats
+            made.repeats_from = max(self._limits.instructions // _BEGUN, _FEW)
         self._spent += made.run(self._limits.without(self._spent))
         if isinstance(made.watcher, LapsLeftOut):
             self._left_out.append(made.watcher.end())

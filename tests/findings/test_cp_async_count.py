@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipesim import Engine, Protocol, Warp
-from pipesim.findings.catalog import looked_for
+from pipesim.answers.checking.state import looked_for
 from pipesim.model.program import Program
 
 

@@ -21,7 +21,7 @@ from pipesim.answers.views.check import (
     ProvedTogether,
 )
 from pipesim.answers.views.conclusion import Basis, VerdictScope, heading, scope_of
-from pipesim.findings.catalog import looked_for
+from pipesim.findings.catalog import KINDS
 from pipesim.model.coverage import ON_GLOBAL, Assumed, Coverage, NotJudged, NotJudgedKind
 from pipesim.model.finding import Advisory, Deadlock, Verdict
 from pipesim.model.program import Program
@@ -226,3 +226,14 @@ def _scope(state: CheckState) -> VerdictScope:
         assuming=(*(each for each in scope.assuming if each.what not in judged), *talk.assumed),
         not_judged=(*filter(lambda each: _is_left_open(state, each), scope.not_judged), *talk.not_judged, *open_sizes),
     )
+
+
+def looked_for(program: Program) -> tuple[Advisory, ...]:
+    """The warnings that the operations of a program show by themselves, each kind, role and line once."""
+    used = {op[0] for op in program.operations}
+    found: dict[tuple[str, str, str], Advisory] = {}
+    for kind in KINDS:
+        if kind.look is not None and kind.of in used and (program.ctas > 1 or not kind.across_ctas):
+            for note in kind.look(program):
+                found.setdefault((note.kind, note.role, note.line), note)
+    return tuple(found.values())

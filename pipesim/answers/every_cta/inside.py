@@ -17,7 +17,7 @@ from pipesim.model.coverage import NotJudged, NotJudgedKind, Strictness
 from pipesim.model.words import MANY_WARPS, WordsOfRun
 from pipesim.prove.atomic_orders import orders
 from pipesim.prove.word_order import NO_ORDER, cannot_be_seen, is_decided, may_be_excluded, more_than_orders
-from pipesim.ptx.emulate.global_memory.global_accesses import in_shared
+from pipesim.ptx.emulate.memory import in_shared
 from pipesim.ptx.extract import Extraction
 from pipesim.trace.arrays import np
 

@@ -44,12 +44,8 @@ from pipesim.answers.global_memory.spans import (
 from pipesim.answers.global_memory.strong import lost_update, order_decides, order_decides_inside, strong_accesses
 from pipesim.model.ops import Scope
 from pipesim.ptx.coverage import kind_on_global
-from pipesim.ptx.emulate.global_memory.global_accesses import (
-    MODULE_VARIABLES,
-    AccessKind,
-    GlobalAccess,
-    kind_of,
-)
+from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, kind_of
+from pipesim.ptx.emulate.memory import MODULE_VARIABLES
 from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.observations import ASKING, loads_behind

@@ -13,7 +13,7 @@ from pipesim.model.program import Program
 
 def _look(program: Program) -> Iterator[Advisory]:
     """Arrives without a scope on a barrier of another CTA."""
-    for a, code in enumerate(program.code) if program.ctas > 1 else ():
+    for a, code in enumerate(program.code):
         me = program.agents[a]
         for pc, op in enumerate(code):
             if op[0] == Op.ARRIVE and not operand(op, "semantics") and program.barriers[op[BARRIER]].cta != me.cta:
@@ -32,6 +32,7 @@ UNSCOPED_ARRIVE = FindingKind(
     certainty=Certainty.WARNING,
     look=_look,
     of=Op.ARRIVE,
+    across_ctas=True,
     example=ProtocolExample(
         """An arrive on the barrier of another CTA has no scope.
 

@@ -25,8 +25,8 @@ from pipesim.ptx.emit.global_data import GlobalData, data_between_ctas, in_both
 from pipesim.ptx.emit.record import Place, Stream
 from pipesim.ptx.emit.weak_loads import WeakLoadOfWord, weak_loads
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_memory.global_accesses import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.global_memory.word_memory import STRONG, WordMemory
+from pipesim.ptx.emulate.memory import WINDOW, in_shared, place_of
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.text.instruction import Instruction, Special, parts_of
 

@@ -25,8 +25,8 @@ from pipesim.ptx.emulate.boxless import BoxlessCopies, LandedCopy
 from pipesim.ptx.emulate.cluster_barrier import ClusterBarrier
 from pipesim.ptx.emulate.cluster_memory import ClusterMemory
 from pipesim.ptx.emulate.code import Code
-from pipesim.ptx.emulate.global_memory.global_accesses import RANK_SHIFT
 from pipesim.ptx.emulate.lanes.exchanges import LaneExchanges
+from pipesim.ptx.emulate.memory import RANK_SHIFT
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import WARP, Value
 from pipesim.ptx.emulate.warp import MOST_COMPLETED, EmulatedWarp, WaitCounts, most_overdue
@@ -152,6 +152,7 @@ class Cluster(ClusterMemory):
         self.moved: set[EmulatedWarp] = set()  #: the warps that ran since the watcher looked last
         self.is_long: Callable[[bool], None] | None = None  #: called where the run is long; True: where it may be
         self.repeats: Callable[[int], bool] | None = None  #: by a number of instructions: whether all is as it was
+        self.repeats_from = 0  #: the number of instructions from which on it is asked
         self.limited = False  #: it was not followed to the end, since a limit was reached
         self.reductions: set[int] = set()  #: items that red.async leaves
         self.void_fences: frozenset[int] = frozenset()  #: that do not order what copies use, as other lanes wrote it
@@ -204,7 +205,8 @@ class Cluster(ClusterMemory):
             if self.is_long is not None and long and total > limits.instructions // long[0]:
                 del long[0]
                 self.is_long(bool(long))
-            if moved and self.repeats is not None and self.repeats(total):  # else what is in flight lands
+            asked = moved and total > self.repeats_from  # else what is in flight lands
+            if asked and self.repeats is not None and self.repeats(total):
                 self._stop_all(ENDLESS)
                 return total
             if total > limits.instructions:

@@ -12,11 +12,11 @@ from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import access_global
 from pipesim.ptx.emulate.code import Code, DecodedStep
 from pipesim.ptx.emulate.data_answers import DataAnswers
-from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccesses, in_shared
+from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccesses
 from pipesim.ptx.emulate.global_memory.global_memory import GlobalMemory, HandedOut
 from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
-from pipesim.ptx.emulate.memory import Bytes, Items
+from pipesim.ptx.emulate.memory import Bytes, Items, in_shared
 from pipesim.ptx.emulate.shared_uses import settled_reads
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, UnreadAccess, around
 from pipesim.ptx.emulate.synchronisation import is_try

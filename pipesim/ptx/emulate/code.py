@@ -24,8 +24,8 @@ from pipesim.ptx.emulate.expressions.moves import (
     NotAnExpression,
     operand_text,
 )
-from pipesim.ptx.emulate.global_memory.global_accesses import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.lanes.apart import LaneAct
+from pipesim.ptx.emulate.memory import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
 from pipesim.ptx.emulate.synchronisation import (

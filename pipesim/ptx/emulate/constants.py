@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipesim.ptx.emulate.global_memory.global_accesses import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
+from pipesim.ptx.emulate.memory import LOCAL_WINDOW, MODULE_VARIABLES, RANK_SHIFT, SHARED_BASE
 from pipesim.ptx.emulate.values import FULL, WARP, Leaf, Unknown, Value, lanes_of
 from pipesim.ptx.text.declarations import Function, Module, Variable
 from pipesim.ptx.text.instruction import Address, Special, Symbol

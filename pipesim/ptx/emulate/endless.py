@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipesim.ptx.emulate.lengthened import stands_of
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 _ROUNDS = 64  #: of all warps in which the same is looked for
 
 
+@dataclass
 class EndlessLoops:
-    """Looks at a run from its first ``begin`` instructions on, again after twice as many, and so on."""
+    """Looks at a run, again after twice as many instructions, and so on."""
 
-    def __init__(self, cluster: Cluster, begin: int) -> None:
-        self._cluster, self._next, self._rounds = cluster, begin, _ROUNDS
-        self._before: tuple[object, list[Value]] = None, []
+    cluster: Cluster
+    _next: int = 0
+    _rounds: int = 0
+    _before: tuple[object, list[Value]] = field(default=(None, []))
 
     def repeats(self, total: int) -> bool:
         """After a round of all warps, and ``total`` instructions: whether the cluster is where it was."""
@@ -33,8 +36,8 @@ class EndlessLoops:
         return len(now) == len(before) and all(map(same, now, before))
 
     def _stands(self) -> object:
-        named = self._cluster.named.values()
-        return stands_of(self._cluster), known_bytes(self._cluster), [len(each.votes) for each in named]
+        named = self.cluster.named.values()
+        return stands_of(self.cluster), known_bytes(self.cluster), [len(each.votes) for each in named]
 
     def _values(self) -> list[Value]:
-        return values_of(self._cluster) + [vote for each in self._cluster.named.values() for vote in each.votes]
+        return values_of(self.cluster) + [vote for each in self.cluster.named.values() for vote in each.votes]

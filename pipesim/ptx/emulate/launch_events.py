@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from pipesim.model.dependent_launch import LaunchAct
 from pipesim.ptx.emit.record import StreamMark, StreamRecorder
-from pipesim.ptx.emulate.global_memory.global_accesses import LOCAL_WINDOW_END, WINDOW, kind_of
+from pipesim.ptx.emulate.global_memory.global_accesses import kind_of
 from pipesim.ptx.emulate.lanes.exchanges import Way
+from pipesim.ptx.emulate.memory import LOCAL_WINDOW_END, WINDOW
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
 from pipesim.ptx.emulate.ways import DividedWarp
 from pipesim.ptx.launch.image import Image

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from pipesim.errors import PtxError
-from pipesim.ptx.emulate.lanes.exchanges import ExchangeOrder
 from pipesim.ptx.emulate.values import Leaf
 from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Instruction
@@ -141,15 +140,3 @@ class Notes:
     exchanged: set[int] = field(default_factory=set)
     fences_of_some: dict[UnreadAccess, None] = field(default_factory=dict)
     unknown_meetings: set[int] = field(default_factory=set)
-
-    def exchange(self, position: int, order: ExchangeOrder) -> None:
-        """An access that may be in order after those of other lanes."""
-        match order:
-            case ExchangeOrder.PTX:
-                pass
-            case ExchangeOrder.IN_STEP:
-                self.exchanged.add(position)
-            case ExchangeOrder.NONE:
-                self.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
-            case _:
-                assert_never(order)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from pipesim.answers.check import replay, replay_report
+from pipesim.answers.checking.state import looked_for
 from pipesim.explain.phases import run_canonically
-from pipesim.findings.catalog import MEMORY_ORDER, looked_for
+from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.coverage import LENIENT, STRICTEST, Assumption
 from pipesim.model.finding import Fault, FaultKind, FaultReport, Verdict
 from pipesim.model.machine import TMA, finished, initial_state, land, step

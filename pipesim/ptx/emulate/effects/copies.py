@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import barrier_place, by_lane, bytes_of, check_alignment, one_of, shared_place
 from pipesim.ptx.emulate.effects.tensor_maps import written_bytes
-from pipesim.ptx.emulate.lanes.exchanges import lanes_at
+from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
 from pipesim.ptx.emulate.memory import merge_ranges
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Value, lanes_in, leaf_of, of_lane
@@ -100,7 +100,7 @@ def _cp_async(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         at_lanes = lanes_at(lanes[cta], (first for first, _ in ranges))
         if len({*ranges}) < len(ranges):
             cluster.notes.equal_stores.add(each.position)
-        cluster.notes.exchange(each.position, warp.exchanges.copy(cta, at_lanes, size, warp.way))
+        note_exchange(cluster.notes, each.position, warp.exchanges.copy(cta, at_lanes, size, warp.way))
         copy(cluster, warp, (Space.SHARED, cta), ranges, each.position)
         for first, end in ranges:
             cluster.bytes[cta].forget(first, end)
@@ -331,7 +331,7 @@ def _order_lanes(
     if warp.mask & (warp.mask - 1):
         lanes = lanes_at(1 << lane, [place[1]])
         found = warp.exchanges.order(place[0], lanes, nbytes, warp.way, writes=writes)
-        cluster.notes.exchange(step.instruction.position, found)
+        note_exchange(cluster.notes, step.instruction.position, found)
 
 
 def _check_place(cluster: Cluster, step: DecodedStep, offset: int) -> None:

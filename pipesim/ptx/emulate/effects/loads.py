@@ -14,7 +14,10 @@ from pipesim.ptx.emulate.accesses import bounds, flush, overlap, read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import MOST_RANKS, bytes_of, check_alignment, no_such_cta, one_of, unknown
-from pipesim.ptx.emulate.global_memory.global_accesses import (
+from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
+from pipesim.ptx.emulate.integers import extended
+from pipesim.ptx.emulate.lanes.exchanges import lanes_at, note_exchange
+from pipesim.ptx.emulate.memory import (
     LOCAL_WINDOW,
     LOCAL_WINDOW_END,
     RANK_SHIFT,
@@ -24,12 +27,9 @@ from pipesim.ptx.emulate.global_memory.global_accesses import (
     in_shared,
     of_shared,
     place_of,
+    runs,
     to_generic,
 )
-from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
-from pipesim.ptx.emulate.integers import extended
-from pipesim.ptx.emulate.lanes.exchanges import lanes_at
-from pipesim.ptx.emulate.memory import runs
 from pipesim.ptx.emulate.values import (
     FULL,
     WARP,
@@ -336,7 +336,7 @@ def exchange(
         order = warp.exchanges.write(cta, lanes, size, way, alike=alike)
     else:
         order = warp.exchanges.read(cta, lanes, size, way)
-    cluster.notes.exchange(position, order)
+    note_exchange(cluster.notes, position, order)
 
 
 def _is_of_launch(value: Value) -> bool:
@@ -495,7 +495,7 @@ def _access(
     if not stores:
         read(cluster, warp, (Space.SHARED, cta), ranges, each.position)
         order = warp.exchanges.read(cta, lanes_at(warp.mask, starts, together=True), size, warp.way)
-        cluster.notes.exchange(each.position, order)
+        note_exchange(cluster.notes, each.position, order)
         return
     if (Space.SHARED, cta) in warp.pending.copies:
         flush(cluster, warp)

@@ -18,7 +18,7 @@ from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operand_layout import OperandShape, groups, of_tcgen05, of_wgmma
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
-from pipesim.ptx.emulate.global_memory.global_accesses import SHARED_BASE
+from pipesim.ptx.emulate.memory import SHARED_BASE
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pipesim.model.ops import Order, Scope, semantics
 from pipesim.ptx.emit.record import BARRIER_BYTES, Place
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.global_memory.global_accesses import from_generic, in_shared, place_of
+from pipesim.ptx.emulate.memory import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp

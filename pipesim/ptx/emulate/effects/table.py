@@ -10,7 +10,7 @@ from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarriers, tensor_maps
 from pipesim.ptx.emulate.effects.copies import land, one_of_lane
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place, unknown
-from pipesim.ptx.emulate.global_memory.global_accesses import from_generic, in_shared, place_of
+from pipesim.ptx.emulate.memory import from_generic, in_shared, place_of
 from pipesim.ptx.emulate.stop import EmulationStop
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp

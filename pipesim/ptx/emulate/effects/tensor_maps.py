@@ -9,7 +9,7 @@ from pipesim.ptx.emulate.accesses import read, write
 from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place
-from pipesim.ptx.emulate.global_memory.global_accesses import in_shared
+from pipesim.ptx.emulate.memory import in_shared
 from pipesim.ptx.emulate.values import leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.free.varying import identity

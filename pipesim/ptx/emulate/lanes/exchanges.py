@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
+from pipesim.ptx.emulate.stop import Notes
 from pipesim.ptx.emulate.values import lanes_in
 
 Way = tuple[tuple[object, int], ...]  #: of each branch at which the lanes are apart: the branch, and its side
@@ -66,6 +67,19 @@ class ExchangeOrder(IntEnum):
     PTX = 0
     IN_STEP = 1
     NONE = 2
+
+
+def note_exchange(notes: Notes, position: int, order: ExchangeOrder) -> None:
+    """An access that may be in order after those of other lanes."""
+    match order:
+        case ExchangeOrder.PTX:
+            pass
+        case ExchangeOrder.IN_STEP:
+            notes.exchanged.add(position)
+        case ExchangeOrder.NONE:
+            notes.undefined[position] = "lanes on two ways of a branch access the same bytes, and nothing orders it"
+        case _:
+            assert_never(order)
 
 
 class LaneEvent(Enum):
