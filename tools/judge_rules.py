@@ -54,8 +54,8 @@ from pipesim.prove.refutation import Doubt, Why
 from pipesim.prove.search.breadth_first import MemorySearch, explore
 from pipesim.prove.search.footprint import NOTHING, Footprints, Touch
 from pipesim.ptx.emulate.boxless import _UseByOne
-from pipesim.ptx.emulate.synchronisation import converges
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS, TensorAllocations
+from pipesim.ptx.flow.divergence import converges
 from pipesim.targets import target_of
 from tests.prove.any_size.test_skipped_random_loops import numbered, whole
 from tests.prove.happens_before.test_snapshot import compared

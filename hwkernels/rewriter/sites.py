@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from hwkernels.rewriter.options import Level
-from pipesim.ptx.emulate.synchronisation import is_step, is_try
 from pipesim.ptx.flow.graph import Graph
+from pipesim.ptx.flow.opcodes import is_step, is_try
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import Instruction
 

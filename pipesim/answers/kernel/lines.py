@@ -18,8 +18,8 @@ from pipesim.prove.repair.kinds import Repair
 from pipesim.prove.repair.sites import members, stages_of
 from pipesim.ptx.emit.names import short_file
 from pipesim.ptx.emit.record import FirstParities
-from pipesim.ptx.emulate.synchronisation import synchronises
 from pipesim.ptx.flow.graph import ENDS, RETURNS
+from pipesim.ptx.flow.opcodes import synchronises
 from pipesim.ptx.flow.uses import computing_lines
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.source_files import path_of

@@ -18,7 +18,7 @@ from pipesim.model.ops import Op, Operation, operand
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.branch_decisions import BranchPast
 from pipesim.ptx.emulation import Kernel
-from pipesim.ptx.flow.opcodes import synchronises
+from pipesim.ptx.flow.opcodes import is_synchronisation
 from pipesim.ptx.kernel import KernelReading
 from pipesim.ptx.text.instruction import Instruction
 
@@ -193,7 +193,7 @@ class Slips:
         found: dict[int, float] = {}
         for op, at in self._operations():
             found[at] = 0.0 if at in self._near or self._name(op) in self._groups else found.get(at, _ELSEWHERE)
-        found |= {at: never for at in self._kept if at not in found and synchronises(self._body[at])}
+        found |= {at: never for at in self._kept if at not in found and is_synchronisation(self._body[at])}
         fault = self._refuted.fault
         if (
             fault is not None

@@ -19,11 +19,11 @@ from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items, in_shared
 from pipesim.ptx.emulate.shared_uses import settled_reads
 from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, UnreadAccess, around
-from pipesim.ptx.emulate.synchronisation import is_try
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of, same
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.emulate.ways import DividedWarp
+from pipesim.ptx.flow.opcodes import is_try
 from pipesim.ptx.free.varying import FreeInputs, Varying
 from pipesim.ptx.launch.image import Image
 from pipesim.ptx.launch.values import Launch

@@ -24,23 +24,14 @@ from pipesim.ptx.emulate.expressions.moves import (
     NotAnExpression,
     operand_text,
 )
-from pipesim.ptx.emulate.lanes.apart import LaneAct
+from pipesim.ptx.emulate.lanes.apart import LaneAct, lane_act
 from pipesim.ptx.emulate.memory import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
-from pipesim.ptx.emulate.synchronisation import (
-    converges,
-    hands_on,
-    is_step,
-    is_try,
-    lane_act,
-    orders_lanes,
-    synchronises,
-)
 from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
 from pipesim.ptx.flow.addresses import only_loaded
-from pipesim.ptx.flow.divergence import masks_of_all_lanes, needs_others
-from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES
+from pipesim.ptx.flow.divergence import converges, masks_of_all_lanes, needs_others, orders_lanes
+from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES, hands_on, is_step, is_try, synchronises
 from pipesim.ptx.flow.slice import Slice
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import (

@@ -10,12 +10,11 @@ from functools import cached_property
 
 from pipesim.bounds import MAX_REGION_STEPS
 from pipesim.errors import PtxError
-from pipesim.ptx.emulate.synchronisation import ends_a_spin, is_try, makes_others_wait, synchronises
 from pipesim.ptx.flow.divergence import needs_others
 from pipesim.ptx.flow.graph import Graph
 from pipesim.ptx.flow.handed_waits import handed_waits
 from pipesim.ptx.flow.observations import Observations
-from pipesim.ptx.flow.opcodes import PASS_ON, may_touch_shared
+from pipesim.ptx.flow.opcodes import PASS_ON, ends_a_spin, is_try, makes_others_wait, may_touch_shared, synchronises
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.flow.voted_waits import VotedWait, voted_waits

@@ -265,6 +265,8 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
 
 def _of_bits(function: Callable[..., Value], args: tuple[Value, ...], whole: Unknown) -> Value:
     """What is known of a result of which some operands are not known, or not all bits of them."""
+    if function in COMPARES and not any(each.__class__ is PartlyKnown for each in args):
+        return whole
     count, width_at = _MOVES_BITS.get(function, (_BOTH, -1))
     known = [each.known if isinstance(each, Unknown) else of_integer(each) for each in args[:count]]
     if function in _MOVES_BITS:

@@ -21,7 +21,6 @@ from pipesim.ptx.emulate.code import DecodedStep, RunEnd, StraightRun
 from pipesim.ptx.emulate.global_memory.waits_for_words import end_of_wait
 from pipesim.ptx.emulate.lanes.exchanges import LaneEvent
 from pipesim.ptx.emulate.stop import MALFORMED, EmulationStop, IllegalOperand, Status, WarpStop, malformed_operands
-from pipesim.ptx.emulate.synchronisation import counts_each_thread
 from pipesim.ptx.emulate.values import (
     WARP,
     Leaf,
@@ -35,6 +34,7 @@ from pipesim.ptx.emulate.values import (
     of_lane,
 )
 from pipesim.ptx.emulate.ways import DividedWarp, PartingKind
+from pipesim.ptx.flow.divergence import counts_each_thread
 from pipesim.ptx.flow.opcodes import ACCESSES, EXCHANGES, may_touch_shared
 
 MOST_RUNS = 1 << 16  #: of one path that are remembered; what a warp computes after them is not estimated

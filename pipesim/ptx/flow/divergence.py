@@ -1,4 +1,4 @@
-"""Which registers may differ between the lanes of a warp, so that a branch on them may part the lanes.
+"""Where the lanes of a warp are together, and which registers may differ between them, so that a branch may part them.
 
 Divergence analysis as compilers do it, without regard to order: a value differs if it is made of one that does, of the
 lane's own number or of what each lane has for itself; or if it is written where only some lanes may come.
@@ -35,6 +35,36 @@ def names_all_lanes(mask: Operand, masks: Set[str]) -> bool:
             return name in masks
         case _:
             return False
+
+
+def converges(each: Instruction, masks: Set[str]) -> bool:
+    """Whether PTX says that the lanes of a warp execute it together: ``.aligned``, and ``.sync`` with all lanes.
+
+    PTX ISA, "Parallel Synchronization and Communication Instructions": a member mask names the lanes that meet.
+    """
+    if each.has("aligned"):
+        return True
+    if each.opcode == "bar" or each.opcode == "barrier":
+        mask = each.operands[0] if each.has("warp") and each.operands else None
+        return not each.has("arrive") and (mask is None or names_all_lanes(mask, masks))
+    return each.has("sync") and bool(each.operands) and names_all_lanes(each.operands[-1], masks)
+
+
+def orders_lanes(each: Instruction, masks: Set[str]) -> bool:
+    """Whether it also puts what each lane has accessed before it before what the others access after it.
+
+    PTX ISA, "bar.warp.sync", "barrier": barriers do; ``shfl.sync``, ``elect.sync`` and ``.aligned`` alone do not. That
+    of the cluster does unless its arrive was relaxed, which shows when it runs.
+    """
+    return each.opcode in ("bar", "barrier") and not each.has_any("arrive", "cluster") and converges(each, masks)
+
+
+def counts_each_thread(each: Instruction) -> bool:
+    """Whether it is a barrier of the CTA at which lanes of a warp may come by different instructions.
+
+    PTX ISA, "barrier": only with ``.aligned`` all threads of a warp execute the same one; ``bar`` is ``.aligned``.
+    """
+    return each.opcode == "barrier" and not each.has_any("aligned", "warp", "cluster")
 
 
 def masks_of_all_lanes(body: Sequence[Instruction], writes: Sequence[Sequence[str]]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What the slice must know of an opcode: whether it synchronises, touches shared memory, or only makes a value.
+"""What has to be known of an instruction: whether it synchronises, touches shared memory, or only makes a value.
 
 An opcode in none of these sets is unknown (PTX ISA 8.0 to 9.4). It is listed, and its result is unknown.
 """
@@ -62,7 +62,7 @@ PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "
 
 def is_known(instruction: Instruction) -> bool:
     """Whether the slice knows what kind of instruction it is."""
-    return instruction.opcode in _KNOWN or synchronises(instruction)
+    return instruction.opcode in _KNOWN or is_synchronisation(instruction)
 
 
 def is_understood(instruction: Instruction) -> bool:
@@ -86,7 +86,7 @@ def may_signal(instruction: Instruction) -> bool:
 _SIGNALS = ("arrive", "wait", "try_wait", "test_wait", "async", "commit", "release", "acquire", "fence")
 
 
-def synchronises(instruction: Instruction) -> bool:
+def is_synchronisation(instruction: Instruction) -> bool:
     """Whether agents wait for, signal or order something by it, or it moves bytes of shared memory asynchronously."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in _FORMS:
@@ -134,3 +134,89 @@ def has_result(instruction: Instruction) -> bool:
     if opcode == "wgmma":
         return "mma_async" in instruction.modifiers
     return True
+
+
+# what others notice (PTX ISA, "Instruction Set")
+
+TRIES = ("try_wait", "test_wait")
+_ALWAYS = frozenset({"mbarrier", "bar", "barrier", "wgmma", "setmaxnreg", "clusterlaunchcontrol", "multimem"})
+_SOME = _ALWAYS | {"tcgen05", "cp", "st", "red"}  #: all others do not
+#: Of tcgen05: those that only order or wait for what their own thread has issued.
+_LOCAL_TCGEN05 = ("fence::", "wait::")
+
+
+def synchronises(each: Instruction) -> bool:
+    """Whether other warps may notice whether it runs: what a proof is about."""
+    return _synchronises(each) if each.opcode in _SOME else not is_understood(each)
+
+
+def _synchronises(each: Instruction) -> bool:
+    if each.opcode in _ALWAYS:
+        if each.opcode == "multimem":
+            return each.has("cp")
+        return not (each.opcode in ("bar", "barrier") and each.has("warp")) and not each.has("query_cancel")
+    if each.opcode == "tcgen05":
+        return not each.modifiers[0].startswith(_LOCAL_TCGEN05)
+    if each.opcode in ("cp", "st", "red"):
+        return each.has_any("async", "bulk")
+    return False
+
+
+def makes_others_wait(each: Instruction) -> bool:
+    """Whether it is more than an access of its own warp: whether it runs decides how others continue."""
+    return synchronises(each) and not (each.opcode == "tcgen05" and each.has_any("ld", "st"))
+
+
+def ends_a_spin(each: Instruction) -> bool:
+    """Whether a loop with this instruction does more than wait."""
+    return synchronises(each) and not is_try(each)
+
+
+def hands_on(each: Instruction) -> bool:
+    """Whether others may learn by it of what its thread has done before, or it starts what needs that."""
+    match each.opcode:
+        case "mbarrier":
+            return each.has_any("arrive", "arrive_drop")
+        case "cp":
+            return each.has_any("bulk", "mbarrier") and not each.has_any("commit_group", "wait_group", "prefetch")
+        case "st" | "red":
+            return each.has("async")
+        case "tcgen05":
+            return each.has_any("mma", "cp", "commit")
+        case _:
+            return False
+
+
+def is_try(each: Instruction) -> bool:
+    """Whether it asks an mbarrier without waiting for it."""
+    return each.opcode == "mbarrier" and each.has_any(*TRIES)
+
+
+def is_step(each: Instruction) -> bool:
+    """Whether it is a step on the path of a warp, as a recorder sees it: all that synchronises, fences and groups too.
+
+    Not what sets mbarriers up or ends their lives, one ``cp.async``, a product, and accesses of tensor memory.
+    """
+    match each.opcode:
+        case "mbarrier":
+            return not each.has_any("init", "inval", "pending_count")
+        case "bar" | "barrier":
+            return not each.has("warp")
+        case "fence" | "membar":
+            return True
+        case "wgmma":
+            return each.has_any("commit_group", "wait_group")
+        case "cp":
+            return each.has_any("bulk", "mbarrier", "commit_group", "wait_group", "wait_all") and not each.has(
+                "prefetch"
+            )
+        case "st" | "red":
+            return each.has("async")
+        case "tcgen05":
+            return each.has_any("commit", "cp", "wait::ld", "wait::st")
+        case "clusterlaunchcontrol":
+            return each.has("try_cancel")
+        case "griddepcontrol":
+            return each.has("wait")
+        case _:
+            return False

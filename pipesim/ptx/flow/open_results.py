@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pipesim.ptx.flow.graph import Graph
-from pipesim.ptx.flow.opcodes import synchronises
+from pipesim.ptx.flow.opcodes import is_synchronisation
 from pipesim.ptx.flow.slice import STRONG
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
@@ -185,7 +185,7 @@ def _others_may_notice(each: Instruction) -> bool:
     local = each.opcode in ("fence", "membar", "elect") or (
         each.opcode == "tcgen05" and each.modifiers[0].startswith(("ld", "st", "wait", "fence"))
     )
-    return synchronises(each) and not local
+    return is_synchronisation(each) and not local
 
 
 def _is_load(each: Instruction) -> bool:

@@ -24,9 +24,9 @@ from pipesim.ptx.flow.opcodes import (
     PASS_ON,
     VALUES,
     is_known,
+    is_synchronisation,
     may_touch_global,
     may_touch_shared,
-    synchronises,
 )
 from pipesim.ptx.flow.uses import Names, Uses, data_results, uses_of
 from pipesim.ptx.text.declarations import Function, once_for_each
@@ -175,7 +175,7 @@ def _slice(function: Function, graph: Graph, uses: Uses, *, global_memory: bool,
         if unknown:
             unread.append((each.line, each.mnemonic if each.opcode != "call" else f"call {callee(each)}".strip()))
         on_global = global_memory and may_touch_global(each)
-        if synchronises(each) or may_touch_shared(each) or unknown or on_global:
+        if is_synchronisation(each) or may_touch_shared(each) or unknown or on_global:
             made.keep(each)
         elif each.opcode in _STRUCTURE and each.guard is None:
             made.kept.add(each.position)

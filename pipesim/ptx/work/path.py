@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipesim.ptx.emulate.code import Code, RunEnd
-from pipesim.ptx.emulate.synchronisation import is_step, is_try
+from pipesim.ptx.flow.opcodes import is_step, is_try
 from pipesim.ptx.flow.uses import Uses
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import CodeLabel, Immediate, Instruction, Operand, Register, Vector

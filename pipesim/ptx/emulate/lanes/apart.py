@@ -19,6 +19,8 @@ from enum import Enum
 from typing import NamedTuple, assert_never
 
 from pipesim.model.ops import Order, Scope
+from pipesim.ptx.flow.opcodes import hands_on, is_try, synchronises
+from pipesim.ptx.text.instruction import Instruction
 
 ON_MBARRIER = -1  #: in place of the address of a word: an mbarrier, or the barrier of the cluster
 _ALL = 2
@@ -36,6 +38,28 @@ class LaneAct(Enum):
     SET_UP = 1
     SIGNAL = 2
     FENCE = 3
+
+
+def lane_act(each: Instruction) -> LaneAct | None:
+    """What lanes do by it that others of their warp may rely on, None for nothing.
+
+    Not the groups of a lane's own copies, nor a barrier, at which each lane arrives for itself.
+    """
+    match each.opcode:
+        case "mbarrier":
+            if is_try(each):
+                return LaneAct.WAIT
+            return LaneAct.SET_UP if each.has("init") else None if each.has("inval") else LaneAct.SIGNAL
+        case "cp" if each.has("bulk") and each.has("wait_group"):
+            return LaneAct.WAIT
+        case "cp" | "st" | "red":
+            return LaneAct.SIGNAL if hands_on(each) else None
+        case "wgmma":
+            return LaneAct.SIGNAL if each.has("mma_async") else None
+        case "bar" | "barrier" | "setmaxnreg" | "multimem":
+            return None
+        case _:
+            return LaneAct.SIGNAL if synchronises(each) else None
 
 
 Met = tuple[int, int]  #: lanes that have accessed or waited, and those that they met since
