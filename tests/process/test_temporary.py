@@ -10,7 +10,7 @@ import pytest
 
 from pipesim.process import temporary as module
 from pipesim.process.temporary import temporary_beside
-from pipesim.process.watch import SignalError, Watch, remove_all
+from pipesim.process.watch import SignalError, Watch, remove, remove_all
 
 
 def test_it_is_in_the_folder_of_the_file_and_gone_in_the_end(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_signal_leaves_none(tmp_path: Path) -> None:
 
 
 def test_nor_does_one_while_it_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    remove, calls = module.remove, []
+    calls: list[Path] = []
 
     def interrupted(name: Path) -> None:
         calls.append(name)

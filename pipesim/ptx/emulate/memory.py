@@ -289,7 +289,7 @@ def rank_of(address: Value) -> Value:
     return address >> RANK_SHIFT
 
 
-def _low(address: int) -> int:
+def _out_of_window(address: int) -> int:
     return address - WINDOW if in_shared(address) else address
 
 
@@ -300,10 +300,10 @@ def of_shared(address: Value) -> Value:
     PTX does not define that (PTX ISA, "Addresses as Operands"), but public kernels do it in inline assembly.
     """
     if isinstance(address, int):
-        return _low(address)
+        return _out_of_window(address)
     if isinstance(address, PerLane) and not _some_generic(address.each):
         return address
-    return lift(_low, address)
+    return lift(_out_of_window, address)
 
 
 def _some_generic(each: list[Value]) -> bool:
