@@ -129,7 +129,7 @@ def _others(look: Look, found: WordsOfRun, clocks: OccursBefore) -> Iterator[int
             last = clocks.before.get((writes[version - 1].agent, writes[version - 1].pc)) if version else None
             if last is not None and last.covers(look.agent, look.pc):
                 continue
-            if any(here.ordered.covers(write.agent, write.last) for write in writes[version:]):
+            if any(here.synced.covers(write.agent, write.last) for write in writes[version:]):
                 continue
         yield other
 

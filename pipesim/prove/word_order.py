@@ -111,7 +111,7 @@ def cannot_be_seen(program: Program, found: WordsOfRun) -> bool:
     certified(program, clocks) if asking else None
     return any(
         (wait.agent, wait.pc) in clocks.moments
-        and any(clocks.moments[wait.agent, wait.pc].ordered.covers(w.agent, w.last) for w in word.writes[wait.writes :])
+        and any(clocks.moments[wait.agent, wait.pc].synced.covers(w.agent, w.last) for w in word.writes[wait.writes :])
         for word, wait in asking
     )
 

@@ -607,6 +607,27 @@ def test_memory_has_writes_in_order_where_release_and_acquire_order_them(
         assert found.scope.together == ((3,) if right else ())
 
 
+@pytest.mark.parametrize("scope", ["gpu", "cta"])
+def test_a_fence_of_one_cta_does_not_keep_another_from_an_older_value(scope: str) -> None:
+    """A thread that sees it waits for what no one writes. With both scopes it was proved."""
+    fence = f"fence.acq_rel.{scope};"
+    looks = f"{fence} ld.relaxed.gpu.global.u32 %r9, [%rd1]; setp.eq.u32 %p4, %r9, 1; @%p4 bra end; "
+    never = "again: ld.relaxed.gpu.global.u32 %r9, [%rd1+8]; setp.ne.u32 %p4, %r9, 2; @%p4 bra again;"
+    body = TOLD.replace("FIRST", ONE_BEFORE + fence).replace("NEXT", looks + never).replace("THEN", "")
+    found = check(kernel(body.replace("RELEASE", "relaxed").replace("ACQUIRE", "relaxed")), {}, quick=True)
+    assert found.verdict is (Verdict.PROVED if scope == "gpu" else Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize(("guard", "found"), [("", Verdict.REFUTED), ("@%p4 ", Verdict.UNKNOWN)])
+def test_a_race_with_what_may_not_happen_is_not_known(guard: str, found: Verdict) -> None:
+    """What another kernel left in memory, or this one, decides whether CTA 1 stores. Both were refuted."""
+    stores = "st.global.u32 [%rd2], 3;"
+    may = f"ld.global.u32 %r9, [%rd3+64]; setp.eq.u32 %p4, %r9, 77; {guard}{stores}"
+    body = TOLD.replace("FIRST", "").replace("1; bra end;\none", f"1; {stores} bra end;\none").replace("NEXT", may)
+    body = body.replace("THEN", "").replace("RELEASE", "release").replace("ACQUIRE", "acquire")
+    assert check(kernel(body), {}, quick=True).verdict is found
+
+
 @pytest.mark.parametrize(("seen", "known"), [("", True), ("+8", False)])
 def test_a_write_comes_after_the_one_of_that_word_that_its_agent_has_seen(seen: str, *, known: bool) -> None:
     """Though nothing is acquired."""

@@ -201,11 +201,11 @@ class Standings:
         return next((each for each in self._codes if each.address <= pc < each.address + len(each.code)), None)
 
     def of(self, warp: DumpWarp) -> Iterator[Standing]:
-        """The lanes of a warp, those with one program counter together."""
-        places: dict[int, list[DumpLane]] = {}
+        """The lanes of a warp, those with one program counter, in the same calls, together."""
+        places: dict[tuple[int, tuple[int, ...]], list[DumpLane]] = {}
         for lane in warp.lanes:
-            places.setdefault(lane.pc, []).append(lane)
-        for pc, lanes in places.items():
+            places.setdefault((lane.pc, self._dump.callers(warp, lane)), []).append(lane)
+        for (pc, _), lanes in places.items():
             yield self._standing(warp, tuple(lanes), pc)
 
     def _standing(self, warp: DumpWarp, lanes: tuple[DumpLane, ...], pc: int) -> Standing:

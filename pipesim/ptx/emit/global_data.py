@@ -30,7 +30,7 @@ class GlobalData:
 
     ``first``: what the launch has written before all of them; ``tiles``: names of the memory. ``open``: a position at
     which it is not known what is accessed, or how, -1 if all is known. ``strong``: strong accesses meet, and are no
-    operations.
+    operations. ``unsure``: of an agent's accesses by position why they may not happen, as in ``Program.unsure``.
     """
 
     before: dict[int, dict[int, list[tuple[Operation, int]]]] = field(default_factory=dict)
@@ -38,6 +38,7 @@ class GlobalData:
     tiles: tuple[Tile, ...] = ()
     open: int = -1
     strong: bool = False
+    unsure: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
 def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
@@ -49,6 +50,7 @@ def data_between_ctas(cluster: Cluster, talked: list[Range]) -> GlobalData:
     # what a tensor map loads by which nothing is stored is other memory than what pointers lead to
     recorder, accesses, found = cluster.recorder, cluster.global_accesses, GlobalData()
     assert accesses is not None
+    found.unsure = accesses.unsure
     each, read = [one for one in accesses if one.ranges], cluster.code.regions.observations.read
     stored = {one.map for one in accesses if one.map is not None and one.kind.writes}
     others = (one for one in accesses if one.kind.writes or one.map is None or one.map in stored)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pipesim.bounds import MAX_POINTED_BYTES
-from pipesim.model.groups import CLUSTER, WRITES_MEMORY
+from pipesim.model.groups import CLUSTER, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import AT, Op, Operation, Space, operand
 from pipesim.model.tables import Tile
 from pipesim.model.word_barriers import (
@@ -309,7 +309,8 @@ class _WordBarriers:
         for agent, stream in enumerate(self._streams):
             start = made.start(agent, stream.cta, data.first)
             end = made.end(agent, stream.cta, ended=self._cluster.warps[agent].status is Status.ENDED)
-            _rebuild(self._cluster, stream, start, made.instead, end, places, data.before.get(agent, {}))
+            before, why = data.before.get(agent, {}), data.unsure.get(agent, {})
+            _rebuild(self._cluster, stream, start, made.instead, end, places, before, why)
         made.place(places)
         for n, (of, load) in enumerate(self._weak, 1):
             of.weak.append(WeakLoad(load.agent, places[-n][0], load.unclear))
@@ -331,14 +332,20 @@ def _rebuild(
     end: tuple[list[Operation], int],
     places: dict[int, tuple[int, int]],
     before: dict[int, list[tuple[Operation, int]]],
+    why: dict[int, int],
 ) -> None:
-    """The stream with a start, other operations for those that hold the place of an event, and an end."""
+    """The stream with a start, other operations for those that hold the place of an event, and an end.
+
+    ``why``: what comes ``before`` them may not happen, by position.
+    """
     code, positions, steps = list(start), [0] * len(start), [(-1, -1)] * len(start)
     runs: list[tuple[int, ...]] = [()] * len(start)
     unsure: dict[int, int] = {}
 
     def put(made: list[tuple[Operation, int]]) -> None:
-        for op, _ in made:
+        for op, position in made:
+            if position in why and op[0] in TOUCHES_MEMORY:
+                unsure[len(code)] = why[position]
             marks = op[0] == Op.WORK and operand(op, "cycles") < 0
             if marks:
                 places[operand(op, "cycles")] = len(code), len(code)

@@ -8,6 +8,7 @@ from math import prod
 
 from pipesim.model.barrier import BarrierState
 from pipesim.model.ops import Space
+from pipesim.model.tables import OPEN_WORD
 from pipesim.ptx.emit.record import Place, StreamRecorder
 from pipesim.ptx.emulate.accesses import access_global
 from pipesim.ptx.emulate.code import Code, DecodedStep
@@ -191,6 +192,9 @@ class ClusterMemory:
             if self.words is not None and each.position in self.code.on_written:
                 warp.apart.access_global(warp.mask, each.position)
             sure = not warp.maybe and not warp.has_two_ways
+            if not sure:
+                why = OPEN_WORD if warp.has_two_ways else warp.unsure
+                self.global_accesses.unsure.setdefault(warp.agent, {})[each.position] = why
             self.global_accesses.add(warp.agent, each, address, size, warp.mask, sure=sure)
             if each.position in self.code.on_written and not self.code.global_operations:
                 self.global_accesses.follow_lanes(warp.exchanges, warp.way, each, address, size, warp.mask)

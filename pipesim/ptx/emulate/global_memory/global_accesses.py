@@ -128,7 +128,8 @@ class GlobalAccesses:
 
     ``left_open``: by position, why it is not known whether, where or how often it accesses memory. ``alike``: of stores
     of several lanes to the same bytes in one instruction. ``in_step``: of accesses of lanes to what others of their
-    warp have accessed before, where no barrier of both is in between.
+    warp have accessed before, where no barrier of both is in between. ``unsure``: by agent and position why an access
+    may not happen, as in ``Program.unsure``.
     """
 
     def __init__(self, recorder: StreamRecorder) -> None:
@@ -139,6 +140,7 @@ class GlobalAccesses:
         self.left_open: dict[int, Leaf] = {}
         self.alike: set[int] = set()
         self.in_step: set[int] = set()
+        self.unsure: dict[int, dict[int, int]] = {}
         self.limited = False  #: there were more than are recorded
 
     def __iter__(self) -> Iterator[GlobalAccess]:
