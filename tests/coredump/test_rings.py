@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesim.answers.autopsy.rings import RingStage, stages_of
+from pipesim.answers.autopsy.autopsy import RingStage, stages_of
 from pipesim.answers.autopsy.suppliers import WalkedWarp
 from pipesim.answers.autopsy.walks import WarpWalk
 from pipesim.coredump.sass.sync import SassSync, SyncInstruction

@@ -17,7 +17,7 @@ from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.launches import WORSE, OtherLaunches
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord, has_all_tiles
-from pipesim.answers.every_size.words import words_that_decide
+from pipesim.answers.every_size.nearby import words_that_decide
 from pipesim.answers.global_memory.grid_memory import (
     INSIDE,
     GridMemory,

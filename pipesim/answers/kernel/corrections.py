@@ -48,8 +48,8 @@ from pipesim.prove.repair.correction import (
 )
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.side_effects import leaves_more
 from pipesim.prove.repair.sites import is_at, members
-from pipesim.prove.repair.unread import leaves_more
 from pipesim.prove.repair.wording.added_line import AddedLine, beside
 from pipesim.prove.repair.wording.sentences import sentence
 from pipesim.ptx.branch_decisions import BranchPast

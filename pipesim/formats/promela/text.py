@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Set
 
 from pipesim.bounds import MAX_MODEL_OPERATIONS
 from pipesim.errors import UsageError
-from pipesim.formats.promela.landings import landings
+from pipesim.formats.promela.flights import landings
 from pipesim.formats.promela.operations import CLAMP, Choice, PromelaStep, Words, steps
 from pipesim.formats.promela.rules import broken_by, rules
 from pipesim.model.groups import CLUSTER, EXPECTS, ON_NAMED_BARRIER, TRANSACTIONS

@@ -32,12 +32,10 @@ from pipesim.prove.repair.changes.left_over import of_reads_again
 from pipesim.prove.repair.changes.meeting_points import of_met_signals, of_signals_for_all, of_uses
 from pipesim.prove.repair.changes.order import readers_of
 from pipesim.prove.repair.edits import apply_repair, place_of
-from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind
-from pipesim.prove.repair.overlap import serialised
-from pipesim.prove.repair.unread import leaves_more
+from pipesim.prove.repair.kinds import OF_WORDS, Ranked, Repair, RepairKind, fits_words, words_of
+from pipesim.prove.repair.side_effects import leaves_more, serialised
 from pipesim.prove.repair.wording.added_line import AddedLine, added_line, beside, line_of
 from pipesim.prove.repair.wording.sentences import sentence
-from pipesim.prove.repair.words import fits_words, words_of
 
 MOST = 2  #: corrections of one finding
 MOST_TRIED = 400_000  #: operations of all small programs that are tried for one finding

@@ -12,8 +12,8 @@ from pipesim.prove.repair.changes.other_operands import of_ctas
 from pipesim.prove.repair.correction import corrections
 from pipesim.prove.repair.edits import apply_repair
 from pipesim.prove.repair.kinds import Repair, RepairKind
+from pipesim.prove.repair.side_effects import leaves_more
 from pipesim.prove.repair.sites import sites_of
-from pipesim.prove.repair.unread import leaves_more
 
 
 def query(given_back: int, laps: int = 3, blocks: int = 3) -> Program:

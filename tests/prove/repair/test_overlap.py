@@ -8,7 +8,7 @@ import pytest
 
 from pipesim import Order, Protocol, Warp
 from pipesim.model.program import Program
-from pipesim.prove.repair.overlap import serialised
+from pipesim.prove.repair.side_effects import serialised
 
 STEPS = 4
 

@@ -18,7 +18,7 @@ from pipesim.prove.check import How, check
 from pipesim.prove.counterexample.confirm import shown_by_code
 from pipesim.prove.counterexample.leftovers import LeftKind, Leftover, advisories, assumed_at_exit, leftovers
 from pipesim.prove.counterexample.play import Play
-from pipesim.prove.repair.unread import leaves_more
+from pipesim.prove.repair.side_effects import leaves_more
 from pipesim.prove.search.breadth_first import explore, outcomes
 from tests.support.random_programs.exits import SYNC, one_in_each_cta, pair_load
 from tests.support.random_programs.rings import random_ring

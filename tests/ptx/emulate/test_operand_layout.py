@@ -7,7 +7,7 @@ import pytest
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Op, operand
 from pipesim.prove.check import check
-from pipesim.ptx.emulate.effects.operand_layout import OperandShape, groups
+from pipesim.ptx.emulate.effects.operands import OperandShape, groups
 from pipesim.ptx.emulate.memory import SHARED_BASE
 from tests.support.small_ptx import SET_UP, program_of
 

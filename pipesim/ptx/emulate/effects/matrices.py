@@ -16,8 +16,7 @@ from pipesim.ptx.emulate.cluster import Cluster
 from pipesim.ptx.emulate.code import DecodedStep
 from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
-from pipesim.ptx.emulate.effects.operand_layout import OperandShape, groups, of_tcgen05, of_wgmma
-from pipesim.ptx.emulate.effects.operands import one_of, shared_place
+from pipesim.ptx.emulate.effects.operands import OperandShape, groups, of_tcgen05, of_wgmma, one_of, shared_place
 from pipesim.ptx.emulate.memory import SHARED_BASE
 from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
