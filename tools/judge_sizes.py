@@ -36,10 +36,12 @@ from pipesim.prove.any_size.family import EveryValue
 from pipesim.prove.any_size.laps import Outline
 from pipesim.prove.check import check
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulation import Kernel, all_left, emulate, emulate_without_laps, prepare
+from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import emit
+from pipesim.ptx.hand_outs import all_left
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER, TYPES, Array, Launch, Number, Parameter
+from pipesim.ptx.prepare import Kernel, prepare
 from pipesim.ptx.text.read import read_module
 from pipesim.targets import Target, find
 from tests.support.nested_loops import random_nested_kernel, with_all_laps

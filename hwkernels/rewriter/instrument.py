@@ -21,12 +21,13 @@ from pipesim.model.groups import PARITY, PARITY_TRIES, PARITY_WAITS
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import IF_NOT_YET, PathStep, Stream
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulation import Kernel, emulate, prepare
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.inline import callee
 from pipesim.ptx.flow.opcodes import is_step, is_try
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.prepare import Kernel, prepare
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.locations import SourceText

@@ -20,8 +20,9 @@ from hwkernels.rewriter.streams import NOTHING, LaneStream
 from hwkernels.rewriter.word_turns import writes
 from hwkernels.rewriter.writers import writers
 from pipesim.bounds import MAX_LOCK_FAILURES
-from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import emit
+from pipesim.ptx.prepare import Kernel
 
 _Counts = dict[StreamKey, Counter[int]]  #: records by stream and number of a site
 

@@ -16,12 +16,13 @@ from pipesim.model.words import WordAct, WordEvent
 from pipesim.ptx.emit.record import Stream
 from pipesim.ptx.emit.word_barriers import word_name
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
-from pipesim.ptx.emulation import Kernel, emulate, prepare
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import MOST_TOGETHER, Extraction, emit
 from pipesim.ptx.flow.graph import graph_of
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.launch.values import MOST_TOGETHER as MOST_CTAS
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.prepare import Kernel, prepare
 from pipesim.ptx.text.declarations import Module
 
 #: By agent and step of its path what was done to a word there.

@@ -17,7 +17,7 @@ from pipesim.model.moves import Kind, Move, attempt
 from pipesim.model.program import Program
 from pipesim.prove.counterexample.play import Play, play_schedule
 from pipesim.ptx.emit.record import Stream
-from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.prepare import Kernel
 
 _SEEDS = range(3)
 _TURN_NS = 20_000_000  #: after which a turn is taken to have come

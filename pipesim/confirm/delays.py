@@ -8,7 +8,7 @@ from pipesim.model.groups import ACCESSES
 from pipesim.model.program import Program
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import IF_NOT_YET, MEET, Stream
-from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.prepare import Kernel
 
 LONGEST_NS = 1_000_000  #: of one nanosleep (PTX ISA, "nanosleep")
 MOST_OF_A_WARP = 7  #: delays in its row of a table

@@ -13,8 +13,8 @@ from pipesim.confirm.delays import LONGEST_NS, MOST_OF_A_WARP, Delay, DelayPlace
 from pipesim.model.program import Program
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import Stream
-from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.opcodes import hands_on, is_step
+from pipesim.ptx.prepare import Kernel
 
 _SHORT_NS, _LAP_NS = (50, 20_000), (5_000, 300_000)
 _PLAIN_EVERY = 64

@@ -21,8 +21,8 @@ from hwkernels.rewriter.instrument import body_begin, guard_of, header_begin, st
 from hwkernels.rewriter.sites import blocks
 from pipesim.confirm.delays import LONGEST_NS, Delay, DelayPlace
 from pipesim.errors import PtxError
-from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.opcodes import is_try
+from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.locations import SourceText
 

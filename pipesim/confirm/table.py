@@ -13,7 +13,7 @@ from math import prod
 from pipesim.confirm.delays import LONGEST_NS, MOST_OF_A_WARP, DelayPlace
 from pipesim.confirm.rewrite import DelayedPtx, P, Rewriting, only_with, sleeping_together
 from pipesim.errors import PtxError
-from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.instruction import Instruction
 from pipesim.ptx.text.locations import SourceText
 from pipesim.trace.arrays import np, npt

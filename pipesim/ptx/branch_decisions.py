@@ -20,10 +20,11 @@ from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emit.record import PathStep
 from pipesim.ptx.emulate.code import Getter
 from pipesim.ptx.emulate.values import PerLane, Value, lanes_in
-from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import own_line
 from pipesim.ptx.flow.graph import Graph, Loop
 from pipesim.ptx.loop_values import BranchTrips, SaidBranch
+from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.instruction import CodeLabel, Instruction, Register
 

@@ -5,61 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
-from typing import NamedTuple
 
-from pipesim.errors import LaunchFileError
 from pipesim.model.dependent_launch import LaunchEvent
 from pipesim.model.ops import Op
-from pipesim.model.waits import never_wrapped
 from pipesim.ptx.emit.record import FirstParities, Place, Range, covers
 from pipesim.ptx.emulate.boxless import BoxlessCopies
 from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
-from pipesim.ptx.emulate.code import Code
 from pipesim.ptx.emulate.constants import Constants
-from pipesim.ptx.emulate.effects.table import effect_of
 from pipesim.ptx.emulate.endless import EndlessLoops
 from pipesim.ptx.emulate.lanes.apart import ON_MBARRIER
 from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.lengthened import watch_laps
-from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.shared_uses import touching_engines, touching_others
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.flow.addresses import misaligned_copies
-from pipesim.ptx.flow.graph import Graph, graph_of
-from pipesim.ptx.flow.inline import inline_calls
-from pipesim.ptx.flow.open_results import read_on_every_way, read_too_early, used_at_once
-from pipesim.ptx.flow.slice import Slice, slice_of
-from pipesim.ptx.flow.uses import Uses, uses_of
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
-from pipesim.ptx.launch.file import fit_cluster
+from pipesim.ptx.hand_outs import asks_launch_control, to_try, used_once
 from pipesim.ptx.launch.image import ALIGNED, Image
-from pipesim.ptx.launch.settings import with_settings
-from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER, Launch, Policies
-from pipesim.ptx.text.declarations import Function, Module
-from pipesim.ptx.text.instruction import Instruction
+from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.prepare import Kernel, on_global_memory
 
 _MOST_PARTINGS = 8  #: times that the lanes of warps are followed apart in more parts
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel of a module, ready to be emulated with the values of one launch."""
-
-    module: Module
-    launch: Launch
-    entry: Function
-    function: Function  #: the kernel with the bodies of the functions that it calls
-    code: Code
-    too_early: tuple[tuple[int, int], ...]  #: what writes registers late, and who reads them before the wait
-    leaves_laps_out: bool = True  #: where it runs longer than is followed
-
-    def with_setting(self, name: str, value: int) -> Kernel:
-        """The kernel in a launch with another policy, another CTA, or another value of a word of its parameters."""
-        if name == "cta" or name in Policies.__dataclass_fields__:
-            return replace(self, launch=self.launch.with_setting(name, value))
-        return replace(self, launch=with_settings(self.launch, self.entry, [f"{name}={value}"]))
 
 
 @dataclass(frozen=True)
@@ -77,43 +44,6 @@ class Emulation:
         return bool(self.unsolved) or any(warp.status is Status.STOPPED for warp in self.cluster.warps)
 
 
-def prepare(module: Module, launch: Launch, graph: Graph | None = None, uses: Uses | None = None) -> Kernel:
-    """Flow: calls replaced by bodies, and what synchronisation depends on. ``graph`` and ``uses``: if they are known.
-
-    Raises LaunchFileError if launch and kernel do not fit.
-    """
-    entry = entry_of(module, launch)
-    launch = fit_cluster(launch, entry)
-    function = inline_calls(module, entry)
-    part = slice_of(function, graph, uses)
-    graph, uses = graph or graph_of(function), uses or uses_of(function)
-    code = _code(function, graph, uses, part)
-    early = read_too_early(function, graph, uses)
-    loads = [p for p, _ in early if function.body[p].opcode == "tcgen05"]
-    code.loaded_at_once = frozenset(p for p in loads if used_at_once(function, graph, uses, p))
-    products = [p for p, _ in early if function.body[p].opcode == "wgmma"]
-    code.read_early = frozenset(p for p in products if read_on_every_way(function, graph, uses, p))
-    made = Kernel(module, launch, entry, function, code, early)
-    return on_global_memory(made) if launch.together or launch.inside else made
-
-
-def _code(function: Function, graph: Graph, uses: Uses, part: Slice) -> Code:
-    regions = Regions(function, graph, part.kept, uses, part.opaque, part.on_global)
-    code = Code(function, regions, part)
-    code.effect_of = effect_of
-    return code
-
-
-def on_global_memory(kernel: Kernel) -> Kernel:
-    """The kernel with the addresses of what accesses global memory followed as well; where it stops may differ."""
-    graph, uses = kernel.code.regions.graph, uses_of(kernel.function, global_memory=True)
-    words = kernel.launch.inside or bool(kernel.launch.together)
-    part = slice_of(kernel.function, graph, uses, global_memory=True, words=words)
-    code = _code(kernel.function, graph, uses, part)
-    code.loaded_at_once, code.read_early = kernel.code.loaded_at_once, kernel.code.read_early
-    return replace(kernel, code=code, leaves_laps_out=False)
-
-
 def emulate(
     kernel: Kernel,
     limits: EmulationLimits | None = None,
@@ -123,20 +53,18 @@ def emulate(
 ) -> Emulation:
     """Run the cluster with the launch's policies.
 
-    Where these do not say how many tiles cluster launch control hands out it is the least of :data:`_HANDED_OUT`, as
-    far as another cluster runs beside this one, with which the fewest barriers are used but once: with fewer a wrong
+    Where these do not say how many tiles cluster launch control hands out it is the least of those that
+    are tried with which the fewest barriers are used but once: with fewer a wrong
     count of such a barrier shows nothing. A number with which the kernel hangs is taken immediately.
     """
     limits = limits or EmulationLimits()
     launch, policies = kernel.launch, kernel.launch.policies
     if policies.launch_control is None and policies.handed_out:
         launch = launch.with_setting("launch_control", len(policies.handed_out))
-    if launch.policies.launch_control is not None or not _asks_launch_control(kernel):
+    if launch.policies.launch_control is not None or not asks_launch_control(kernel):
         return _emulate(kernel, launch, limits, first, past_hangs=past_hangs)
     best, fewest, spent, inputs = None, 0, 0, []
-    others = prod(launch.grid) // prod(launch.cluster) - 1  # a grid of one cluster is an example of any
-    most = max(1, others - 1) if others else _HANDED_OUT[-1]  # two clusters that run have not all tiles
-    for given in sorted({min(each, most) for each in _HANDED_OUT}):
+    for given in to_try(launch):
         rest = limits.without(spent)
         found = _emulate(
             kernel, kernel.launch.with_setting("launch_control", given), rest, first, past_hangs=past_hangs
@@ -152,80 +80,6 @@ def emulate(
     assert best is not None
     best.cluster.inputs.before = tuple(each for each in inputs if each is not best.cluster.inputs)
     return replace(best, instructions=spent)
-
-
-_HANDED_OUT = (1, 2, 4, 8)
-
-
-class FewerTiles(NamedTuple):
-    """A policy with which other CTAs leave only this many ``tiles`` to the cluster, instead of the value ``used``."""
-
-    policy: str
-    value: int
-    used: int
-    tiles: int
-    left: tuple[int, int, int] | None = None  #: of a launch (:class:`pipesim.ptx.launch.values.Launch`)
-
-    def of(self, launch: Launch) -> Launch:
-        """The launch with that policy."""
-        return replace(launch.with_setting(self.policy, self.value), left=self.left)
-
-
-def all_left(fewer: tuple[FewerTiles, ...]) -> FewerTiles | None:
-    """Where other CTAs leave all tiles of the one counter of which a kernel takes them; None of any other kernel."""
-    if not fewer or fewer[0].policy != TILE_COUNTER or (left := fewer[0].left) is None or not fewer[1:]:
-        return None
-    tiles = (left[2] - left[1]) // (fewer[0].value - fewer[1].value)
-    return fewer[0]._replace(value=left[1], tiles=tiles, left=(tiles, *left[1:]))
-
-
-def fewer_tiles(kernel: Kernel, cluster: Cluster) -> tuple[FewerTiles, ...]:
-    """What other CTAs may leave besides, where nothing fixes it: no tile beyond the first, one, and so on.
-
-    By cluster launch control, and by a counter, which then begins at one of the last answers of the run.
-    """
-    used = cluster.launch.policies
-    if used.handed_out:
-        return ()
-    handed = range(used.launch_control or 0) if kernel.launch.policies.launch_control is None else ()
-    found = [FewerTiles(LAUNCH_CONTROL, n, used.launch_control or 0, n) for n in handed]
-    first = used.tile_counter
-    counters = [] if _waits(cluster) else cluster.globals.last_answers(_MOST_LEFT + 1)
-    for last in counters:
-        end, step = last[-1], last[-1] - last[-2]
-        if cluster.recorder.repeated:  # of the answers before some are left out
-            last = [end - n * step for n in reversed(range(_MOST_LEFT + 1)) if first <= end - n * step]
-        for n, value in enumerate(reversed(last)):
-            left = (n, first, end) if len(counters) == 1 else None
-            if value != first or left is not None:
-                found.append(FewerTiles(TILE_COUNTER, value, first, n, left))
-    return tuple(found)
-
-
-_MOST_LEFT = 4  #: tiles of a counter that other CTAs leave
-MOST_ANY = 2  #: tiles that are handed out of which all choices are looked at
-
-
-def _asks_launch_control(kernel: Kernel) -> bool:
-    return any(each.opcode == "clusterlaunchcontrol" for each in kernel.function.body)
-
-
-def used_once(kernel: Kernel, cluster: Cluster) -> list[Place]:
-    """The mbarriers that are used in loops of the kernel, and never for a second phase."""
-    graph, streams = kernel.code.regions.graph, cluster.recorder.streams
-    signals = {graph.block_of[p] for p in kernel.code.kept if _may_signal(kernel.function.body[p])}
-    inside = frozenset(block for loop in graph.loops if signals & loop.blocks for block in loop.blocks)
-    found = never_wrapped(
-        [stream.code for stream in streams],
-        lambda agent, pc: graph.block_of[streams[agent].positions[pc]] in inside,
-    )
-    places = list(cluster.recorder.barriers)
-    return [places[bar] for bar in found]
-
-
-def _may_signal(each: Instruction) -> bool:
-    """Whether a loop with it is more than a wait."""
-    return each.has("bulk") if each.opcode == "cp" else each.has_any("arrive", "expect_tx", "commit", "try_cancel")
 
 
 _BEGUN, _FEW = 64, 4_096  #: loops without end are looked for after 1 in 64 of those allowed, or these
@@ -248,11 +102,15 @@ def _emulate(
                 return
         found = emulate_without_laps(kernel, launch, replace(limits, instructions=limits.instructions // 2))
         if found.left_out and found.instructions + found.left_out > limits.instructions and not found.cut:
+            kernel.code.long_with = launch.parameters
             raise _WholeRun(found)
 
-    given = kernel.code.on_global or launch.together or launch.left or first or past_hangs
+    given = kernel.code.on_global or launch.together or first or past_hangs
     tell = is_long if kernel.leaves_laps_out and not given else None
     try:
+        if tell is not None and launch.parameters and kernel.code.long_with == launch.parameters:
+            is_long(False)  # as with another hand-out, or in another CTA
+            tell = None
         followed = _FollowedCluster(kernel, launch, limits)
         followed.first, followed.is_long = first or {}, tell
         return followed.emulation(past_hangs=past_hangs)
@@ -402,21 +260,6 @@ def _misaligned(kernel: Kernel, image: Image, inputs: FreeInputs) -> dict[int, s
 def _waits(cluster: Cluster) -> bool:
     """Whether some warp waits where no warp can continue."""
     return any(warp.status is Status.BLOCKED for warp in cluster.warps)
-
-
-def entry_of(module: Module, launch: Launch) -> Function:
-    """The kernel that is launched; the file's only one where the launch names none. LaunchFileError without one."""
-    named, entries = launch.entry, module.entries
-    entry = module.function(named) if named or len(entries) != 1 else entries[0]
-    if entry is None or not entry.body:
-        names = ", ".join(each.name for each in entries)
-        several = f"{module.name} has {len(entries)} kernels, and the launch file names none"
-        raise LaunchFileError(
-            f"{module.name} has no kernel {named}".rstrip() if named or not entries else several,
-            cause=f"it has {names or 'none'}",
-            correction='name one as "entry" of the launch file' if entries else "give the PTX of a kernel",
-        )
-    return entry
 
 
 def launch_events(kernel: Kernel, cluster: Cluster, place_of: Callable[[int], str]) -> tuple[LaunchEvent, ...]:

@@ -20,11 +20,13 @@ from pipesim.ptx.emit.record import Place, RepeatedPart, Stream
 from pipesim.ptx.emit.word_barriers import with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulation import Emulation, FewerTiles, Kernel, emulate, fewer_tiles, prepare
+from pipesim.ptx.emulation import Emulation, emulate
 from pipesim.ptx.flow.slice import is_word
 from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.hand_outs import FewerTiles, fewer_tiles
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.names.paths import kernel_name
+from pipesim.ptx.prepare import Kernel, prepare
 from pipesim.ptx.text.declarations import Function, Module
 from pipesim.ptx.text.instruction import Frame, Instruction, Special
 from pipesim.ptx.text.locations import is_library
@@ -68,7 +70,7 @@ class Extraction:
     """A flat program and how much was run for it: warp instructions, and those of the kernel that were kept.
 
     ``launch_control``: how many tiles launch control has handed out, where it was asked. ``fewer_tiles``: policies with
-    which other CTAs leave less (:func:`pipesim.ptx.emulation.fewer_tiles`). ``answers``: where those of
+    which other CTAs leave less (:func:`pipesim.ptx.hand_outs.fewer_tiles`). ``answers``: where those of
     a counter were asked for.
     """
 

@@ -15,7 +15,7 @@ from pipesim.inputs import InputKind
 from pipesim.model.program import Program
 from pipesim.ptx.emit.record import BARRIER_BYTES, FirstParities, Stream
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulation import Kernel, emulate, entry_of, prepare
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit, extract
 from pipesim.ptx.flow.inline import inline_calls
 from pipesim.ptx.flow.slice import slice_of
@@ -25,6 +25,7 @@ from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.settings import has_tensor_maps, open_words, template, with_settings
 from pipesim.ptx.launch.values import NO_SHAPE, GivenNames, Launch, NamedBarriers, NamedRole, NamedTile
 from pipesim.ptx.names.resolve import with_source_names
+from pipesim.ptx.prepare import Kernel, entry_of, prepare
 from pipesim.ptx.source_files import enter_sources
 from pipesim.ptx.text.body import STATEMENT, spelled
 from pipesim.ptx.text.declarations import Function, Module

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipesim.ptx.emulate.constants import special_register
 from pipesim.ptx.emulate.values import lanes_in, of_lane
-from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.graph import Loop
 from pipesim.ptx.launch.values import Number
 from pipesim.ptx.names.resolve import Resolver, resolver_of
+from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.source_files import HeadingText, SourceFiles
 from pipesim.ptx.text.instruction import Frame, Instruction
 from pipesim.ptx.text.locations import is_library

@@ -19,15 +19,17 @@ from pipesim.prove.check import check as prove
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.laps_left_out import LapsLeftOut
 from pipesim.ptx.emulate.stop import Status
-from pipesim.ptx.emulation import emulate_without_laps, prepare
+from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import emit
 from pipesim.ptx.launch.file import launch_json
-from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.launch.values import Launch, Number, Parameter
+from pipesim.ptx.prepare import prepare
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.check import check_lines
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_after, slow_but
 from tests.support.nested_loops import nested_kernel
+from tests.support.tile_kernels import RIGHT, sized_kernel_of_tiles
 from tools.judge_sizes import judge_laps
 
 
@@ -96,6 +98,22 @@ def test_moments_store_what_changed(monkeypatch: pytest.MonkeyPatch, most: int) 
     assert len(run.cluster.warps[0].R) > 1_000
     assert watcher.snapshots.stored < 140_000
     assert prove(emit(made, run).program).verdict is Verdict.PROVED
+
+
+def test_what_other_ctas_leave_of_a_counter_is_run_without_laps_as_well() -> None:
+    """The tiles that are left are any: how many laps a run has is that of the run in full."""
+    text, launch = sized_kernel_of_tiles(" mov.u32 %r45, %r22;\n", " setp.ne.u32 %p7, %r20, %r20;", RIGHT, counter=True)
+    launch = replace(launch, parameters=(Parameter("n", Number("u32", 600)),))
+    made, limits = prepare(read_module(text, "tiles.ptx"), launch), EmulationLimits(20_000)
+    fewer = emit(made, emulate(made, limits)).fewer_tiles
+    assert [each.tiles for each in fewer] == [0, 1, 2, 3]
+    for each in (replace(made, launch=fewer[n].of(launch)) for n in (1, 3)):
+        run, full = emulate(each, limits), emulate(replace(each, leaves_laps_out=False), EmulationLimits(_ALL, _ALL))
+        assert run.left_out > 9 * run.instructions
+        assert run.instructions + run.left_out == full.instructions
+
+
+_ALL = 1 << 22  #: instructions and operations
 
 
 @cache

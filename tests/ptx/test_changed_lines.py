@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.ptx.emulation import Kernel, prepare
 from pipesim.ptx.kernel import EditableKernel, launch_of, with_changed_lines
+from pipesim.ptx.prepare import Kernel, prepare
 
 PTX = Path(__file__).parent / "kernels" / "scale_ws_s3-sm_90a.ptx"
 #: What is written instead of what, and whether it can be read by itself.

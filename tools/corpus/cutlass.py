@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipesim.ptx.emulation import entry_of
 from pipesim.ptx.launch.settings import BOX, with_settings
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.prepare import entry_of
 from pipesim.ptx.text.declarations import Module
 from pipesim.ptx.text.read import read_module
 from tools.corpus import fake

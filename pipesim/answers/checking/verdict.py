@@ -37,12 +37,12 @@ from pipesim.process.limits import LimitReachedError
 from pipesim.prove.check import Check, How, unknown
 from pipesim.prove.check import check as prove
 from pipesim.prove.refutation import lines_of
-from pipesim.ptx.emulation import all_left
+from pipesim.ptx.hand_outs import all_left
 from pipesim.ptx.launch.values import ANY_DATA, TILE_COUNTER
 from pipesim.targets import Target
 
 if TYPE_CHECKING:
-    from pipesim.ptx.emulation import Kernel
+    from pipesim.ptx.prepare import Kernel
 
 _OF_OTHERS = {Assumption.GLOBAL_LOOPS, Assumption.POLICIES}
 _TILES_MORE, _PERCENT_MORE = 256, 20  #: of each number up to 16, and of some laps; of the instructions before

@@ -17,11 +17,12 @@ from pipesim.answers.views.check import CtaKindVerdict
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import AT, Operation
 from pipesim.model.program import Program
-from pipesim.ptx.emulation import MOST_ANY, emulate
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.free.forms import Form
 from pipesim.ptx.free.varying import FreeInputs
+from pipesim.ptx.hand_outs import MOST_ANY
 from pipesim.ptx.launch.values import ANSWERS_OF_DATA, HANDED_OUT
 from pipesim.targets import Target
 from pipesim.trace.arrays import np

@@ -17,8 +17,9 @@ from pipesim.answers.views.check import ProvedRange, ProvedTogether
 from pipesim.model.program import Program
 from pipesim.prove.any_size.family import EveryValue, Family, SomeValues, Stop
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulation import all_left, emulate, emulate_without_laps
+from pipesim.ptx.emulation import emulate, emulate_without_laps
 from pipesim.ptx.extract import Extraction, emit
+from pipesim.ptx.hand_outs import all_left
 from pipesim.ptx.launch.values import LAUNCH_CONTROL, TILE_COUNTER
 from pipesim.targets import Target
 

@@ -16,7 +16,7 @@ from pipesim.answers.every_size.boundaries import Asked, boundary_values
 from pipesim.bounds import MAX_WARP_INSTRUCTIONS
 from pipesim.errors import ParameterError
 from pipesim.model.program import Program
-from pipesim.ptx.emulation import MOST_ANY, FewerTiles, all_left
+from pipesim.ptx.hand_outs import MOST_ANY, FewerTiles, all_left
 from pipesim.ptx.launch.settings import with_free_range, with_free_word
 from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL, TILE_COUNTER, FreeRange
 from pipesim.targets import Target

@@ -17,11 +17,12 @@ from pipesim.answers.every_cta.conditions import Evaluation, completed
 from pipesim.answers.every_cta.kinds import EveryCta
 from pipesim.answers.views.check import NearbyValues
 from pipesim.ptx.emulate.cluster import EmulationLimits
-from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.flow.addresses import misaligned_copies
 from pipesim.ptx.free.forms import NO_BOUND, Form, narrow
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import ALIGNED, PARAMETERS, FreeWord, Image
+from pipesim.ptx.prepare import Kernel
 from pipesim.trace.arrays import np
 
 

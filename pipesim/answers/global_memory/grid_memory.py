@@ -17,9 +17,10 @@ from pipesim.prove.refutation import Refutation
 from pipesim.ptx.coverage import kind_on_global, place_in
 from pipesim.ptx.emit.names import source_of
 from pipesim.ptx.emulate.global_memory.global_accesses import strength_of
-from pipesim.ptx.emulation import Kernel, emulate, on_global_memory
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.extract import Extraction, emit
 from pipesim.ptx.flow.opcodes import may_touch_global
+from pipesim.ptx.prepare import Kernel, on_global_memory
 
 
 @dataclass(frozen=True)

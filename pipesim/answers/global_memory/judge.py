@@ -46,13 +46,13 @@ from pipesim.model.ops import Scope
 from pipesim.ptx.coverage import kind_on_global
 from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccess, kind_of
 from pipesim.ptx.emulate.memory import MODULE_VARIABLES
-from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.flow.addresses import ParameterPlaces
 from pipesim.ptx.flow.observations import ASKING, loads_behind
 from pipesim.ptx.flow.opcodes import may_touch_global
 from pipesim.ptx.free.forms import Form, Terms, bounds
 from pipesim.ptx.launch.image import PARAMETERS
 from pipesim.ptx.launch.values import HANDED_OUT, LAUNCH_CONTROL
+from pipesim.ptx.prepare import Kernel, on_global_memory
 from pipesim.ptx.text.instruction import (
     TensorAddress,
 )

@@ -18,8 +18,8 @@ from pipesim.answers.global_memory.spans import MOST_SPANS, Spans, TooManyError,
 from pipesim.ptx.emit.record import Range
 from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.memory import merge_ranges
-from pipesim.ptx.emulation import Kernel, on_global_memory
 from pipesim.ptx.free.forms import Form, Terms
+from pipesim.ptx.prepare import Kernel, on_global_memory
 from pipesim.trace.arrays import np
 
 Chosen = tuple[int, GlobalAccess]  #: the number of a kind of clusters, and an access of theirs

@@ -9,9 +9,10 @@ from pipesim.ptx.emulate.cluster import Cluster, EmulationLimits
 from pipesim.ptx.emulate.global_memory.global_accesses import GlobalAccess
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.values import Leaf
-from pipesim.ptx.emulation import Kernel, emulate
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.free.varying import FreeInputs
 from pipesim.ptx.launch.image import Image
+from pipesim.ptx.prepare import Kernel
 
 MOST_INSTRUCTIONS = MAX_WARP_INSTRUCTIONS  #: of all clusters together
 

@@ -20,10 +20,10 @@ from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.kinds import Repair, RepairKind
 from pipesim.prove.repair.sites import families
 from pipesim.ptx.branch_decisions import BranchPast, comes_to, is_wait, led_past
-from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.kernel import EditableKernel, KernelReading
 from pipesim.ptx.names.paths import group_of
 from pipesim.ptx.names.resolve import resolver_of
+from pipesim.ptx.prepare import Kernel
 
 MOST = 2  #: that are reported of one deadlock
 _MOST_AGENTS = 64  #: of a kernel whose branches are looked at

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import islice, product
 
-from pipesim.ptx.emulation import Kernel
+from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.instruction import Address, Immediate, Instruction, Operand, Register, Special
 
 Texts = Iterator[tuple[float, tuple[object, ...], str]]  #: with what it costs, and what is changed to what

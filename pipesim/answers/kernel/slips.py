@@ -17,9 +17,9 @@ from pipesim.model.groups import COUNTS_BYTES, ON_BARRIER, ON_NAMED_BARRIER
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.prove.refutation import Refutation
 from pipesim.ptx.branch_decisions import BranchPast
-from pipesim.ptx.emulation import Kernel
 from pipesim.ptx.flow.opcodes import is_synchronisation
 from pipesim.ptx.kernel import KernelReading
+from pipesim.ptx.prepare import Kernel
 from pipesim.ptx.text.instruction import Instruction
 
 LIKELY = 0.75  #: what the slips cost at most that are tried before all other corrections

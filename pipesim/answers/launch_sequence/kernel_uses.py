@@ -16,12 +16,12 @@ from pipesim.model.dependent_launch import LaunchAct
 from pipesim.model.program import Program
 from pipesim.prove.dependent_launch import AfterWait, event_order
 from pipesim.ptx.coverage import place_in
-from pipesim.ptx.emulation import Kernel, entry_of
 from pipesim.ptx.extract import Extraction, extract
 from pipesim.ptx.kernel import PTX, launch_of
 from pipesim.ptx.launch.image import PARAMETERS, Image
 from pipesim.ptx.launch.settings import parameter_at, with_settings
 from pipesim.ptx.launch.values import Launch, Pointer
+from pipesim.ptx.prepare import Kernel, entry_of
 from pipesim.ptx.text.declarations import Function
 
 FAR = 1 << 62  #: the end of memory of which it is not known where it ends

@@ -116,10 +116,10 @@ def pointers_wanted(text: bytes, kernel: str) -> frozenset[tuple[int, int]]:
 
     Empty for PTX that cannot be read, which the report will say.
     """
-    from pipesim.ptx.emulation import entry_of
     from pipesim.ptx.flow.inline import inline_calls
     from pipesim.ptx.flow.slice import Need, slice_of
     from pipesim.ptx.launch.values import Launch
+    from pipesim.ptx.prepare import entry_of
     from pipesim.ptx.text.read import read_module
 
     try:

@@ -35,10 +35,10 @@ from pipesim.model.ending import Ending
 from pipesim.process.limits import LimitReachedError, limit_error
 from pipesim.process.program import without_secrets
 from pipesim.process.watch import current
-from pipesim.ptx.emulation import entry_of
 from pipesim.ptx.extract import extract
 from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch
+from pipesim.ptx.prepare import entry_of
 from pipesim.ptx.text.read import read_module
 from pipesim.report.pages.verify import compare_lines
 from pipesim.trace.files import write_trace

@@ -33,6 +33,7 @@ from pipesim.ptx.flow.addresses import only_loaded
 from pipesim.ptx.flow.divergence import converges, masks_of_all_lanes, needs_others, orders_lanes
 from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES, hands_on, is_step, is_try, synchronises
 from pipesim.ptx.flow.slice import Slice
+from pipesim.ptx.launch.values import Parameter
 from pipesim.ptx.text.declarations import Function
 from pipesim.ptx.text.instruction import (
     Address,
@@ -160,6 +161,7 @@ class Code:
         ] = ()  #: bytes of global memory whose accesses are operations
         self.global_base = 0  #: where the memory begins that they are in
         self.words_met: frozenset[int] = frozenset()  #: addresses of words by which agents talk, where runs met some
+        self.long_with: tuple[Parameter, ...] = ()  #: parameters with which a run is whole only without laps
         self.wanted = part.wanted
         self.on_written = self.on_global and self.on_global - only_loaded(function, regions.uses)
         self.waits_for_kernels = any(each.opcode == "griddepcontrol" and each.has("wait") for each in self.body)

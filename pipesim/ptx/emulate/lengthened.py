@@ -33,7 +33,7 @@ from pipesim.ptx.emulate.register_snapshots import (
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, each_lane, lanes_of, same
 from pipesim.ptx.free.forms import Atom, Form, Forms, bounds, constant
 from pipesim.ptx.free.varying import FreeInputs, Varying, form_of, identity
-from pipesim.ptx.launch.values import LAPS_SEEN, LAUNCH_CONTROL
+from pipesim.ptx.launch.values import LAPS_SEEN
 
 if TYPE_CHECKING:
     from pipesim.ptx.emulate.cluster import Cluster
@@ -286,8 +286,7 @@ def stands_of(cluster: Cluster) -> object:
     columns = tuple((tuple(each.live.items()), tuple(each.waiting)) for each in cluster.columns)
     return (
         tuple(map(_stands_at, cluster.warps)), barriers, named, flights, columns, cluster.cluster_barrier.ahead(),
-        None if cluster.tiles.is_free(LAUNCH_CONTROL) else cluster.tiles.taken[LAUNCH_CONTROL],
-        cluster.globals.changes(),
+        cluster.tiles.stands, cluster.globals.changes(),
     )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipesim.ptx.emulate.global_memory.global_accesses import AccessKind, GlobalAccesses
-from pipesim.ptx.emulation import emulate, on_global_memory, prepare
+from pipesim.ptx.emulation import emulate
 from pipesim.ptx.launch.values import Launch, Parameter, Pointer
+from pipesim.ptx.prepare import on_global_memory, prepare
 from pipesim.ptx.text.read import read_module
 from tests.support.small_ptx import SET_UP, text_of, word
 

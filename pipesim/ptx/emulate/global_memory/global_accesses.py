@@ -1,6 +1,6 @@
 """What a cluster does to global memory: each access with its bytes, and where it lies among its agent's operations.
 
-It is recorded where :func:`pipesim.ptx.emulation.on_global_memory` has the addresses followed.
+It is recorded where :func:`pipesim.ptx.prepare.on_global_memory` has the addresses followed.
 """
 
 from __future__ import annotations

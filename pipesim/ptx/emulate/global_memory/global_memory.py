@@ -36,6 +36,7 @@ class HandedOut:
         self._free, self._in_laps = image.free_tiles, image.laps_of_tiles
         self.taken: dict[str, int] = {LAUNCH_CONTROL: 0, TILE_COUNTER: 0}  #: how often one was asked for
         self.step = self._any_tiles = 0  #: of the counter
+        self._numbered = 0  # answers that their number decides
         self.answers: list[int] = []  #: where those of the counter were asked for
         self._chosen = {index: value for name, index, value in launch.contents if name == HANDED_OUT}
         x, y, z = (g // c for g, c in zip(launch.grid, launch.cluster, strict=True))
@@ -72,6 +73,11 @@ class HandedOut:
         """Whether any number of tiles is handed out by this policy."""
         return self._free is not None and self._free.free.name == policy
 
+    @property
+    def stands(self) -> object:
+        """What decides which tiles are handed out next, beside values."""
+        return None if self.is_free(LAUNCH_CONTROL) else self.taken[LAUNCH_CONTROL], self._numbered
+
     def _is_left(self, policy: str, count: int) -> tuple[int, bool]:
         """How many tiles were asked for before, and whether there is one left."""
         number, free = self.taken[policy], self._free
@@ -84,6 +90,7 @@ class HandedOut:
         return self._inputs.free(f"{ANY_TILE}{what} {self._any_tiles}", low, low, max(low, high))
 
     def _tile(self, number: int, usual: int, array: FreeArray | None) -> int:
+        self._numbered += array is not None or bool(self._given or self._chosen)
         if number < len(self._given):
             return self._given[number]
         now = self._chosen.get(number, usual)
