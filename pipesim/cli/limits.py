@@ -28,8 +28,6 @@ def carry_out(options: argparse.Namespace) -> int:
     Raises what the command raises, and KeyboardInterrupt with its number for a signal.
     """
     if getattr(options, "untrusted", False):
-        from pipesim.cli.untrusted import confine_command
-
         confine_command(options)
     if options.max_memory and not resident_bytes():
         remark(NO_MEMORY_LIMIT)
