@@ -20,7 +20,7 @@ from pipesim.model.coverage import strictness_from
 from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.report.findings.brief import in_one_line
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.text import source
 from pipesim.report.text.console import text_of
 from pipesim.targets import target_of

@@ -31,8 +31,8 @@ from pipesim.model.program import Program
 from pipesim.prove.check import MOST_STATES
 from pipesim.ptx.source_files import lines_read_from
 from pipesim.report.findings.brief import brief_of, in_short
-from pipesim.report.pages.against import against_brief, against_lines, against_sentence, change_sentence
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.against import against_brief, against_lines, against_sentence, change_sentence
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.text.source import text_of, whole_text_of
 from pipesim.trace.schema import Rows
 

@@ -32,7 +32,7 @@ from pipesim.conform.result import Conformance, Divergence, Timing, TraceVerdict
 from pipesim.conform.times import TimeComparison
 from pipesim.errors import ParameterError, UsageError
 from pipesim.model.program import Program
-from pipesim.report.pages.verify import compare_lines, moment_of
+from pipesim.report.pages.protocols.verify import compare_lines, moment_of
 from pipesim.report.pictures.scene_svg import scene_svg
 from pipesim.report.pictures.timeline import Moment
 from pipesim.report.sentences.times import time_in_short

@@ -28,7 +28,7 @@ from pipesim.model.finding import Deadlock
 from pipesim.model.program import Program
 from pipesim.ptx.source_files import lines_read_from
 from pipesim.report.findings.brief import in_one_line, in_short
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.pictures.hang_svg import hang_svg
 from pipesim.report.pictures.schedule_svg import schedule_svg
 from pipesim.report.text.source import lines_around

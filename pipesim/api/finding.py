@@ -12,7 +12,7 @@ from pipesim.prove.counterexample.words import Line
 from pipesim.report.findings.brief import in_short
 from pipesim.report.findings.finding import claim_of, finding_lines
 from pipesim.report.findings.schedule import schedule_block
-from pipesim.report.pages.check import shown_lines
+from pipesim.report.pages.checks.check import shown_lines
 from pipesim.report.pictures.schedule_svg import schedule_svg
 from pipesim.report.text.words import place
 from pipesim.trace.schema import Rows

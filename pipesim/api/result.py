@@ -20,7 +20,7 @@ from pipesim.model.program import Program
 from pipesim.ptx.source_files import SourceFiles, current_sources, lines_read_from
 from pipesim.report.findings.brief import brief_of_findings
 from pipesim.report.pages.document import in_words
-from pipesim.report.pages.show import show_lines
+from pipesim.report.pages.protocols.show import show_lines
 from pipesim.report.pictures.svg import show_svg
 from pipesim.report.text.console import text_of
 from pipesim.report.text.words import count

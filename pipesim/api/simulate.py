@@ -36,8 +36,8 @@ from pipesim.model.coverage import strictness_from
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.model.program import Program
-from pipesim.report.pages.run import run_lines
-from pipesim.report.pages.verify import verify_lines
+from pipesim.report.pages.protocols.run import run_lines
+from pipesim.report.pages.protocols.verify import verify_lines
 from pipesim.report.text.words import count, printable
 from pipesim.scene.parts import Scene
 from pipesim.scene.runs import simulated_scene

@@ -29,8 +29,8 @@ from pipesim.api.call_arguments import (
 from pipesim.api.result import VerdictResult
 from pipesim.errors import ParameterError
 from pipesim.formats.documents import column_names, sweep_csv
-from pipesim.report.pages.advise import advise_lines, advise_sentence, change_words
-from pipesim.report.pages.sweep import sweep_lines
+from pipesim.report.pages.protocols.advise import advise_lines, advise_sentence, change_words
+from pipesim.report.pages.protocols.sweep import sweep_lines
 from pipesim.report.pictures.sweep_svg import sweep_svg
 from pipesim.report.sentences.sweep import sweep_sentence
 from pipesim.timed.profile import Profile

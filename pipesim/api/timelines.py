@@ -73,7 +73,7 @@ def comparison_scene(program: Program, trace: Trace, profile: Profile | None, la
 def comparison_report(program: Program | Extraction, trace: Trace, source: str, profile: Profile | None) -> list[str]:
     """The lines of the report on a trace beside its program, or beside what was read from its kernel's PTX."""
     from pipesim.answers.compare import compare_kernel, compare_trace
-    from pipesim.report.pages.verify import compare_lines
+    from pipesim.report.pages.protocols.verify import compare_lines
 
     if isinstance(program, Program):
         return lines_of(compare_lines(compare_trace(program, trace, source, profile), WIDTH))

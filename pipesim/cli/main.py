@@ -18,38 +18,14 @@ import traceback
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from pipesim.cli import (
-    advise,
-    autopsy,
-    calibrate,
-    capture,
-    check,
-    completion,
-    confirm,
-    decode,
-    diff,
-    doctor,
-    explain,
-    export,
-    hang,
-    instrument,
-    launches,
-    list_,
-    names,
-    new,
-    record,
-    run,
-    schema,
-    show,
-    stress,
-    sweep,
-    table,
-    verify,
-)
+from pipesim.cli import completion, doctor, explain, schema
 from pipesim.cli.agents import mcp, skill
 from pipesim.cli.arguments import Command, Example, add_limits, complete, names_of
+from pipesim.cli.checks import check, names
 from pipesim.cli.limits import carry_out, interrupt_message
 from pipesim.cli.output import complain, deliver, drop_output, lasting_streams, refuse, remark, remark_text
+from pipesim.cli.programs import autopsy, capture, confirm, decode, hang, instrument, launches, record, stress, table
+from pipesim.cli.protocols import advise, calibrate, diff, export, list_, new, run, show, sweep, verify
 from pipesim.errors import TRACEBACK, LimitError, MissingExtraError, PipesimError, UsageError, internal_error
 from pipesim.process.watch import exit_code_of
 

@@ -21,7 +21,7 @@ from pipesim.launches.inject import counting_library, limits_of, spool_folder
 from pipesim.launches.observe.limits import Limits
 from pipesim.model.finding import Verdict
 from pipesim.report.pages.document import in_words
-from pipesim.report.pages.launches import launches_lines
+from pipesim.report.pages.programs.launches import launches_lines
 from pipesim.report.text.console import text_of
 from pipesim.report.text.words import count
 

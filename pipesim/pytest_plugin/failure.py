@@ -11,7 +11,7 @@ from pipesim.answers.views.check import CheckReport
 from pipesim.errors import PipesimError
 from pipesim.ptx.source_files import path_of
 from pipesim.report.findings.brief import in_one_line
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.text.console import text_of
 from pipesim.report.text.words import inert_text, place
 

@@ -9,7 +9,7 @@ from pipesim.answers.views.conclusion import Conclusion
 from pipesim.answers.views.sweep import Advice, AdvisedChange, AdviseReport, ChangeKind, Metric, Outcome
 from pipesim.conform.result import LimitKind
 from pipesim.model.finding import Verdict
-from pipesim.report.pages.advise import advise_lines
+from pipesim.report.pages.protocols.advise import advise_lines
 from pipesim.targets import find, target_of
 from pipesim.timed.profile import load_profile
 from tests.answers.test_sweep import ring

@@ -16,7 +16,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Verdict
 from pipesim.model.ops import Engine
 from pipesim.prove.any_size.family import EveryValue, Stop
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, sizes_words
 from pipesim.targets import find, target_of
 from tests.support.paths import ROOT

@@ -15,7 +15,7 @@ from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, FaultReport, Verdict
 from pipesim.prove.check import How
 from pipesim.prove.counterexample.words import Part
-from pipesim.report.pages.check import check_lines, shown_lines
+from pipesim.report.pages.checks.check import check_lines, shown_lines
 from pipesim.targets import Target, find, target_of
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.ring import right_ring

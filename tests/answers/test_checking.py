@@ -17,7 +17,7 @@ from pipesim.answers.progress import Progress, Unit
 from pipesim.answers.views.check import CheckReport, CheckStep, CutBy, LeftOut
 from pipesim.model.finding import Verdict
 from pipesim.prove.check import How
-from pipesim.report.pages.check import check_lines, detail_lines, verdict_lines
+from pipesim.report.pages.checks.check import check_lines, detail_lines, verdict_lines
 from pipesim.targets import Target, find, target_of
 from tests.support.nine_warps import nine_warps
 from tests.support.small_ptx import kernel_target

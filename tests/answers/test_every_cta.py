@@ -25,7 +25,7 @@ from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, ctas_words, kinds_words
 from pipesim.targets import find
 from tests.support.random_cta_kernels import random_cta_kernel, ring_of_cta

@@ -27,7 +27,7 @@ from pipesim.ptx.launch.settings import with_free_word
 from pipesim.ptx.launch.values import Array, Field, FreeRange, Launch, Number, Parameter, Pointer, Struct
 from pipesim.ptx.text.declarations import Param
 from pipesim.ptx.text.read import read_module
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import ctas_words, sizes_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import ring_of_cta

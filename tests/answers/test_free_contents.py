@@ -21,7 +21,7 @@ from pipesim.ptx.free.arrays import FreeArray
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Array, Content, Field, Free, Parameter, Pointer
 from pipesim.ptx.text.read import read_module
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import check_sentence, kinds_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import random_free_kernel, ring_of_cta

@@ -10,7 +10,7 @@ from pipesim.answers.views.conclusion import Basis
 from pipesim.model.finding import Deadlock, FaultKind, FaultReport, Verdict
 from pipesim.prove.check import check as prove
 from pipesim.prove.repair.behind import elsewhere, hidden_by
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.targets import target_of
 from tests.support.mistakes import BROKEN
 

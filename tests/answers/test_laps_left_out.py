@@ -25,7 +25,7 @@ from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch, Number, Parameter
 from pipesim.ptx.prepare import prepare
 from pipesim.ptx.text.read import read_module
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.targets import find
 from tests.support.lanes import long_after, slow_after, slow_but
 from tests.support.nested_loops import nested_kernel

@@ -14,7 +14,7 @@ from pipesim.answers.views.check import CheckReport, NearbyValues
 from pipesim.model.finding import Verdict
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import nearby_words
 from pipesim.targets import Target, find
 from tests.support.random_cta_kernels import random_cta_kernel, random_sized_kernel, ring_of_cta

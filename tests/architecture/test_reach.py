@@ -15,7 +15,7 @@ ENTRIES = ("pipesim.__main__", "pipesim", "pipesim.testing", "pipesim.pytest_plu
 STARTED_OTHERWISE = {
     "hwkernels.capture.__main__": "`capture` starts it as a process of its own",
     "hwkernels.trials.run": "owners of a GPU start it: python -m hwkernels.trials.run",
-    "pipesim.cli.template": "`pipesim new` copies it as text",
+    "pipesim.cli.protocols.template": "`pipesim new` copies it as text",
     "pipesim.launches.observe.site.sitecustomize": "an observed process imports it as it starts",
 }
 

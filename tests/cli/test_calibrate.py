@@ -18,7 +18,7 @@ from pipesim.answers.views.calibrate import CalibrationReport, ResidualRow
 from pipesim.conform.fit.observation import Vector
 from pipesim.errors import EvidenceError
 from pipesim.process.limits import Limit, LimitReachedError
-from pipesim.report.pages.calibrate import calibration_lines
+from pipesim.report.pages.protocols.calibrate import calibration_lines
 from pipesim.timed.profile import Profile, load_profile
 from pipesim.trace.files import read_meta, read_trace, write_trace
 from pipesim.trace.library import trace_folder

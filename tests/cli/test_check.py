@@ -186,7 +186,7 @@ class TestSteps:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("pipesim.cli.check_protocols.build_target", stop)
+        monkeypatch.setattr("pipesim.cli.checks.check_protocols.build_target", stop)
         answer = call("check", "k.ptx")
         assert answer.out == "? unknown: stopped by the user while k.ptx was read\n"
         assert (answer.code, answer.err) == (130, "pipesim: interrupted\n")

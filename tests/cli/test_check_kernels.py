@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipesim.cli import check_kernels
+from pipesim.cli.checks import check_kernels
 from pipesim.launches.images.fat_binary import EntryKind, entries_at, entry_bytes
 from tests.support.fat_binaries import BASE, ZSTD, container, memory
 from tests.support.fixture_types import Call

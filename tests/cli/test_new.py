@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.cli.new import TEMPLATE
+from pipesim.cli.protocols.new import TEMPLATE
 from tests.support.fat_binaries import PLAIN, container, entry
 from tests.support.fixture_types import Call
 from tests.support.lanes import slow_after

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from pipesim.explain.anatomy.read import anatomy
 from pipesim.lang.protocol import Protocol
-from pipesim.report.pages.show import show_lines
+from pipesim.report.pages.protocols.show import show_lines
 from tests.support.fixture_types import Call
 
 PC = "producer_consumer"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipesim.cli.sweep import values_of
+from pipesim.cli.protocols.sweep import values_of
 from tests.support.fixture_types import Call
 
 PC = ("sweep", "producer_consumer", "-p", "tiles=8", "--jobs", "1")

@@ -13,8 +13,8 @@ import pytest
 from hwkernels import rewriter
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
-from pipesim.cli import confirm as command
 from pipesim.cli.main import main
+from pipesim.cli.programs import confirm as command
 from pipesim.confirm import launches as launching
 from pipesim.confirm.choose import Chooser, DelayPlan, Sign
 from pipesim.confirm.confirm import ConfirmOptions, confirm
@@ -26,7 +26,7 @@ from pipesim.confirm.rewrite import DelayedPtx
 from pipesim.errors import EvidenceError, HardwareError, ParameterError, PtxError, UsageError
 from pipesim.model.finding import FaultKind
 from pipesim.ptx.launch.file import launch_json
-from pipesim.report.pages.confirm import chip_sentence, delay_words
+from pipesim.report.pages.programs.confirm import chip_sentence, delay_words
 from pipesim.targets import Target, find
 from tests.support.machine_chip import SAME, MachineChip, Scripted
 from tests.support.planted_ptx import PLANTED

@@ -33,7 +33,7 @@ from pipesim.ptx.kernel import EditableKernel, read_kernel
 from pipesim.ptx.launch.file import launch_json
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.text.read import read_module
-from pipesim.report.pages.stress import stress_lines, stress_sentence
+from pipesim.report.pages.programs.stress import stress_lines, stress_sentence
 from pipesim.targets import Target, target_of
 from tests.support.machine_chip import SAME, MachineChip, Scripted
 from tests.support.paths import ROOT

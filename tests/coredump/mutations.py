@@ -14,7 +14,7 @@ from pipesim.answers.autopsy.autopsy import autopsy_of
 from pipesim.coredump.dump import CoreDump
 from pipesim.coredump.elf import parse_elf
 from pipesim.errors import CoreDumpError
-from pipesim.report.pages.autopsy import autopsy_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
 
 HEADER, ROW = 64, 64
 FIELDS = (4, 24, 32, 40, 44, 56)  #: of a section's header: type, offset, size, link, info, bytes of an entry

@@ -15,7 +15,7 @@ from pipesim.cli.main import main
 from pipesim.coredump.dump import CoreDump, open_dump
 from pipesim.coredump.elf import parse_elf
 from pipesim.errors import CoreDumpError
-from pipesim.report.pages.autopsy import autopsy_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
 from tests.coredump.mutations import damaged, outcome
 
 RING = Path(__file__).parent / "dumps" / "ring.elf.xz"

@@ -17,7 +17,7 @@ from pipesim.cli.main import main
 from pipesim.coredump.dump import open_dump
 from pipesim.coredump.gdb_text import GdbDump
 from pipesim.errors import CoreDumpError
-from pipesim.report.pages.autopsy import autopsy_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
 from tests.coredump.test_hangs import DUMPS
 
 TEXTS = Path(__file__).with_name("gdb")

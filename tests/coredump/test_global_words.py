@@ -13,7 +13,7 @@ import pytest
 from pipesim.answers.autopsy.autopsy import autopsy_of
 from pipesim.answers.views.autopsy import AutopsyReport, WriterState
 from pipesim.coredump.dump import CoreDump, open_dump
-from pipesim.report.pages.autopsy import autopsy_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
 from tests.coredump.test_hangs import DUMPS
 
 HOLDS, SKIPPED, WOULD, MAY, NOT_BEGUN = (

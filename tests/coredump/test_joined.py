@@ -8,7 +8,7 @@ import pytest
 
 from pipesim.answers.autopsy.autopsy import autopsy_of
 from pipesim.answers.views.autopsy import AutopsyReport
-from pipesim.report.pages.autopsy import autopsy_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
 from tests.coredump.joined import joined, opened, without_kernels
 from tests.coredump.test_hangs import DUMPS
 

@@ -11,7 +11,7 @@ from pipesim.answers.autopsy.autopsy import autopsy, autopsy_of
 from pipesim.coredump.dump import DumpSection, open_dump
 from pipesim.coredump.elf import ElfFile
 from pipesim.model.finding import Deadlock
-from pipesim.report.pages.autopsy import autopsy_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
 from tests.coredump.test_dump import RING
 
 #: By dump: what its page says, and what would be false.

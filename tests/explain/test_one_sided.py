@@ -11,7 +11,7 @@ from pipesim import Protocol, Warp
 from pipesim.answers.check import check
 from pipesim.answers.views.check import CheckReport
 from pipesim.model.finding import Deadlock, FaultKind, OneSided, Verdict
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.targets import target_of
 from tests.support.mistakes import BROKEN
 from tests.support.mistakes.kernel_mistakes import KERNEL_MISTAKES

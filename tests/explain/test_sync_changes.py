@@ -9,7 +9,7 @@ import pytest
 from pipesim.explain.sync_changes import sync_changes
 from pipesim.model.program import Program
 from pipesim.model.tables import Barrier
-from pipesim.report.pages.against import change_sentence
+from pipesim.report.pages.checks.against import change_sentence
 from tests.support.small_programs import build
 
 INITS = "INIT barrier=0;INIT barrier=1;INIT barrier=2 count=2;INIT barrier=3 count=2;"

@@ -31,8 +31,8 @@ from pipesim.inputs import quoted_name
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 from pipesim.model.program_json import dumps
-from pipesim.report.pages.check import check_lines
-from pipesim.report.pages.sarif import github_lines
+from pipesim.report.pages.checks.check import check_lines
+from pipesim.report.pages.checks.sarif import github_lines
 from pipesim.report.text.console import make_console, paint, text_of
 from pipesim.report.text.words import inert_text
 from pipesim.targets import target_of

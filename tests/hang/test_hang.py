@@ -34,7 +34,7 @@ from pipesim.hang.processes import inner_number, is_alive, moved, tree_of
 from pipesim.hang.surroundings import missing_of_driver, pipe_folder, require_dump_folder
 from pipesim.process.program import ProgramEnd, run_program
 from pipesim.process.watch import Watch
-from pipesim.report.pages.autopsy import hang_lines
+from pipesim.report.pages.programs.autopsy import hang_lines
 from tests.coredump.joined import joined, without_kernels
 from tests.coredump.test_dump import RING
 from tests.support import fake_dumping_driver as fake

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipesim.cli import confirm as command
 from pipesim.cli.main import main
+from pipesim.cli.programs import confirm as command
 from pipesim.confirm.confirm import ConfirmOptions
 from pipesim.confirm.launches import ChipOutcome, LaunchSeen
 from pipesim.confirm.report import ChipVerdict, ConfirmProgramReport
@@ -18,7 +18,7 @@ from pipesim.formats.documents import document_of
 from pipesim.launches.confirmed import LaunchConfirming, copied_memory
 from pipesim.launches.records.read import read_spool
 from pipesim.model.finding import Verdict
-from pipesim.report.pages.confirm import confirm_program_lines
+from pipesim.report.pages.programs.confirm import confirm_program_lines
 from pipesim.report.text.console import text_of
 from tests.support.machine_chip import MachineChip, Scripted
 from tests.support.planted_ptx import PLANTED

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from pipesim.answers.views.check import CheckReport
 from pipesim.cli.main import main
 from pipesim.model.finding import BlockedAgent, Deadlock, Supplier, Verdict
-from pipesim.report.pages.check import check_lines
+from pipesim.report.pages.checks.check import check_lines
 from pipesim.report.sentences.check import MOST_CELLS
 from tests.support.lanes import slow_but
 from tests.support.mistakes import BROKEN

@@ -11,7 +11,7 @@ from jsonschema import Draft4Validator
 
 from pipesim.cli.main import main
 from pipesim.errors import UsageError
-from pipesim.report.pages.sarif import sarif_text
+from pipesim.report.pages.checks.sarif import sarif_text
 from tests.support.mistakes import BROKEN_FILE
 from tests.support.paths import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 from pipesim.answers.check import check
 from pipesim.model.finding import Verdict
 from pipesim.prove.counterexample.words import DoubtLine
-from pipesim.report.pages.check import beside_lines, check_lines
+from pipesim.report.pages.checks.check import beside_lines, check_lines
 from pipesim.report.text.source import text_of, with_source
 from pipesim.targets import find
 

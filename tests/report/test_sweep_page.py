@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from pipesim.answers.sweep.sweep import METRIC, comparable, rank, smallest, unit_for
 from pipesim.answers.views.sweep import Configuration, Metric, Outcome, Resources, SweepReport, Times, WorkUnit
 from pipesim.conform.result import Bottleneck, LimitKind
-from pipesim.report.pages.sweep import sweep_lines
+from pipesim.report.pages.protocols.sweep import sweep_lines
 
 NAMES = ("stages", "k_iters", "num_consumer", "block_n", "k_group_size", "epilogue", "a_name_of_twenty_two", "n")
 LIMIT = Bottleneck(LimitKind.LOADS, "consumer", 300, "a_group_with_a_long_name.full")

@@ -98,19 +98,19 @@ from pipesim.report.findings.divergence import divergence_lines
 from pipesim.report.findings.examination import examination_lines
 from pipesim.report.findings.finding import finding_lines
 from pipesim.report.pages import kinds as kind_page
-from pipesim.report.pages.advise import advise_lines
-from pipesim.report.pages.against import against_lines
-from pipesim.report.pages.autopsy import autopsy_lines
-from pipesim.report.pages.check import check_lines
-from pipesim.report.pages.confirm import confirm_lines
-from pipesim.report.pages.pair import pair_lines
-from pipesim.report.pages.redundant import redundant_lines
-from pipesim.report.pages.run import run_lines, walk_lines
-from pipesim.report.pages.show import list_lines, protocol_lines, show_lines
-from pipesim.report.pages.stress import stress_lines
-from pipesim.report.pages.summary import summary_lines
-from pipesim.report.pages.sweep import sweep_lines
-from pipesim.report.pages.verify import compare_lines, verify_lines
+from pipesim.report.pages.checks.against import against_lines
+from pipesim.report.pages.checks.check import check_lines
+from pipesim.report.pages.checks.redundant import redundant_lines
+from pipesim.report.pages.programs.autopsy import autopsy_lines
+from pipesim.report.pages.programs.confirm import confirm_lines
+from pipesim.report.pages.programs.stress import stress_lines
+from pipesim.report.pages.protocols.advise import advise_lines
+from pipesim.report.pages.protocols.pair import pair_lines
+from pipesim.report.pages.protocols.run import run_lines, walk_lines
+from pipesim.report.pages.protocols.show import list_lines, protocol_lines, show_lines
+from pipesim.report.pages.protocols.summary import summary_lines
+from pipesim.report.pages.protocols.sweep import sweep_lines
+from pipesim.report.pages.protocols.verify import compare_lines, verify_lines
 from pipesim.report.sentences.check import MOST_CELLS
 from pipesim.report.text.console import paint, text_of
 from pipesim.targets import Target, find, target_of

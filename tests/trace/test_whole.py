@@ -58,7 +58,7 @@ OTHERS = {
     "hwkernels/device/source_ptx.py": "in a folder of its own, in which a source is compiled",
     "hwkernels/rewriter/assemble.py": "in a folder of its own, which only ptxas reads",
     "hwkernels/source_recorder/table_file.py": "in a folder of its own, read back at once",
-    "pipesim/cli/autopsy.py": "it has a kernel and its launch file saved, by a method of that name",
+    "pipesim/cli/programs/autopsy.py": "it has a kernel and its launch file saved, by a method of that name",
     "pipesim/confirm/chip.py": "a line for each launch, in a folder of its own: of a cut line nothing is read",
     "pipesim/confirm/launches.py": "in a folder of its own, which only the two processes know",
     "pipesim/launches/hooks/checker.py": "in a folder of its own, under another name until it is whole",

@@ -40,7 +40,7 @@ from pipesim.ptx.launch.file import launch_json, read_launch
 from pipesim.ptx.launch.values import Launch
 from pipesim.ptx.prepare import entry_of
 from pipesim.ptx.text.read import read_module
-from pipesim.report.pages.verify import compare_lines
+from pipesim.report.pages.protocols.verify import compare_lines
 from pipesim.trace.files import write_trace
 from pipesim.trace.schema import Device, Trace
 from pipesim.trace.whole import require_free, write_whole

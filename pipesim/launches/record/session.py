@@ -21,7 +21,7 @@ from pipesim.launches.record.process import start_recording
 from pipesim.launches.record.service import Preparation
 from pipesim.model.ending import Ending
 from pipesim.report.pages.document import in_words
-from pipesim.report.pages.launches import recording_lines
+from pipesim.report.pages.programs.launches import recording_lines
 from pipesim.report.text.console import text_of
 
 WIDTH = 100  #: cells of a report as text

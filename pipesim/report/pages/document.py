@@ -19,13 +19,13 @@ from pipesim.model.coverage import NotJudged
 from pipesim.model.finding import Deadlock
 from pipesim.report.findings.brief import brief_of
 from pipesim.report.findings.finding import claim_of
-from pipesim.report.pages.advise import advise_members
-from pipesim.report.pages.against import against_sentence, change_sentence
-from pipesim.report.pages.autopsy import autopsy_brief
-from pipesim.report.pages.confirm import chip_sentence
-from pipesim.report.pages.redundant import redundant_sentence
-from pipesim.report.pages.sequence import shared_claim
-from pipesim.report.pages.stress import stress_sentence
+from pipesim.report.pages.checks.against import against_sentence, change_sentence
+from pipesim.report.pages.checks.redundant import redundant_sentence
+from pipesim.report.pages.checks.sequence import shared_claim
+from pipesim.report.pages.programs.autopsy import autopsy_brief
+from pipesim.report.pages.programs.confirm import chip_sentence
+from pipesim.report.pages.programs.stress import stress_sentence
+from pipesim.report.pages.protocols.advise import advise_members
 from pipesim.report.sentences.check import (
     assumptions_counted,
     check_sentence,

@@ -17,7 +17,7 @@ from pipesim.launches.files.gather import FileNames, index_json, require_folder,
 from pipesim.model.finding import Verdict
 from pipesim.ptx.kernel import read_kernel
 from pipesim.ptx.launch.file import read_launch
-from pipesim.report.pages.launches import check_command
+from pipesim.report.pages.programs.launches import check_command
 from tests.support.small_spools import KERNELS, count, gathered, record
 from tests.support.spools import record_of
 

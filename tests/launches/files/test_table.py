@@ -10,7 +10,7 @@ import pytest
 from pipesim.answers.views.launches import LaunchesReport
 from pipesim.launches.checks import check_launches
 from pipesim.model.finding import Verdict
-from pipesim.report.pages.launches import launches_lines
+from pipesim.report.pages.programs.launches import launches_lines
 from tests.support.small_spools import MANGLED, count, gathered, ptx_of, record
 
 LONG = "gemm_with_a_name_that_is_longer_than_a_line_of_a_terminal_has_room_for_it"

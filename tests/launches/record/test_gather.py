@@ -19,7 +19,7 @@ from pipesim.launches.record.gather import gather_recording
 from pipesim.model.ending import Ending
 from pipesim.ptx.kernel import read_kernel
 from pipesim.report.pages.document import in_words
-from pipesim.report.pages.launches import recording_lines
+from pipesim.report.pages.programs.launches import recording_lines
 from pipesim.trace.files import read_trace
 from tests.support.documents import faults
 from tests.support.recordable import HANGS, PTX, RIGHT, launch_of, recorded

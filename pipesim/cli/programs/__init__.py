@@ -1,0 +1,1 @@
+"""Programs and kernels with a GPU: what they launch, record, and where they hang."""

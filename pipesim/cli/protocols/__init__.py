@@ -1,0 +1,1 @@
+"""Protocols: written, drawn, simulated, fitted, verified and compared with traces."""

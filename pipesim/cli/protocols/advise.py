@@ -1,0 +1,62 @@
+"""``pipesim advise``: what limits a protocol, and what changes would bring."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipesim.cli.arguments import (
+    Command,
+    add_launch,
+    add_profile,
+    add_protocol,
+    add_strict,
+    params_of,
+    strictness_of,
+    target_of,
+)
+from pipesim.cli.output import progress, show_answer
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    add_protocol(parser)
+    add_launch(parser)
+    add_profile(parser, "latency profile: h100, h200 or a JSON file (default h100)")
+    parser.add_argument(
+        "--percent", type=int, metavar="N", help="by how much work, loads and signals are shortened (default 20)"
+    )
+    add_strict(parser)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
+    from pipesim.answers.advise.advise import PERCENT, advise
+    from pipesim.cli.output import TerminalProgress
+    from pipesim.formats.documents import document_of
+    from pipesim.report.pages.protocols.advise import advise_lines
+    from pipesim.timed.profile import load_profile
+
+    profile = load_profile(options.profile or "h100")
+    with progress(f"flattening {options.protocol}"):
+        target = target_of(options, options.protocol).with_strictness(strictness_of(options))
+    report = advise(
+        target,
+        params_of(options),
+        profile,
+        ctas=options.ctas,
+        percent=PERCENT if options.percent is None else options.percent,
+        progress=TerminalProgress(),
+    )
+    return show_answer(options, document_of(report), lambda width: advise_lines(report, width))
+
+
+COMMAND = Command(
+    "advise",
+    "what limits a protocol, and what more stages, faster loads or less work would bring",
+    "Simulate a protocol as it is and with one change at a time: more and fewer stages, less work of each role, faster "
+    "loads, reads, multiplications and signals. Each change has its gain, its cost in shared memory, and a verdict.",
+    _arguments,
+    _carry_out,
+    (
+        ("pipesim advise producer_consumer", "what limits the ring, and what would make it faster"),
+        ("pipesim advise gemm_sm90 -p stages=2 --profile h200", "whether a GEMM with two stages needs a third"),
+    ),
+)

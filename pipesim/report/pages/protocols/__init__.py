@@ -1,0 +1,1 @@
+"""What is said of protocols: their runs, sweeps, proofs and traces."""
