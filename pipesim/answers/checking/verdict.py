@@ -17,7 +17,6 @@ from pipesim.answers.every_cta.inside import with_words_inside
 from pipesim.answers.every_cta.launches import WORSE, OtherLaunches
 from pipesim.answers.every_size.claims import EverySize
 from pipesim.answers.every_size.classes import AnyWord, has_all_tiles
-from pipesim.answers.every_size.nearby import words_that_decide
 from pipesim.answers.global_memory.grid_memory import (
     INSIDE,
     GridMemory,
@@ -214,6 +213,8 @@ def beyond_the_limit(state: CheckState) -> Check | None:
     asked = state.asked
     if asked.target.kernel is None or not asked.target.kernel.limited or asked.any_words:
         return None
+    from pipesim.answers.every_size.nearby import words_that_decide  # of kernels alone
+
     for name, value in words_that_decide(asked.target.kernel.kernel).items():
         if value < 1:
             break  # the largest come first
