@@ -51,7 +51,7 @@ class SignalWay(NamedTuple):
     to: tuple[int, ...]
 
 
-class Tally(NamedTuple):
+class SignalTally(NamedTuple):
     """How often, and with how many arrivals and bytes each time."""
 
     times: int
@@ -74,7 +74,7 @@ class SignalLedger:
 
     program: Program
     counts: dict[int, int] = field(default_factory=dict)
-    given: defaultdict[int, dict[SignalWay, Tally]] = field(default_factory=lambda: defaultdict(dict))
+    given: defaultdict[int, dict[SignalWay, SignalTally]] = field(default_factory=lambda: defaultdict(dict))
     asked: defaultdict[int, dict[int, BarrierWaits]] = field(default_factory=lambda: defaultdict(dict))
     branching: set[int] = field(default_factory=set)  #: agents that may jump over operations
 
@@ -88,8 +88,8 @@ class SignalLedger:
 
     def give(self, barrier: int, way: SignalWay, arrivals: int, nbytes: int) -> None:
         """Enter one operation that adds to a phase."""
-        before = self.given[barrier].get(way, Tally(0, Extent(arrivals, arrivals), Extent(nbytes, nbytes)))
-        self.given[barrier][way] = Tally(
+        before = self.given[barrier].get(way, SignalTally(0, Extent(arrivals, arrivals), Extent(nbytes, nbytes)))
+        self.given[barrier][way] = SignalTally(
             before.times + 1,
             before.arrivals.join(Extent(arrivals, arrivals)),
             before.nbytes.join(Extent(nbytes, nbytes)),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from pipesim.explain.anatomy.parts import Group, Signal, Wait
-from pipesim.explain.ledger import BarrierWaits, Means, SignalLedger, Tally
+from pipesim.explain.ledger import BarrierWaits, Means, SignalLedger, SignalTally
 from pipesim.model.ops import Engine
 
 _ORDER = {means: n for n, means in enumerate(Means)}
@@ -48,7 +48,7 @@ def _remote_signals(book: SignalLedger, index: int) -> tuple[Signal, ...]:
 def _signals(book: SignalLedger, index: int) -> list[Signal]:
     """What this barrier is given, by role, CTA and means."""
     program = book.program
-    together: defaultdict[tuple[int, str, Means, Engine | None, tuple[int, ...]], list[Tally]] = defaultdict(list)
+    together: defaultdict[tuple[int, str, Means, Engine | None, tuple[int, ...]], list[SignalTally]] = defaultdict(list)
     for way, tally in book.given[index].items():
         agent = program.agents[way.agent]
         together[agent.cta, agent.role, way.means, way.engine, way.to].append(tally)
