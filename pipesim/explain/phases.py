@@ -24,8 +24,8 @@ from pipesim.model.groups import (
     TRANSACTIONS,
     TX_BYTES,
 )
-from pipesim.model.machine import Flight, Observer, State, Step, finished, initial_state, land, step
-from pipesim.model.moves import can_land
+from pipesim.model.machine import Flight, Observer, State, Step, finished, initial_state
+from pipesim.model.moves import canonical_round
 from pipesim.model.ops import Op
 from pipesim.model.program import Program
 
@@ -144,44 +144,3 @@ def run_canonically(program: Program, observers: Sequence[Observer] = ()) -> Occ
     ended = all(finished(program, state, a) for a in range(len(program.agents)))
     exhausted = steps >= _MOST_STEPS and moved and not (ended and not state.flights)
     return Occurrence(log.phases(), state, tuple(faults), steps, ended, exhausted)
-
-
-class Round(NamedTuple):
-    """What one round of the canonical order led to; ``moved``: anything happened."""
-
-    state: State
-    faults: list[Fault]
-    steps: int
-    moved: bool
-
-
-def canonical_round(program: Program, state: State, watching: Sequence[Observer], max_steps: int) -> Round:
-    """One round of the canonical order: each agent in turn as far as it goes, then what is in flight lands once."""
-    faults: list[Fault] = []
-    steps = 0
-    moved = False
-    for agent, code in enumerate(program.code):
-        end = len(code)
-        while state.pcs[agent] < end and steps < max_steps:
-            result = step(program, state, agent)
-            for observer in watching:
-                observer.on_step(state, agent, result)
-            steps += 1
-            moved = moved or result.state is not state
-            state = result.state
-            if result.faults:
-                faults.extend(result.faults)
-                if any(f.kind.traps for f in result.faults):
-                    break
-            if result.blocked >= 0:
-                break
-    for flight in state.flights:
-        if can_land(program, state, flight):
-            result = land(program, state, flight)
-            for observer in watching:
-                observer.on_landing(flight, flight.remaining, result)
-            faults.extend(result.faults)
-            steps += 1
-            state = result.state
-            moved = True
-    return Round(state, faults, steps, moved)

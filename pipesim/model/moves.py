@@ -8,13 +8,15 @@ look whether it was blocked. What a move does is the machine's business.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from operator import attrgetter
 from typing import NamedTuple
 
 from pipesim.model import barrier as mbarrier
+from pipesim.model.finding import Fault
 from pipesim.model.groups import ACCESSES, BARRIER, COMMIT_BARRIER, CP_ASYNC_LANES, ENGINE, PARITY, TESTED_TOKEN, TRIES
-from pipesim.model.machine import TMA, Flight, State, Step, begin, finished, land, step, with_answer
+from pipesim.model.machine import TMA, Flight, Observer, State, Step, begin, finished, land, step, with_answer
 from pipesim.model.ops import IN_ORDER, Engine, Op, Operation
 from pipesim.model.program import Program
 from pipesim.model.rules_sync import WARP
@@ -275,3 +277,44 @@ def attempt(program: Program, state: State, move: Move) -> Step | None:
         return None
     refused = fail_try(program, result.state, move.who, pc)
     return result._replace(state=_canonical_after(state, refused)) if refused != result.state else None
+
+
+class Round(NamedTuple):
+    """What one round of the canonical order led to; ``moved``: anything happened."""
+
+    state: State
+    faults: list[Fault]
+    steps: int
+    moved: bool
+
+
+def canonical_round(program: Program, state: State, watching: Sequence[Observer], max_steps: int) -> Round:
+    """One round of the canonical order: each agent in turn as far as it goes, then what is in flight lands once."""
+    faults: list[Fault] = []
+    steps = 0
+    moved = False
+    for agent, code in enumerate(program.code):
+        end = len(code)
+        while state.pcs[agent] < end and steps < max_steps:
+            result = step(program, state, agent)
+            for observer in watching:
+                observer.on_step(state, agent, result)
+            steps += 1
+            moved = moved or result.state is not state
+            state = result.state
+            if result.faults:
+                faults.extend(result.faults)
+                if any(f.kind.traps for f in result.faults):
+                    break
+            if result.blocked >= 0:
+                break
+    for flight in state.flights:
+        if can_land(program, state, flight):
+            result = land(program, state, flight)
+            for observer in watching:
+                observer.on_landing(flight, flight.remaining, result)
+            faults.extend(result.faults)
+            steps += 1
+            state = result.state
+            moved = True
+    return Round(state, faults, steps, moved)

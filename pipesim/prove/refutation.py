@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
+from pipesim.findings.catalog import MEMORY_ORDER
 from pipesim.model.ending import Ending
 from pipesim.model.finding import Deadlock, Fault, FaultKind
 from pipesim.model.groups import READS_MEMORY, TOUCHES_MEMORY, WRITES_MEMORY
@@ -25,6 +26,7 @@ _OVERLAPS = _FOUND | _ORDER | {FaultKind.RACE}  #: what two accesses to the same
 _SHARES = _FOUND | {FaultKind.TWO_OUTCOMES, FaultKind.TX_RANGE, FaultKind.TX_EDGE}
 #: What a fence may prevent: of the rest every schedule of the program is one of the kernel.
 _FENCED = _ORDER | {FaultKind.TENSOR_FENCE, FaultKind.UNPUBLISHED_INIT}
+_HAS_A_LIST = MEMORY_ORDER | {FaultKind.READ_BEFORE_WAIT, FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED}
 
 
 class Why(Enum):
@@ -102,6 +104,11 @@ def finding_key(program: Program, refuted: Refutation) -> Hashable:
     waits = refuted.deadlock.blocked if refuted.deadlock is not None else ()
     missing = frozenset((each.line, each.arrivals_missing > 0, each.bytes_missing != 0) for each in waits)
     return refuted.kind, missing or lines_of(program, refuted)
+
+
+def is_of_any_kind(refuted: Refutation) -> bool:
+    """Whether changes of all kinds may correct it: then they are the same for all findings of a program."""
+    return refuted.fault is None or refuted.fault.kind not in _HAS_A_LIST
 
 
 def is_unsure(program: Program, fault: Fault | None) -> bool:

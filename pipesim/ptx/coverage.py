@@ -161,7 +161,7 @@ def _left_out(words: _Words, *, unread: bool) -> list[str]:
     at, notes, body, recorder = words.place_of, words.cluster.notes, words.kernel.function.body, words.cluster.recorder
     found = {p: f"{at(p)}: {body[p].mnemonic}: {why}" for p, why in sorted(notes.left_out.items())}
     found |= {p: f"{at(p)}: {mnemonic} is not known" for p, mnemonic in sorted(notes.unread.items())}
-    disturbs = touching_others(list(notes.accesses), recorder) | recorder.reused
+    disturbs = touching_others(list(notes.accesses), recorder) | recorder.reused if found else ()
     return [said for p, said in found.items() if (p in disturbs) is unread]
 
 

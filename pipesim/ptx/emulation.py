@@ -224,7 +224,8 @@ class _FollowedCluster:
         while (refused := _touching_others(cluster)) | (passed := _fences_of_others(cluster) - self._fences_apart):
             self._fences_apart |= passed
             cluster = self._run(cluster.boxless.again(), cluster.reused, cluster.refused | refused)
-        if void := touching_engines(list(cluster.notes.fences_of_some), cluster.recorder):
+        fenced = list(cluster.notes.fences_of_some)
+        if fenced and (void := touching_engines(fenced, cluster.recorder)):
             self._void = void
             cluster = self._run(cluster.boxless.again(), cluster.reused, cluster.refused)
         if cluster.words is not None:
@@ -234,7 +235,8 @@ class _FollowedCluster:
 
 def _touching_others(cluster: Cluster) -> frozenset[int]:
     """The instructions that are not known and may touch what others use, and were carried out."""
-    return touching_others(list(cluster.notes.accesses), cluster.recorder) & cluster.notes.unread.keys()
+    unread = cluster.notes.unread.keys()
+    return touching_others(list(cluster.notes.accesses), cluster.recorder) & unread if unread else frozenset()
 
 
 def _fences_of_others(cluster: Cluster) -> set[int]:

@@ -34,9 +34,8 @@ from pipesim.model.program import Program
 from pipesim.model.words import TURNS
 from pipesim.prove.check import MOST_STATES, Check
 from pipesim.prove.check import check as prove
-from pipesim.prove.refutation import Refutation, finding_key, lines_of
+from pipesim.prove.refutation import Refutation, finding_key, is_of_any_kind, lines_of
 from pipesim.prove.repair.behind import Hidden, elsewhere, hidden_by
-from pipesim.prove.repair.correctable import is_of_any_kind
 from pipesim.prove.repair.correction import MOST_READ, MOST_TRIED, Correction
 from pipesim.prove.repair.kinds import Repair
 from pipesim.targets import Target

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice
 
 from pipesim.answers.kernel.changes import (
@@ -34,10 +35,10 @@ from pipesim.model.ops import Op, Operation, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Access, SourceInstruction
 from pipesim.prove.check import check
-from pipesim.prove.refutation import Refutation, lines_of
+from pipesim.prove.refutation import Refutation, is_of_any_kind, lines_of
 from pipesim.prove.repair.behind import Hidden
 from pipesim.prove.repair.changes.arithmetic import WARP, lanes
-from pipesim.prove.repair.correctable import correctable, in_rows, is_of_any_kind, with_places
+from pipesim.prove.repair.correctable import correctable, with_places
 from pipesim.prove.repair.correction import (
     MOST,
     OTHER_PARITY,
@@ -104,16 +105,18 @@ class _Trial:
     def __init__(self, kernel: EditableKernel, program: Program, unit: Unit) -> None:
         self._kernel, self._unit, self._strictness = kernel, unit, program.strictness
         self._read = 0
-        self._reading = reading = kernel.read(past_hangs=True)
-        self._limits = EmulationLimits(_LONGER * reading.instructions)
-        reading = reading._replace(program=in_rows(reading.program, reading.offsets))
-        self.lines = KernelLines(kernel, reading)
-        placed = reading.program.with_strictness(program.strictness)
-        self._program = correctable(placed, expects=False)
-        if check(self._program, max_states=1).verdict is not Verdict.REFUTED:  # what is wrong is what is read
-            self._program = correctable(placed, expects=True)
-        if self.lines.several_a_line:
-            self._program = with_places(self._program, self.lines.statements, kernel.ptx.name)
+        self._reading = kernel.read(past_hangs=True)
+        self._limits = EmulationLimits(_LONGER * self._reading.instructions)
+        self.lines = KernelLines(kernel, self._reading, in_rows=True)
+
+    @cached_property
+    def _program(self) -> Program:
+        """The program on which changes are tried that are not of lines."""
+        placed = self.lines.program.with_strictness(self._strictness)
+        made = correctable(placed, expects=False)
+        if check(made, max_states=1).verdict is not Verdict.REFUTED:  # what is wrong is what is read
+            made = correctable(placed, expects=True)
+        return with_places(made, self.lines.statements, self._kernel.ptx.name) if self.lines.several_a_line else made
 
     def proves(self, change: LineChange) -> bool:
         """Whether the kernel is proved with these lines."""

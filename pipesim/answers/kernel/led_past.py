@@ -139,11 +139,12 @@ class _Missing:
         found = self._came_for(lacks, every, held_up) or self._in_part(every)
         come = held_up - found.keys()
         mine = [f for a, f in found.items() if (program.agents[a].role, program.agents[a].cta) in roles]
-        alike, names = families(program), [agent.role for agent in program.agents]
-        meant = {alike[role] for role, _ in roles if role in alike}
-        others = [f for f in found.values() if not roles or alike.get(names[f.agent]) in meant]
-        others = [f for f in others if f.depth == max(each.depth for each in others)]
-        return sorted(mine or others, key=lambda past: past.agent)[: max(missing - len(come), 0)]
+        if not mine:
+            alike, names = families(program), [agent.role for agent in program.agents]
+            meant = {alike[role] for role, _ in roles if role in alike}
+            mine = [f for f in found.values() if not roles or alike.get(names[f.agent]) in meant]
+            mine = [f for f in mine if f.depth == max(each.depth for each in mine)]
+        return sorted(mine, key=lambda past: past.agent)[: max(missing - len(come), 0)]
 
     def _never_reached(self, kernel: Kernel) -> frozenset[int]:
         """The arrives on the barriers of this group, as the source calls them, if no agent executes any."""

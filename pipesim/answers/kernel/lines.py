@@ -14,6 +14,7 @@ from pipesim.model.groups import ON_NAMED_BARRIER, PARITY_WAITS
 from pipesim.model.ops import Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.model.tables import SourceInstruction
+from pipesim.prove.repair.correctable import in_rows
 from pipesim.prove.repair.kinds import Repair
 from pipesim.prove.repair.sites import members, stages_of
 from pipesim.ptx.emit.names import short_file
@@ -43,14 +44,21 @@ class LineChange:
 
 
 class KernelLines:
-    """The file, and its program as far as it was followed."""
+    """The file, and its program as far as it was followed. ``in_rows``: with other arrays of barriers
+    (:func:`~pipesim.prove.repair.correctable.in_rows`).
+    """
 
-    def __init__(self, kernel: EditableKernel, placed: KernelReading) -> None:
-        self.program: Program = placed.program
+    def __init__(self, kernel: EditableKernel, placed: KernelReading, *, in_rows: bool = False) -> None:
+        self._placed, self._in_rows = placed.program, in_rows
         self._kernel = kernel
         self.where = placed.lines
         self._offsets = placed.offsets
         self._function = placed.function
+
+    @cached_property
+    def program(self) -> Program:
+        """The program."""
+        return in_rows(self._placed, self._offsets) if self._in_rows else self._placed
 
     @property
     def several_a_line(self) -> bool:
@@ -278,7 +286,7 @@ class KernelLines:
 
     def agents_at(self, line: int) -> list[int]:
         """The agents of the first CTA that reached a line."""
-        return [n for n, agent in enumerate(self.program.agents) if not agent.cta and line in self.where[n]]
+        return [n for n, agent in enumerate(self._placed.agents) if not agent.cta and line in self.where[n]]
 
     def who(self, line: int) -> str:
         """The roles that reached a line; ``compute`` for that and ``compute_2``."""

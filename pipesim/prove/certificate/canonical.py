@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from pipesim.explain.phases import canonical_round
 from pipesim.model.coverage import Assumption
 from pipesim.model.finding import Fault
 from pipesim.model.groups import BARRIER, DELAYED_ARRIVALS, NAMED_BARRIER
 from pipesim.model.machine import Observer, State, finished, initial_state
-from pipesim.model.moves import Committer, committer
+from pipesim.model.moves import Committer, canonical_round, committer
 from pipesim.model.ops import Engine, Op, Operation, operand
 from pipesim.model.program import Program
 from pipesim.prove.happens_before.snapshot import Clock, Lap, Marks, Snapshot, is_fresh, repeats

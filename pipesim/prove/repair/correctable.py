@@ -18,18 +18,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from pipesim.findings.catalog import MEMORY_ORDER
-from pipesim.model.finding import FaultKind
 from pipesim.model.groups import ASKS, ON_BARRIER, PARITY_WAITS, READS_MEMORY
 from pipesim.model.ops import Op, operand, with_operand
 from pipesim.model.program import Program
 from pipesim.model.tables import Tile
-from pipesim.prove.refutation import Refutation
 from pipesim.prove.repair.sites import families
 
 _BY_LINE = re.compile(r".*:\d+")
 _BYTES = 8  #: of a barrier
-_HAS_A_LIST = MEMORY_ORDER | {FaultKind.READ_BEFORE_WAIT, FaultKind.NOT_INITIALISED, FaultKind.REINITIALISED}
 
 
 def correctable(program: Program, *, expects: bool) -> Program:
@@ -147,8 +143,3 @@ def with_places(program: Program, places: Sequence[Sequence[int]], name: str) ->
         lines.append(said)
     number = {source: n for n, source in enumerate(known)}
     return replace(program, sources=tuple(known), lines=tuple(tuple(map(number.__getitem__, said)) for said in lines))
-
-
-def is_of_any_kind(refuted: Refutation) -> bool:
-    """Whether changes of all kinds may correct it: then they are the same for all findings of a program."""
-    return refuted.fault is None or refuted.fault.kind not in _HAS_A_LIST

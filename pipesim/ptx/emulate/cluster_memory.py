@@ -142,7 +142,8 @@ class ClusterMemory:
     @property
     def settled(self) -> frozenset[int]:
         """The positions of strong loads of shared memory that see the same in every schedule."""
-        return settled_reads(self.notes.polls, list(self.notes.accesses), self.recorder)
+        polls, accesses = self.notes.polls, list(self.notes.accesses)
+        return settled_reads(polls, accesses, self.recorder) if polls else frozenset()
 
     def unknown_load(self, each: Instruction) -> Unknown:
         """What a load of shared memory gives where nothing is known."""

@@ -141,8 +141,6 @@ class _Index:
 
 def touching_others(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:
     """The positions of those that may touch what other warps, copies or mbarriers use; reads do not disturb reads."""
-    if not accesses:
-        return frozenset()
     parts = _SharedParts(recorder)
     unread = {*_unread(accesses, recorder, parts)}
     others = _Index({*_uses(recorder, parts), *(each._replace(position=-1) for each in unread)})
@@ -151,8 +149,6 @@ def touching_others(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) 
 
 def touching_engines(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:
     """The positions of those that may touch what copies or mbarriers use."""
-    if not accesses:
-        return frozenset()
     parts = _SharedParts(recorder)
     engines = _Index({use for use in _uses(recorder, parts) if use.agent < 0})
     return frozenset(one.position for one in _unread(accesses, recorder, parts) if engines.meets(one))
@@ -167,8 +163,6 @@ def settled_reads(
     more than the program has. Nothing is learned where all that is stored there is apart from it, such as the address
     that ``tcgen05.alloc`` leaves.
     """
-    if not strong:
-        return frozenset()
     parts = _SharedParts(recorder)
     reads, writes = list[_Use](), {*_unread(accesses, recorder, parts)}
     for each in _uses(recorder, parts, strong):
