@@ -3,6 +3,8 @@
 ``pytest`` runs the fast lane, ``-m slow`` the slow one, ``-m "not long"`` both, ``-m long`` what repeats
 at length what these sample. A test is in the slow lane if it, or a value of its parameters, is marked ``slow`` where it
 stands; of one that is marked ``sampled(n)`` n values are in the fast lane, and of ``sampled(n, m)`` m in both.
+What takes long was measured, and ``fast_lane.txt`` says of these tests which values the fast lane has (the others are
+slow; ``-`` for none): what fits in 0.08 s of CPU time for each test, and more of those whose values each show a rule.
 ``--slow-part 2/5`` leaves the second fifth of the slow lane in it, by a hash of their names; the others count as long.
 
 All tests marked ``gpu`` run in one process, however many there are: two would slow each other's kernels down, up to a
@@ -14,6 +16,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 
 #: A small matrix is inverted in no time by one thread; several wait for one another in a loop, as long as others run.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before anybody imports numpy
+
+
+#: What some values of -m leave out; of others all tests are made, and pytest chooses.
+LEFT_OUT = {"not slow and not long": {"slow", "long"}, "not long": {"long"}}
 
 
 def needs_gpu(nodeid: str) -> bool:
@@ -55,38 +62,84 @@ def pytest_configure() -> None:
             signal.signal(signal.SIGHUP, lambda *_: None)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """The lanes of one test's values. Those that ``-m`` leaves out are two thirds of all: they are not even made."""
+    yield
+    definition, calls = metafunc.definition, metafunc._calls
+    if not calls:
+        return
+    inherited = {marker.name for marker in definition.iter_markers()}
+    lanes = [inherited | {marker.name for marker in call.marks} for call in calls]
+    if sample := definition.get_closest_marker("sampled"):
+        take_sample(lanes, *sample.args[:2])
+    for lane in left_to_the_slow_lane(definition.nodeid, lanes):
+        lane.add("slow")
+    for call, lane in zip(calls, lanes, strict=True):
+        if "slow" in lane and not in_part(definition.config, f"{definition.nodeid}[{call.id}]"):
+            lane.add("long")
+        call.marks.extend(getattr(pytest.mark, name).mark for name in sorted(lane & {"slow", "long"} - inherited))
+    named = any("[" in name for name in definition.config.args)  # a value that is asked for is said to be left out
+    left_out = LEFT_OUT.get(definition.config.option.markexpr, set()) if not named else set()
+    metafunc._calls = [call for call, lane in zip(calls, lanes, strict=True) if not lane & left_out] or calls[:1]
+
+
+def take_sample(lanes: list[set[str]], fast: int, both: int | None = None) -> None:
+    """Of one test's values, ``sampled(n, m)`` leaves n to the fast lane and m to both; those with a lane stay there."""
+    kept = [lane for lane in lanes if "long" not in lane]
+    in_fast = spread([lane for lane in kept if "slow" not in lane], fast)
+    in_both = kept if both is None else spread(kept, both)
+    for lane in kept:
+        if not any(lane is other for other in in_fast):
+            lane.add("slow" if any(lane is other for other in in_both) else "long")
+
+
+def spread(lanes: list[set[str]], count: int) -> list[set[str]]:
+    """So many of them, evenly spread."""
+    return [lane for n, lane in enumerate(lanes) if n * count // len(lanes) != (n - 1) * count // len(lanes)]
+
+
+@cache
+def fast_values() -> dict[str, str]:
+    """What ``fast_lane.txt`` has: the values of a test that stay in the fast lane."""
+    file = Path(__file__).with_name("fast_lane.txt")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return {name: values for values, name in (line.split(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+def left_to_the_slow_lane(nodeid: str, lanes: list[set[str]]) -> list[set[str]]:
+    """Those of one test's values that the file does not leave to the fast lane."""
+    if nodeid not in fast_values():
+        return []
+    fast: set[int] = set()
+    for part in filter(None, fast_values()[nodeid].strip("-").split(",")):
+        first, _, last = part.partition("-")
+        fast.update(range(int(first), int(last or first) + 1))
+    return [lane for n, lane in enumerate(lanes) if n not in fast]
+
+
+def in_part(config: pytest.Config, name: str) -> bool:
+    """Whether a slow test of this name is in the part that ``--slow-part`` asks for."""
+    part, parts = map(int, config.getoption("--slow-part").split("/"))
+    return zlib.crc32(name.encode()) % parts == part % parts
+
+
 @pytest.hookimpl(tryfirst=True)  # before the lanes are chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """``sampled`` becomes lanes. UsageError if a test that needs the GPU is in a file whose name does not say so."""
-    samples: dict[str, list[pytest.Item]] = {}
+    """The lanes of tests without values. UsageError for a test of the GPU in a file whose name does not say so.
+
+    Hypothesis draws no constants from the sources: its examples would depend on what else is imported, and to look for
+    them takes each process more than a second.
+    """
+    if providers := sys.modules.get("hypothesis.internal.conjecture.providers"):
+        providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]
     for item in items:
-        if item.get_closest_marker("sampled"):
-            samples.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if item.nodeid in fast_values():
+            item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow") and not in_part(config, item.nodeid):
+            item.add_marker(pytest.mark.long)
         if item.get_closest_marker("gpu") and not needs_gpu(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} is marked gpu: such a test belongs in a file test_gpu*.py")
-    for sample in samples.values():
-        take_sample(sample)
-    part, parts = map(int, config.getoption("--slow-part").split("/"))
-    for item in items:
-        if item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % parts != part % parts:
-            item.add_marker(pytest.mark.long)
-
-
-def take_sample(items: list[pytest.Item]) -> None:
-    """Of one test's values, ``sampled(n, m)`` leaves n to the fast lane and m to both; those with a lane stay there."""
-    marker = items[0].get_closest_marker("sampled")
-    assert marker is not None
-    kept = [item for item in items if not item.get_closest_marker("long")]
-    fast = spread([item for item in kept if not item.get_closest_marker("slow")], marker.args[0])
-    both = spread(kept, marker.args[1]) if marker.args[1:] else kept
-    for item in kept:
-        if item not in fast:
-            item.add_marker(pytest.mark.slow if item in both else pytest.mark.long)
-
-
-def spread(items: list[pytest.Item], count: int) -> list[pytest.Item]:
-    """So many of them, evenly spread."""
-    return [item for n, item in enumerate(items) if n * count // len(items) != (n - 1) * count // len(items)]
 
 
 @pytest.hookimpl(optionalhook=True)

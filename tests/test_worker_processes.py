@@ -80,3 +80,16 @@ def test_a_marked_test_in_another_file_is_refused(tmp_path):
     ended, gpu, _ = run(tmp_path, "-n0", gpu_file="test_{}_gpu.py")
     assert (ended.returncode, gpu) == (4, [])
     assert "is marked gpu: such a test belongs in a file test_gpu*.py" in ended.stderr
+
+
+def test_what_the_fast_lane_leaves_out_are_tests():
+    for name in conftest.fast_values():
+        file, _, test = name.partition("::")
+        assert f"def {test.rpartition('::')[2]}(" in (ROOT / file).read_text(), name
+
+
+def test_of_the_values_that_are_named_the_others_are_slow(monkeypatch):
+    monkeypatch.setattr(conftest, "fast_values", lambda: {"a": "-", "b": "0,2-3", "c": "4"})
+    lanes = [{str(n)} for n in range(6)]
+    left = {name: conftest.left_to_the_slow_lane(name, lanes) for name in "abcd"}
+    assert left == {"a": lanes, "b": [{"1"}, {"4"}, {"5"}], "c": [*lanes[:4], {"5"}], "d": []}

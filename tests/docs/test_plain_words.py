@@ -31,9 +31,10 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 
 @dataclass(frozen=True)
 class Rule:
-    """A word or phrase, what finds it, and the contexts in which it is allowed."""
+    """A word or phrase, its words, what finds it, and the contexts in which it is allowed."""
 
     phrase: str
+    words: frozenset[str]
     pattern: re.Pattern[str]
     allowed: tuple[re.Pattern[str], ...]
 
@@ -47,8 +48,12 @@ def rules(page: str) -> tuple[Rule, ...]:
         phrases = re.findall("`([^`]+)`", cells[0])
         allowed = tuple(_pattern(context) for context in re.findall("`([^`]+)`", cells[2])) if len(cells) > 2 else ()
         if line.startswith("| `"):
-            found += [Rule(phrase, _pattern(phrase), allowed) for phrase in phrases]
+            found += [Rule(phrase, words_of(phrase), _pattern(phrase), allowed) for phrase in phrases]
     return tuple(found)
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(re.findall("[a-z]+", text.lower()))
 
 
 def _pattern(phrase: str) -> re.Pattern[str]:
@@ -61,20 +66,15 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 
 RULES = rules(GLOSSARY.read_text(encoding="utf-8"))
-#: The first word of each phrase, the longer ones first: most texts have none of them, and need no further look.
-_FIRST = re.compile(
-    "|".join(sorted({re.escape(rule.phrase.split()[0]) for rule in RULES}, reverse=True)), re.IGNORECASE
-)
-
 _JOINT = re.compile(r"""\\\n|["']\s+[rf]?["']""")  #: of two lines of a string
 
 
 def broken(text: str) -> list[str]:
     """The phrases of the list that a text contains outside their allowed contexts."""
     found = []
-    first = {word.lower() for word in _FIRST.findall(text)}
-    for rule in RULES if first else ():
-        if rule.phrase.split()[0].lower() not in first:
+    words = words_of(text)
+    for rule in RULES:
+        if not rule.words <= words:
             continue
         free = [hit.span() for context in rule.allowed for hit in context.finditer(text)]
         hits = [hit.span() for hit in rule.pattern.finditer(text)]
