@@ -175,7 +175,7 @@ def _without_code(docstring: str) -> str:
 def sources() -> list[Path]:
     """Files that a user is given as they are, comments included."""
     examples = [path for path in (ROOT / "docs" / "examples").iterdir() if path.suffix in (".py", ".cu", ".h")]
-    return [ROOT / "pipesim" / "cli" / "template.py", *sorted(examples)]
+    return [ROOT / "pipesim" / "cli" / "protocols" / "template.py", *sorted(examples)]
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ class GlobalWords(WordMemory):
         return lambda value: ends(widened(self._number(at, value)))
 
     def _holds_data_alone(self, lanes: dict[int, int], size: int) -> bool:
-        """Whether all lanes load something of which a store is not known at all, and that is no word so far."""
+        """Whether all lanes load something of which a store is not known at all, and that is not a word yet."""
         return all(at not in self.sizes and not self._unknown.isdisjoint(range(at, at + size)) for at in lanes.values())
 
     def _load_as_vector(self, each: Instruction, lanes: dict[int, int]) -> None:
