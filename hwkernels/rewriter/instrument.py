@@ -151,7 +151,7 @@ def instrument(ptx: str, source: str, launch: Launch, options: RewriteOptions | 
 
 
 def _sites(kernel: Kernel, cluster: Cluster, options: RewriteOptions) -> tuple[RecordedSite, ...]:
-    spins = frozenset(kernel.function.body[p].begin for p in kernel.code.regions.waits)
+    spins = frozenset(kernel.function.body[p].begin for p in kernel.code.regions.loops.waits)
     return sites_of(kernel.entry, spins, _by_parts(kernel, cluster), options.level)
 
 

@@ -65,7 +65,7 @@ def followed_grid(kernel: Kernel, turns: tuple[int, ...] = ()) -> TalkingGrid | 
         return None
     events = [each for each in said.events if each.address in said.asked]
     touched = {each.position for each in events if each.act is not WordAct.READ} | {w[0] for w in said.waiting.values()}
-    body, regions = kernel.function.body, kernel.code.regions
+    body, polls = kernel.function.body, kernel.code.regions.loops.polls
     own = {each.begin: each.opcode for each in kernel.entry.body}
     if any(body[at].opcode not in WORD_ACCESSES or own.get(body[at].begin) != body[at].opcode for at in touched):
         return None  # in a function that is called
@@ -73,9 +73,7 @@ def followed_grid(kernel: Kernel, turns: tuple[int, ...] = ()) -> TalkingGrid | 
     if steps is None:
         return None
     waits = {each.position for each in events if each.act is WordAct.WAIT} | {w[0] for w in said.waiting.values()}
-    loops = {
-        at for at in touched if regions.polls(at) and not body[at].has("add") and body[at].opcode in ("ld", "atom")
-    }
+    loops = {at for at in touched if polls(at) and not body[at].has("add") and body[at].opcode in ("ld", "atom")}
     if any(at not in loops for at in waits):
         return None
     begins = {body[at].begin: at in loops for at in touched}

@@ -82,7 +82,7 @@ class Rewriting:
             raise PtxError("the delays are too long to be written", correction="give a smaller --delay-us")
         self._delays = delays
         positions = {each.begin: each.position for each in reversed(kernel.function.body)}
-        spins = {kernel.function.body[p].begin for p in kernel.code.regions.waits}
+        spins = {kernel.function.body[p].begin for p in kernel.code.regions.loops.waits}
         self._spins = spins & body.keys()
         shut = {each.begin for each in kernel.entry.body if blocks(each) and each.opcode in ("bar", "barrier")}
         bounded = [each for each in kernel.entry.body if limit_ns and each.begin in spins | shut]

@@ -111,7 +111,7 @@ class Extraction:
         """The positions of accesses to words, of shared memory as well, whose answers decide."""
         regions = self.kernel.code.regions
         for each in self.kernel.function.body:
-            settled = each.position in self.settled and not regions.polls(each.position)
+            settled = each.position in self.settled and not regions.loops.polls(each.position)
             by_word = is_word(each) or (is_word(each, shared=True) and not settled)
             if by_word and each.position in regions.observations.read:
                 yield each.position

@@ -711,7 +711,7 @@ def test_a_round_that_leaves_something_is_no_part_of_a_wait(before: str, tries: 
     for text, found in ((body, one), (endless, False)):
         made = kernel(text, 2, 64).kernel
         assert made is not None
-        assert bool(made.kernel.code.regions.voted) is found
+        assert bool(made.kernel.code.regions.loops.voted) is found
 
 
 @pytest.mark.parametrize(
@@ -731,7 +731,7 @@ def test_what_is_not_handed_to_all_as_it_is_is_no_wait(text: str, instead: str) 
     for each, one in ((body, True), (body.replace(text, instead), False)):
         made = kernel(each, 2, 64).kernel
         assert made is not None
-        assert bool(made.kernel.code.regions.voted) is one
+        assert bool(made.kernel.code.regions.loops.voted) is one
 
 
 @pytest.mark.parametrize(

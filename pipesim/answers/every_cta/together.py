@@ -321,7 +321,7 @@ def _stays_stuck(kernel: Extraction, found: WordsOfRun, size: int) -> bool:
 def _loops(kernel: Extraction, found: WordsOfRun) -> Iterator[str]:
     """What the kernel's own coverage says of the loops that are waits for words."""
     code = kernel.kernel.code
-    inside = {at for position in found.loops for at in code.regions.loop_around(position)}
+    inside = {at for position in found.loops for at in code.regions.loops.loop_around(position)}
     for first in waiting_loops(kernel.kernel.function, code.regions.graph, ()):
         if first in inside:
             yield loop_ends(place_in(kernel.kernel, first))

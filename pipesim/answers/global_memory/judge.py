@@ -117,7 +117,7 @@ class _Judge:
                 self._equal |= {at for at in reading.alike if not self._roles.stores_one_value(at)}
                 for position, leaf in reading.left_open.items():
                     why = f"{leaf.what} decides where" if leaf.what.startswith("the result of ") else DATA
-                    waits = self._body[position].has_any(*ASKING) and self._regions.polls(position)
+                    waits = self._body[position].has_any(*ASKING) and self._regions.loops.polls(position)
                     self._leave_open((position,), ORDER if waits else why)
         written = {key for key, memory in self._memories.items() if any(a.kind.writes for _, a in memory.accesses)}
         where: dict[int, int | None] = {position: self._static_memory(position) for position in self._left_open}

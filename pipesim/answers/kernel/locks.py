@@ -122,7 +122,7 @@ class _Locks:
 
     def _takes(self, e: WordEvent) -> bool:
         """Whether it takes a lock: it is tried until the answer is the one with which the word changes."""
-        tried = self._at(e).has("cas") or self._ready.code.regions.polls(e.position)
+        tried = self._at(e).has("cas") or self._ready.code.regions.loops.polls(e.position)
         return e.act is WordAct.CHANGE and e.after != e.before and e.observed and tried
 
     def changes(self, refuted: Refutation) -> Iterator[LineChange]:

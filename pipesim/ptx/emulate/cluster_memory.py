@@ -180,7 +180,7 @@ class ClusterMemory:
         self._answers[warp.agent, each.position] = found, times
         if times > _MOST_ANSWERS and is_try(each):
             raise EmulationStop(f"what follows depends on the answers of more than {_MOST_ANSWERS:,} tries")
-        if times > _MOST_ANSWERS and self.code.regions.polls(each.position):
+        if times > _MOST_ANSWERS and self.code.regions.loops.polls(each.position):
             raise EmulationStop(f"{each.mnemonic} returns {found} each time, and nothing here changes the word")
 
     def forget_results(self, warp: EmulatedWarp, step: DecodedStep, what: str) -> None:

@@ -350,8 +350,8 @@ class EmulatedWarp(DividedWarp):
         and for both answers of the other tries: a kernel may collect them as bits of a word.
         """
         code, here = self.code, step.instruction.position
-        loop = code.regions.spins[here]
-        tries = loop & code.regions.spins.keys()
+        loop = code.regions.loops.spins[here]
+        tries = loop & code.regions.loops.spins.keys()
         few = len(tries) <= _MOST_TRIES_OF_A_SPIN
         open_ = self._ways_of_a_spin(step, answer, tries if few else frozenset())
         for _ in range(_MOST_RUNS_OF_A_SPIN):
@@ -396,7 +396,7 @@ class EmulatedWarp(DividedWarp):
         """Where a loop continues after this result of a try, and its registers, for all answers of the other tries."""
         code, here = self.code, step.instruction.position
         writes, first = code.regions.uses.writes, list(self.R)
-        for name in {name for position in code.regions.spins[here] for name in writes[position]}:
+        for name in {name for position in code.regions.loops.spins[here] for name in writes[position]}:
             first[code.register(name)] = code.unknown_value(None)  # whatever an earlier iteration left
         for register in step.results:
             first[register] = answer

@@ -418,7 +418,7 @@ class DividedWarp(WarpLanes):
 
     def _inside_a_spin(self, segment: StraightRun) -> int:
         """The way of a branch inside a loop that spins on an mbarrier, where the other way leaves the loop; else -1."""
-        for loop in self.code.regions.spins.values():
+        for loop in self.code.regions.loops.spins.values():
             if segment.position in loop:
                 target, after = segment.target in loop, segment.next in loop
                 if target != after:

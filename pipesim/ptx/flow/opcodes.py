@@ -56,6 +56,13 @@ _NO_RESULT = frozenset(
 _KNOWN = VALUES | ACCESSES | CONTROL | WITHOUT_EFFECT | {"cp"}
 
 
+#: Opcodes whose result depends on nothing but their operands.
+ARITHMETIC = frozenset(
+    {
+        "add", "sub", "mul", "mad", "and", "or", "xor", "not", "neg", "shl", "shr", "min", "max", "setp", "selp", "cvt",
+        "cvta", "mapa", "lop3", "shf", "bfe", "bfi", "prmt",
+    }
+)  # fmt: skip
 #: Opcodes whose result depends on nothing but their operands, as compilers pass an answer on.
 PASS_ON = frozenset({"and", "cvt", "mov", "not", "or", "selp", "setp", "shfl", "vote", "xor"})
 

@@ -136,7 +136,7 @@ def _of_wait(cluster: Cluster, each: Instruction, votes: list[Value], result: Va
 
     Where the word is followed the wait ends as its own thread votes, if no other one votes so.
     """
-    voted = cluster.code.regions.voted.get(each.position)
+    voted = cluster.code.regions.loops.voted.get(each.position)
     if voted is None:
         return result
     if not isinstance(result, int):
@@ -156,7 +156,7 @@ def _meet_in_a_wait(cluster: Cluster, named: NamedBarrier, position: int) -> Non
     """
     named.places.add(position)
     if cluster.words is not None and len(named.places) > 1:
-        for place in named.places & cluster.code.regions.barriers_of_waits:
+        for place in named.places & cluster.code.regions.loops.barriers_of_waits:
             cluster.words.doubts[place] = "threads that are not in its loop arrive at the same barrier"
 
 

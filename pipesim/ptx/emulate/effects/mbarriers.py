@@ -184,16 +184,16 @@ def _ask_for(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, place: Pla
     A loop that goes back on yes waits until the phase under way is that of the parity: for the end of the one before.
     It orders nothing, as only yes does (PTX ISA, "mbarrier.test_wait, mbarrier.try_wait").
     """
-    position, regions = step.instruction.position, cluster.code.regions
+    position, loops = step.instruction.position, cluster.code.regions.loops
     question = (position, *place, parity)
-    if position in regions.waits:
+    if position in loops.waits:
         on_no = warp.ends_on_no(step)
-        if position in regions.with_accesses and warp.asked != question:
+        if position in loops.with_accesses and warp.asked != question:
             warp.asked = question
             warp.write_results(step, int(on_no))
             return
         _wait(cluster, warp, step, place, parity ^ on_no, answer=not on_no)
-    elif position in regions.spins and position not in regions.with_accesses and _is_one_of_several_waits(warp, step):
+    elif position in loops.spins and position not in loops.with_accesses and _is_one_of_several_waits(warp, step):
         _wait(cluster, warp, step, place, parity, sure=True)
     elif warp.was_answered_no(question):
         _wait(cluster, warp, step, place, parity)
@@ -207,8 +207,8 @@ def _wait_for_each(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, foun
     They leave the loop when each has seen its phase end. A lane may look last at any of them, as waits in a row do; if
     none of these can come too late, none does where a lane has looked earlier.
     """
-    each, regions = step.instruction, cluster.code.regions
-    alone = each.position in regions.waits and each.position not in regions.with_accesses and each.has("parity")
+    each, loops = step.instruction, cluster.code.regions.loops
+    alone = each.position in loops.waits and each.position not in loops.with_accesses and each.has("parity")
     if not alone or warp.ends_on_no(step):
         raise EmulationStop("the lanes of a warp ask different mbarriers in one instruction")
     parities = by_lane(warp, step.get(2, warp), "the parity of a wait")
@@ -258,7 +258,7 @@ def _wait(
     record(cluster, warp, position, Op.WAIT, bar, parity, meaning)
     warp.write_results(step, int(answer))
     warp.asked = ()
-    if not sure and cluster.code.regions.ends_otherwise(position):
+    if not sure and cluster.code.regions.loops.ends_otherwise(position):
         cluster.notes.time_outs.add(position)
 
     def ready() -> bool:

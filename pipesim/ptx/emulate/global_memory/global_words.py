@@ -47,7 +47,7 @@ class GlobalWords(WordMemory):
         if not strong and {*self.values, *self.decided_by_loads}.isdisjoint(lanes.values()):
             return False
         widened = partial(_widened, cluster, each, size)
-        polls = strong and cluster.code.regions.polls(each.position)
+        polls = strong and cluster.code.regions.loops.polls(each.position)
         looks = strong and not polls and self._decides_next(cluster, each, lanes)
         alone = strong and not (polls or looks) and self._holds_data_alone(lanes, size)
         if alone or not self._begin(warp, each, lanes, size):
@@ -63,7 +63,7 @@ class GlobalWords(WordMemory):
             return True
         snapshot = list(warp.R)
         ends = warp.end_of_wait(step, snapshot) if polls else _ends_at_once
-        asks = looks or (self._looks.asks and cluster.code.regions.is_used_after(each.position))
+        asks = looks or (self._looks.asks and cluster.code.regions.loops.is_used_after(each.position))
 
         def attempt() -> bool:
             places = dict.fromkeys(lanes.values())
@@ -175,7 +175,7 @@ class GlobalWords(WordMemory):
             return False
         act = WordAct.ADD if each.has("add") else WordAct.CHANGE
         observed = step.valued and each.position in cluster.code.regions.observations.read
-        loop = observed and len(lanes) == 1 and cluster.code.regions.polls(each.position)
+        loop = observed and len(lanes) == 1 and cluster.code.regions.loops.polls(each.position)
         if observed and not loop and self._tries(cluster, warp, step, lanes, given):
             return True
         ends = warp.end_of_wait(step, list(warp.R)) if loop else None
@@ -236,7 +236,7 @@ class GlobalWords(WordMemory):
         """What a load sees of a word before the loop that waits for it, which alone reads the result: as little as may
         be. Who sees more then waits for less, and knows no less. None of any other load.
         """
-        voted, at = cluster.code.regions.voted.get(each.position), next(iter(lanes.values()))
+        voted, at = cluster.code.regions.loops.voted.get(each.position), next(iter(lanes.values()))
         if voted is None or each.position not in voted.before:
             return None
         return self._history[at][self._known.get((warp.agent, at), 0)]
@@ -295,7 +295,7 @@ class GlobalWords(WordMemory):
         what that stores is made of what it has loaded.
         """
         each = step.instruction
-        taken = step.valued and each.has_any("cas", "exch") and cluster.code.regions.polls(each.position)
+        taken = step.valued and each.has_any("cas", "exch") and cluster.code.regions.loops.polls(each.position)
         here = [of_lane(v, lane) for v in operands for lane in lanes_in(warp.mask)]
         if taken and are_known(here) and "shared" not in each.spaces and not self._places(warp, address):
             self.doubts[each.position] = "it waits for a word at an address that is not known"
@@ -342,7 +342,7 @@ def _changed(each: Instruction, value: Value, operands: list[Value], size: int) 
 def _decided_by(cluster: TalkingCluster, each: Instruction, registers: list[Value]) -> tuple[int, ...] | None:
     """The numbers in the registers that the loop around a load reads besides its result, None if not all are known."""
     code = cluster.code
-    loop = code.regions.innermost_loop_around(each.position)
+    loop = code.regions.loops.innermost_loop_around(each.position)
     uses = code.regions.uses
     names = sorted({name for p in loop for name in uses.reads[p]} - set(uses.writes[each.position]))
     values = [registers[code.register(name)] for name in names]

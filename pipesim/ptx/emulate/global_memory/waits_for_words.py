@@ -28,7 +28,7 @@ def end_of_wait(
     to the next one, as the number of tries is, or where the loop writes memory before it loads again.
     """
     here = step.instruction.position
-    loop = code.regions.innermost_loop_around(here)
+    loop = code.regions.loops.innermost_loop_around(here)
     first = _of_every_iteration(code, step, registers, loop, warp)
     mask = lanes_in(lanes)
 
@@ -116,7 +116,7 @@ def _does(segment: StraightRun, registers: list[Value], code: Code, load: int) -
     """Whether what ends a straight run writes memory; what it loads is not known. A vote on the end of the wait is that
     of the thread that loads, and what it gives to others is what it has loaded.
     """
-    effect, voted = segment.step, code.regions.voted.get(load)
+    effect, voted = segment.step, code.regions.loops.voted.get(load)
     if effect is None:
         return False
     if voted is not None and effect.instruction.position == voted.barrier:

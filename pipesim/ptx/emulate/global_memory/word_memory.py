@@ -106,7 +106,7 @@ class WordMemory:
 
     def _look_who_hands_on(self, cluster: TalkingCluster, warp: TalkingWarp, position: int) -> None:
         """Doubt a wait whose answer is given to all threads of a CTA, where several threads give it."""
-        wait = cluster.code.regions.voted.get(position)
+        wait = cluster.code.regions.loops.voted.get(position)
         if wait is not None and wait.hands >= 0:
             agent = self._handing.setdefault((warp.cta, position), warp.agent)
             if agent != warp.agent or warp.mask.bit_count() > 1:
