@@ -45,6 +45,7 @@ MAX_LOCK_FAILURES = 10_000  #: compare-and-swaps that find a lock taken; a recor
 
 MAX_AGENT_OPERATIONS = 1 << 23  #: that one agent may record; a ring of a million tiles has less
 MAX_OPERATIONS = 1 << 20  #: of all agents of a program that is read from a file or made for a trace: 300 MB
+MAX_LONG_OPERATIONS = 1 << 22  #: of one that is made for a trace that differs somewhere in so long a run: 1 GB
 MAX_AGENTS = 1 << 10  #: of a program: 16 CTAs of 32 warps, two agents each
 MAX_WARP = (1 << 10) - 1  #: largest number of a warp; how many a CTA has is checked with the hardware's other sizes
 MAX_BARRIERS = 1 << 15  #: of a CTA: 8 bytes each, of at most 227 KiB of shared memory. Also of a group: its stages

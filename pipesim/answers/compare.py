@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipesim.answers.views.conclusion import heading
 from pipesim.answers.views.trace import CompareReport, PeriodCheck, TraceComparison
-from pipesim.bounds import MAX_LOCK_FAILURES
+from pipesim.bounds import MAX_LOCK_FAILURES, MAX_LONG_OPERATIONS
 from pipesim.conform.agreement import TraceAgreement, agreement_of, agreement_of_kernel
 from pipesim.conform.compare import compare
 from pipesim.conform.recorded_kernel import recorded_kernel
 from pipesim.conform.replay.conformance import conform
+from pipesim.conform.replay.in_laps import conform_in_laps
 from pipesim.conform.replay.word_values import RecordedWords
 from pipesim.conform.result import Conformance, Timing
 from pipesim.conform.times import NoTime, TimeComparison, no_time
 from pipesim.conform.timing import TRACED_PERIOD, noise_millicycles
-from pipesim.errors import EvidenceError
+from pipesim.errors import EvidenceError, TooManyOperationsError
 from pipesim.model.ending import Ending
 from pipesim.model.program import Program
 from pipesim.process.limits import LimitReachedError
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from pipesim.ptx.extract import Extraction
 
 
-from pipesim.answers.recorded_program import recorded_program
+from pipesim.answers.in_laps import long_run
+from pipesim.answers.recorded_program import LongRunError, recorded_program
 from pipesim.answers.views.trace import PairReport, PairSide
 from pipesim.conform.pair.pair import compare_traces
 from pipesim.conform.pair.result import Pair
@@ -51,6 +54,28 @@ def compare_trace(
     """
     found = trace_comparison(program, trace, source, profile, tolerance)
     return CompareReport(heading(program), (found,), captured)
+
+
+def compare_long(
+    long: LongRunError, trace: Trace, source: str, profile: Profile | None = None, tolerance: float | None = None
+) -> tuple[Program, CompareReport]:
+    """The same of a run whose program is too long to be made, without times: by its laps, or by all where these do not
+    show that it conforms. The program has a few of the laps then. Raises ``long`` where that is too long as well.
+    """
+    target, meta = long.target, trace.meta
+    run = long_run(target, long.params, meta.grid)
+    program, behaviour = run.few if run else None, conform_in_laps(run, trace) if run else None
+    if program is None or behaviour is None:
+        try:
+            program = target.build(long.params, grid=meta.grid, twice=False, most=MAX_LONG_OPERATIONS)
+        except TooManyOperationsError:
+            raise long from None
+        behaviour = conform(program, trace)
+    stands = agreement_of_kernel(program, trace, behaviour)
+    time = no_time(profile or profile_for(meta.device.name), NoTime.LONG)
+    program = replace(program, params={**program.params, **long.params})
+    found = _comparison(trace, source, stands, None, None, time, tolerance)
+    return program, CompareReport(heading(program), (found,), False)
 
 
 def trace_comparison(

@@ -15,6 +15,15 @@ from pipesim.trace.schema import TraceMeta
 NAME_IT = "name the protocol to compare it with"
 
 
+class LongRunError(EvidenceError):
+    """The program of a trace has more operations than are made. ``target``, ``params``: what makes it."""
+
+    def __init__(self, fact: str, target: Target, params: Mapping[str, int], place: str) -> None:
+        correction = "record fewer iterations, or a window of them"
+        super().__init__(fact, place=place, cause="its laps are not all alike", correction=correction)
+        self.target, self.params = target, params
+
+
 def recorded_program(
     meta: TraceMeta,
     target: Target | None = None,
@@ -76,8 +85,13 @@ def _build(
 ) -> Program:
     most = most_operations(meta, records)
     try:
+        if (records or 0) > 2 * MAX_OPERATIONS * max(len(meta.ctas), 1):  # an operation has two at most
+            raise TooManyOperationsError("")
         return target.build(params, grid=meta.grid, most=most, twice=twice)
     except TooManyOperationsError as error:
+        if most == MAX_OPERATIONS:
+            fact = f"the program of these parameters has more than {most:,} operations"
+            raise LongRunError(fact, target, params, place) from error
         raise EvidenceError(
             f"the program of these parameters has more than {most:,} operations, which the trace is too short for",
             place=place,

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pipesim.answers.compare import compare_kernel, compare_trace
-from pipesim.answers.recorded_program import named_program, recorded_program
+from pipesim.answers.compare import compare_kernel, compare_long, compare_trace
+from pipesim.answers.recorded_program import LongRunError, named_program, recorded_program
 from pipesim.answers.views.trace import CompareReport, TraceComparison
 from pipesim.api.call_arguments import (
     Given,
@@ -156,11 +156,14 @@ def compare(
                 correction="leave them out",
             )
         return ComparisonResult(target.program, compare_kernel(target.kernel, found, source, chosen), chosen)
-    if target is not None:
-        program = named_program(found.meta, target, whole, place=source, records=len(found.events))
-    else:
-        how = "give the protocol first: compare(my_kernel, trace)"
-        program = recorded_program(found.meta, given=whole, place=source, correction=how, records=len(found.events))
+    try:
+        if target is not None:
+            program = named_program(found.meta, target, whole, place=source, records=len(found.events))
+        else:
+            how = "give the protocol first: compare(my_kernel, trace)"
+            program = recorded_program(found.meta, given=whole, place=source, correction=how, records=len(found.events))
+    except LongRunError as long:
+        return ComparisonResult(*compare_long(long, found, source, chosen, within), chosen)
     return ComparisonResult(program, compare_trace(program, found, source, chosen, within), chosen)
 
 

@@ -190,6 +190,7 @@ class NoTime(Enum):
     UNFINISHED = "unfinished"  #: the recorded run did not finish
     FAULT = "fault"  #: it has an injected fault, which the simulation does not have
     NOT_SIMULATED = "not simulated"  #: the simulation did not finish
+    LONG = "long"  #: the run is compared by its laps, and no program of all is made
     LIMIT = "limit"  #: a limit of time or memory ended the simulation
     KERNEL = "kernel"  #: the program was read from a kernel's PTX, and not to its end, or the run did not finish
     CLOCK = "clock"  #: the kernel reads a clock: how long it waits for a time to pass is not known

@@ -21,7 +21,7 @@ from pipesim.model.ending import HUNG, Ending
 from pipesim.model.tables import meeting_name
 from pipesim.model.waits import WaitPurpose
 from pipesim.trace.arrays import np, npt
-from pipesim.trace.schema import CtaInfo, EventKind, Events, Site, Trace, TraceMeta
+from pipesim.trace.schema import Column, CtaInfo, EventKind, Events, Site, Trace, TraceMeta
 
 _ASKS = (EventKind.WAIT_ENTER, EventKind.TRY)
 _OF_OTHERS = {EventKind.BAR_ENTER, EventKind.GROUP_ENTER, EventKind.SPIN_ENTER, EventKind.ATOMIC_ENTER}
@@ -145,30 +145,47 @@ class Picture:
     unit: str = "cycle"
 
 
-def picture(trace: Trace, cta: int | None = None) -> Picture:
-    """The tracks of a recorded CTA (None: the lowest number), shifted so that its first event is at 0."""
-    events = trace.events
-    if cta is None or not np.any(events.cta == cta):
-        cta = int(events.cta.min()) if len(events) else 0
-    mine = events.select(np.flatnonzero(events.cta == cta))
-    origin = int(mine.cycle.min()) if len(mine) else 0
-    end = int(mine.cycle.max()) - origin if len(mine) else 0
-    lap = -(-end // (int(mine.iteration.max() - mine.iteration.min()) + 1)) if len(mine) else 0
-    of_site = kinds_by_site(trace)
-    tracks = tuple(_track(trace, mine, agent, origin, of_site) for agent in range(len(trace.meta.agents)))
+_LONG, _NEAR = 1 << 18, 64  #: events of a run of which a part is enough for a text, and its laps to either side
+
+
+def picture(trace: Trace, cta: int | None = None, around: int | None = None, *, whole: bool = True) -> Picture:
+    """The tracks of a recorded CTA (None: the lowest number), shifted so that its first event is at 0.
+
+    Not ``whole``: of a very long run that is not stuck what is near the cycle ``around``, or near its first.
+    """
+    column = trace.events.stored
+    if cta is None or not np.any(column("cta") == cta):
+        cta = int(column("cta").min()) if len(trace.events) else 0
+    mine = np.flatnonzero(column("cta") == cta)
+    cycle, iteration = column("cycle")[mine], column("iteration")[mine]
+    origin = int(cycle.min()) if len(mine) else 0
+    end = int(cycle.max()) - origin if len(mine) else 0
+    lap = -(-end // (int(iteration.max()) - int(iteration.min()) + 1)) if len(mine) else 0
+    of_site, near = kinds_by_site(trace), origin if around is None else around
+    is_part = not whole and len(mine) > _LONG and trace.meta.status not in HUNG
+    part = (near - _NEAR * lap, near + _NEAR * lap) if is_part else None
+    agents = column("agent")[mine]
+    tracks = tuple(
+        _track(trace, mine[agents == agent], agent, origin, of_site, part) for agent in range(len(trace.meta.agents))
+    )
     stuck = any(track.spans and track.spans[-1][1] == FOREVER for track in tracks)
     return Picture(trace.meta.source, cta, tracks, origin, end, lap, stuck, bool(trace.meta.window))
 
 
-def _track(trace: Trace, events: Events, agent: int, origin: int, of_site: list[SliceKind]) -> Track:
-    rows = np.flatnonzero(events.agent == agent)
-    times = [int(t) - origin for t in events.cycle[rows]]
-    kinds = [of_site[int(site)] for site in events.site[rows]]
+def _track(
+    trace: Trace, rows: Column, agent: int, origin: int, of_site: list[SliceKind], part: tuple[int, int] | None
+) -> Track:
+    cycle, site = trace.events.stored("cycle"), trace.events.stored("site")
+    if part is not None:  # with the events before it and after it
+        first, last = (int(at) for at in np.searchsorted(cycle[rows], part))
+        rows = rows[max(first - 1, 0) : last + 1]
+    times = [int(t) - origin for t in cycle[rows]]
+    kinds = [of_site[int(number)] for number in site[rows]]
     spans = list(zip(times[:-1], times[1:], kinds[:-1], strict=True))
     if (
         times
         and trace.meta.status in HUNG  # its open waits never return; other traces may just stop there
-        and trace.meta.sites[int(events.site[rows[-1]])].kind in WAITS_FROM
+        and trace.meta.sites[int(site[rows[-1]])].kind in WAITS_FROM
     ):
         spans.append((times[-1], FOREVER, kinds[-1]))
     return Track(trace.meta.agent_name(agent), tuple(spans))

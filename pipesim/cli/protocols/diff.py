@@ -45,7 +45,8 @@ def _carry_out(options: argparse.Namespace) -> int:
     if options.other is not None:
         return _pair(options)
 
-    from pipesim.answers.compare import compare_kernel, compare_trace
+    from pipesim.answers.compare import compare_kernel, compare_long, compare_trace
+    from pipesim.answers.recorded_program import LongRunError
     from pipesim.formats.documents import document_of
     from pipesim.report.pages.protocols.verify import compare_lines
     from pipesim.timed.profile import load_profile
@@ -59,11 +60,16 @@ def _carry_out(options: argparse.Namespace) -> int:
         profile = load_profile(options.profile) if options.profile else None
         report = compare_kernel(kernel.kernel, trace, str(options.trace), profile)
         return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
-    with progress(f"flattening {options.protocol or meta.protocol}"):
-        program = _program(options, meta, len(trace.events))
     profile = load_profile(options.profile) if options.profile else None
-    with progress(f"comparing {options.trace.name} with {program.name}"):
-        report = compare_trace(program, trace, str(options.trace), profile, options.tolerance)
+    given = trace, str(options.trace), profile, options.tolerance
+    try:
+        with progress(f"flattening {options.protocol or meta.protocol}"):
+            program = _program(options, meta, len(trace.events))
+        with progress(f"comparing {options.trace.name} with {program.name}"):
+            report = compare_trace(program, *given)
+    except LongRunError as long:
+        with progress(f"comparing the laps of {options.trace.name}"):
+            _, report = compare_long(long, *given)
     return show_answer(options, document_of(report), lambda width: compare_lines(report, width))
 
 

@@ -240,6 +240,17 @@ def _known_from(program: Program, trace: Trace, cta: int, rows: Rows, found: _Ct
     return None if made is None else _Known(found._replace(followed=None), found.followed, made)
 
 
+def known_of_first(program: Program, trace: Trace) -> AlikeCtas | None:
+    """What the replay of a trace's first CTA says of others, None if nothing."""
+    cta = recorded_ctas(trace)[0]
+    rows = _rows_of_ctas(trace.events)[cta]
+    table, watch = site_table(program, optional_of(trace.meta)), _stopwatch(program, trace)
+    alignments = Alignments(program, table, trace)
+    found = _replay_cta(program, table, trace, cta, rows, alignments, order_uncertainty(trace), watch)
+    known = _known_from(program, trace, cta, rows, found)
+    return None if known is None else known.alike
+
+
 def _like_another(
     program: Program, trace: Trace, cta: int, rows: Rows, known: _Known, watch: Stopwatch | None
 ) -> _CtaResult | None:

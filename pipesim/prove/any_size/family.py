@@ -158,6 +158,10 @@ class Family:
         laps = self._laps[every.first + rest]
         return follows(shorter=shorter, short=short, long=Outline(program), laps=laps, more=more - 1)
 
+    def laps_at(self, value: int) -> Laps:
+        """The laps of the program at a value that others are compared with."""
+        return self._laps.get(value, ())
+
     def far(self, every: EveryValue) -> EveryValue | SomeValues:
         """The same with the values far beyond its lap whose programs were compared; SomeValues if one differs."""
         compared: list[int] = []

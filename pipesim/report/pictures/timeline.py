@@ -78,7 +78,7 @@ def _shots(
     if upper is not None and len(upper.events):
         shots.append((one, picture(upper)))
     if lower is not None and len(lower.events):
-        shots.append((two, picture(lower, look_at.cta if look_at else None)))
+        shots.append((two, picture(lower, *((look_at.cta, look_at.cycle) if look_at else ()), whole=upper is not None)))
     shots = [(label, shot) for label, shot in shots if shot.tracks]  # the events may be another CTA's
     here = look_at.cycle - shots[-1][1].origin if shots and look_at and lower is not None else None
     return shots, here

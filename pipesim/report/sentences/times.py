@@ -145,6 +145,8 @@ def _why_words(why: NoTime | None) -> str:
             return "the recorded kernel has an injected fault"
         case NoTime.NOT_SIMULATED:
             return "the simulation did not finish"
+        case NoTime.LONG:
+            return "the run is too long to be simulated"
         case NoTime.LIMIT:
             return "a limit of time or memory ended the simulation"
         case NoTime.KERNEL:

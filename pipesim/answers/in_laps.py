@@ -1,0 +1,46 @@
+"""A trace of so long a run that its program is not made: the protocol's loop is known by its laps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from pipesim.answers.any_size import trip_counts
+from pipesim.conform.replay.in_laps import KEPT, LongRun
+from pipesim.errors import PipesimError
+from pipesim.model.program import Program
+from pipesim.prove.any_size.family import EveryValue, Family
+from pipesim.targets import Target
+
+_LONG = 256  #: laps: fewer are replayed
+
+
+def long_run(target: Target, params: Mapping[str, int], grid: int) -> LongRun | None:
+    """The program of these parameters in laps of one trip count, None where it has none that all values share.
+
+    That the protocol continues as it does at the values looked at is assumed, as by ``check --any``.
+    """
+    values = {**target.defaults, **params}
+
+    def build(name: str, value: int) -> Program | None:
+        try:
+            return target.build({**params, name: value}, grid=grid, twice=False)
+        except PipesimError:
+            return None
+
+    small = target.build(grid=grid)
+    for name in sorted(trip_counts(target, {}, small), key=lambda each: -values[each]):
+        family = Family(name, partial(build, name))
+        every = family.verdict() if values[name] >= _LONG else None
+        every = family.far(every) if isinstance(every, EveryValue) else None
+        if not isinstance(every, EveryValue):
+            continue
+        base = every.first + (values[name] - every.first) % every.lap
+        laps, kept = family.laps_at(base), base + (KEPT - 1) * every.lap
+        few, one_more = build(name, kept), build(name, kept + every.lap)
+        more = (values[name] - kept) // every.lap
+        if len(laps) != 1 or few is None or one_more is None or more < _LONG:
+            continue
+        if family.covers(every, kept, few) and family.covers(every, kept + every.lap, one_more):
+            return LongRun(few, one_more, laps[0], more)
+    return None
