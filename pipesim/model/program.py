@@ -245,9 +245,10 @@ class Program(ProgramData):
     def may_hold_nothing(self, access: int, item: int) -> bool:
         """True if a read of this access may find bytes that nothing has written: of tensor memory, if the reader names
         no item, or if no operation of the program ever writes there. A note then, unless the rule is asked for.
-        Of global memory, which others have written before the launch, if the reader names no item.
+        Of global memory, which others have written before the launch, and of what is ``filled``, if the reader names
+        no item.
         """
-        if self.accesses[access].space == Space.GLOBAL:
+        if self.accesses[access].space == Space.GLOBAL or access in self.filled:
             return item < 0
         if self.accesses[access].space != Space.TENSOR or Assumption.TENSOR_MEMORY in self.strictness:
             return False

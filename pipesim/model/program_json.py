@@ -70,7 +70,7 @@ def dumps(program: Program) -> str:
         head["work"] = [[w.line, w.name, dict(w.amounts)] for w in program.work]
     if program.coverage != WHOLE:
         head["coverage"] = program.coverage.document()
-    for name in ("cut", "silent", "stored"):
+    for name in ("cut", "silent", "stored", "filled"):
         if agents := getattr(program, name):
             head[name] = list(agents)
     if program.unsure:
@@ -153,6 +153,7 @@ def _program(data: dict[str, Any]) -> Program:
         cut=_integers(data, "cut"),
         silent=_integers(data, "silent"),
         stored=_integers(data, "stored"),
+        filled=_integers(data, "filled"),
         unsure=tuple((_integer(a), _integer(p), _integer(w)) for a, p, w in _rows({"unsure": [], **data}, "unsure")),
         work=_work({"work": [], **data}),
     )

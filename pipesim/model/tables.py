@@ -208,6 +208,7 @@ class ProgramData:
     coverage: Coverage = WHOLE  #: what it leaves out of the kernel that it was read from
     cut: tuple[int, ...] = ()  #: agents whose code ends before they do: what they do next was not read
     stored: tuple[int, ...] = ()  #: accesses that a TMA_LOAD writes through the generic proxy: st.async, red.async
+    filled: tuple[int, ...] = ()  #: accesses of bytes that stores may have written which are no operations
     #: Agent, position, and why, as above: accesses that may not happen, or not to all of these bytes.
     unsure: tuple[tuple[int, int, int], ...] = ()
     silent: tuple[int, ...] = ()  #: those of them that complete no phase of an mbarrier in what was not read

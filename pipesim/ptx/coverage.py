@@ -14,7 +14,7 @@ from pipesim.model.tables import number_runs
 from pipesim.ptx.emit.names import barrier_names, source_of
 from pipesim.ptx.emit.record import BARRIER_BYTES, Stream, wgmma_groups
 from pipesim.ptx.emulate.cluster import Cluster
-from pipesim.ptx.emulate.shared_uses import touching_others
+from pipesim.ptx.emulate.shared_uses import storing_at_once, touching_others
 from pipesim.ptx.emulate.stop import Status
 from pipesim.ptx.emulate.tensor_allocations import allocation_faults
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -203,7 +203,7 @@ def _assumptions(words: _Words) -> Iterator[Assumed]:
             Assumption.EQUAL_STORES,
             (
                 f"warps or lanes that store to the same bytes at {at(p)} store the same"
-                for p in sorted(notes.equal_stores)
+                for p in sorted(notes.equal_stores | storing_at_once(list(notes.accesses), words.cluster.recorder))
                 if not stores_one_value(p, kernel.function.body, kernel.code.regions.uses)
             ),
         ),

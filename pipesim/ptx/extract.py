@@ -287,13 +287,15 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
         zero = (Assumed(Assumption.POLICIES, f"{name} is 0 at the launch") for name in words.zeros)
         program = replace(program, coverage=replace(coverage, assumed=(*coverage.assumed, *zero)))
     stored = _stored(function, recorder.streams)
+    left = {each.reach for each in cluster.notes.accesses if each.writes}
+    filled = tuple(n for access, n in recorder.accesses.items() if any(reach.has_bytes_of(access) for reach in left))
     unsure = tuple(  # whether a copy still reads its source when that is written is not known
         (a, pc, OPEN_WORD if stream.positions[pc] in recorder.reused else why)
         for a, stream in enumerate(recorder.streams)
         for pc, why in stream.unsure.items()
     )
-    if stored or unsure:
-        program = replace(program, stored=stored, unsure=unsure)
+    if stored or unsure or filled:
+        program = replace(program, stored=stored, filled=filled, unsure=unsure)
     if emulation.left_out:
         program = replace(program, laps=tuple(map(_left_out, recorder.repeated)))
     body = len(function.body)

@@ -81,6 +81,7 @@ def program() -> Schema:
         "cut": rows(INTEGER),
         "silent": rows(INTEGER),
         "stored": rows(INTEGER),
+        "filled": rows(INTEGER),
         "unsure": rows(row(INTEGER, INTEGER, INTEGER)),
         "work": rows(row(INTEGER, TEXT, record(amounts, optional=tuple(amounts)))),
         "code": rows(rows({"anyOf": operations})),
@@ -88,7 +89,7 @@ def program() -> Schema:
     # files of earlier versions, and of programs without them, leave these out
     optional = (
         *("pipelines", "launch_registers", "architecture", "coverage"),
-        *("cut", "silent", "stored", "unsure", "work"),
+        *("cut", "silent", "stored", "filled", "unsure", "work"),
     )
     defs = {"texts": rows(TEXT), "amount": NATURAL}
     form = record(members, optional=optional)

@@ -158,6 +158,7 @@ class StreamRecorder:
     written: dict[Access, None] = field(default_factory=dict)  #: ranges of shared memory
     sources: dict[tuple[int, int, int], int] = field(default_factory=dict)  #: bytes of a CTA's that a copy to another
     #: one reads, for as long as is not known: its position
+    atomics: set[int] = field(default_factory=set)  #: positions of what may come in any order with its like
     reused: set[int] = field(default_factory=set)  #: positions of such copies whose source is written later
     source_names: dict[int, tuple[str, int]] | None = None  #: array and element of barriers, once they are looked for
     _edges: list[int] = field(default_factory=list)  #: where something written begins or ends, in any CTA

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from math import prod
 
@@ -19,7 +19,7 @@ from pipesim.ptx.emulate.global_memory.global_words import GlobalWords
 from pipesim.ptx.emulate.launch_events import LaunchEvents
 from pipesim.ptx.emulate.memory import Bytes, Items, in_shared
 from pipesim.ptx.emulate.shared_uses import settled_reads
-from pipesim.ptx.emulate.stop import EVERYWHERE, EmulationStop, Notes, UnreadAccess, around
+from pipesim.ptx.emulate.stop import EVERYWHERE, AccessOrder, EmulationStop, Notes, Reach, UnreadAccess
 from pipesim.ptx.emulate.tensor_allocations import TensorAllocations
 from pipesim.ptx.emulate.values import Leaf, PerLane, Unknown, Value, lanes_in, leaf_of, same
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -32,6 +32,8 @@ from pipesim.ptx.text.instruction import Instruction
 
 SOME_CTAS = "some of gridDim.x"  #: from 1 to all of them
 _ENDS = ("ld", "st", "atom", "red", "ldmatrix", "stmatrix")  #: whose accesses end before the thread's next barrier
+_UNORDERED = dict.fromkeys(("atom", "red"), AccessOrder.ATOMICS)
+_UNORDERED |= dict.fromkeys(("st", "stmatrix"), AccessOrder.STORES)
 _MOST_ANSWERS = 4_096  #: of an atomic, a load, or a try for one phase, in a loop that waits for another one
 
 
@@ -122,22 +124,24 @@ class ClusterMemory:
             each.has_any("shared", "shared::cta", "shared::cluster") == (each.opcode == "cvta") for each in made
         )
 
-    def may_touch(self, warp: EmulatedWarp, position: int, why: str, *, writes: bool, offset: int = -1) -> None:
-        """An access is left out that may touch shared memory: the variable at ``offset``, or everything (-1)."""
+    def may_touch(self, warp: DividedWarp, position: int, why: str, *, writes: bool, reach: Reach = EVERYWHERE) -> None:
+        """An access is left out that may touch shared memory."""
         self.notes.left_out.setdefault(position, why)
-        self.may_be_touched(warp, position, writes=writes, offset=offset)
+        self.may_be_touched(warp, position, writes=writes, reach=reach)
 
-    def may_be_touched(self, warp: EmulatedWarp, position: int, *, writes: bool, offset: int) -> None:
+    def may_be_touched(self, warp: DividedWarp, position: int, *, writes: bool, reach: Reach) -> None:
         """Remember who may touch that; what is known of it is not known any more if it may be written."""
-        first, end = around(self.code.function.shared, offset) if offset >= 0 else EVERYWHERE
         each = self.code.body[position]
-        ends, atomic = each.opcode in _ENDS and not each.has_any("async", "bulk"), each.opcode in ("atom", "red")
+        ends = each.opcode in _ENDS and not each.has_any("async", "bulk")
+        order = _UNORDERED.get(each.opcode, AccessOrder.NEEDED) if ends else AccessOrder.NEEDED
         barriers = self.recorder.streams[warp.agent].barriers if ends else None
-        self.notes.accesses[UnreadAccess(position, warp.agent, writes, first, end, barriers, atomic)] = None
+        self.notes.accesses[UnreadAccess(position, warp.agent, writes, reach, barriers, order)] = None
+        if order is AccessOrder.STORES and warp.mask.bit_count() > 1:
+            self.notes.equal_stores.add(position)
         if writes:
-            self.recorder.cut(first, end)
-            for known in self.bytes:
-                known.forget(first, end)
+            self.recorder.cut(reach.first, reach.end)
+            for known in self.bytes if reach.cta < 0 else (self.bytes[reach.cta],):
+                known.forget(reach.first, reach.end)
 
     @property
     def settled(self) -> frozenset[int]:
@@ -203,6 +207,21 @@ class ClusterMemory:
                 self.launch_events.access(warp, each, address, sure=sure)
             if self.code.global_operations:
                 access_global(self, warp, each, address, size, self.code.global_operations, self.code.global_base)
+
+    def leaves_out(self, warp: DividedWarp, positions: Sequence[int], leaf: Leaf | None) -> bool:
+        """Leave out accesses of shared memory on ways that may be gone again and again, as data decides.
+
+        Whether that may be: not where what others have done decides it, for then the warp may wait for them.
+        """
+        if leaf is None or leaf.orders or self.words is not None:
+            return False
+        for position in positions:
+            each = self.code.body[position]
+            if self.generic_is_global and "shared" not in each.spaces:
+                continue
+            writes = each.opcode not in ("ld", "ldu", "ldmatrix")
+            self.may_touch(warp, position, f"how often it runs depends on {leaf.what}", writes=writes)
+        return True
 
     def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
         """It is not known whether and how often a warp accesses global memory at these positions."""

@@ -28,7 +28,7 @@ from pipesim.ptx.emulate.lanes.apart import LaneAct, lane_act
 from pipesim.ptx.emulate.memory import at_rank, from_generic, rank_of, to_generic
 from pipesim.ptx.emulate.regions import Regions
 from pipesim.ptx.emulate.stop import MALFORMED, malformed_operands
-from pipesim.ptx.emulate.values import Leaf, Unknown, Value, select
+from pipesim.ptx.emulate.values import Leaf, Unknown, Value, at_most, select
 from pipesim.ptx.flow.addresses import only_loaded
 from pipesim.ptx.flow.divergence import converges, masks_of_all_lanes, needs_others, orders_lanes
 from pipesim.ptx.flow.opcodes import EXCHANGES, VALUES, hands_on, is_step, is_try, synchronises
@@ -139,7 +139,13 @@ _NAMESPACE: dict[str, Any] = {
     for name, function in vars(integers).items()
     if callable(function) and not name.startswith("_") and name not in ("lift", "Value")
 }
-_NAMESPACE |= {"select": select, "PLAIN": _PLAIN, "to_generic": to_generic, "from_generic": from_generic}
+_NAMESPACE |= {
+    "select": select,
+    "at_most": at_most,
+    "PLAIN": _PLAIN,
+    "to_generic": to_generic,
+    "from_generic": from_generic,
+}
 _NAMESPACE |= {"at_rank": at_rank, "rank_of": rank_of, "__builtins__": {}}
 
 

@@ -91,6 +91,12 @@ def _product(a: Bits, b: Bits) -> Bits:
     return _left(a, of_integer(b.bits.bit_length() - 1)) if one_bit else NOTHING
 
 
+def either(a: Bits, b: Bits) -> Bits:
+    """What one of two has."""
+    mask = a.mask & b.mask & ~(a.bits ^ b.bits)
+    return Bits(mask, a.bits & mask)
+
+
 OF_BITS: Mapping[Callable[..., object], Callable[[Bits, Bits], Bits]] = {
     operator.and_: _and, operator.or_: _or, operator.xor: _xor, operator.lshift: _left, operator.rshift: _right,
     operator.add: _sum, operator.sub: _difference, operator.mul: _product,

@@ -281,6 +281,8 @@ def _at_rank(address: int, rank: int) -> int:
 
 def at_rank(address: Value, rank: Value) -> Value:
     """``mapa``: the same place in the CTA of this rank."""
+    if isinstance(address, Unknown):
+        return (address & _OFFSET) + (rank << RANK_SHIFT)
     return lift(_at_rank, address, rank)
 
 
@@ -301,6 +303,9 @@ def of_shared(address: Value) -> Value:
     """
     if isinstance(address, int):
         return _out_of_window(address)
+    if isinstance(address, Unknown):
+        bounds = address.interval
+        return address - WINDOW if bounds and in_shared(bounds[0]) and in_shared(bounds[1]) else address
     if isinstance(address, PerLane) and not _some_generic(address.each):
         return address
     return lift(_out_of_window, address)

@@ -26,7 +26,8 @@ class BranchRegion:
 
     ``written``: names of the registers that they may write; ``varying``: those of them that are not given the same
     value again by each iteration of a loop that the branch ends. ``synchronising``: the positions that synchronise.
-    ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared;
+    ``noticed``: others wait for one of them or continue by it; ``accesses``: there are accesses that may be shared,
+    ``touching`` their positions, () where one of them may wait for a store of another thread;
     ``polls``: it is a loop whose accesses are all loads that wait for a store. ``stores``: to local memory, which a
     load of this thread may see. ``on_global``: the positions of accesses to global memory, where these are followed.
     ``meetings``: those at which lanes wait for others of their warp.
@@ -38,6 +39,7 @@ class BranchRegion:
     synchronising: tuple[int, ...]
     noticed: bool
     accesses: bool
+    touching: tuple[int, ...]
     stores: bool
     has_loop: bool
     polls: bool
@@ -179,10 +181,12 @@ class Regions:
         stores = any(body[p].opcode == "st" for p in kept)
         found = self.on_global.intersection(kept)
         touching = [body[p] for p in kept if may_touch_shared(body[p])]
+        looks = [each.opcode == "ld" and is_word(each, shared=True) for each in touching]
         polls = loop and not sync and all(is_word(each) and each.opcode == "ld" for each in touching)
+        data = () if sync or any(looks) else tuple(each.position for each in touching)
         meetings = frozenset(p for p in inside if needs_others(body[p]))
         return BranchRegion(
-            join, tuple(written), varying, sync, noticed, accesses, stores, loop, polls, found, meetings
+            join, tuple(written), varying, sync, noticed, accesses, data, stores, loop, polls, found, meetings
         )
 
     def _repeated_registers(self, branch: int, inside: set[int]) -> frozenset[str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pipesim.model.groups import ACCESSES, BRANCHES, TOUCHES_MEMORY, WRITES_MEMORY
 from pipesim.model.ops import AT, Engine, Op, Space, operand
 from pipesim.ptx.emit.record import Stream, StreamRecorder
-from pipesim.ptx.emulate.stop import UnreadAccess
+from pipesim.ptx.emulate.stop import AccessOrder, UnreadAccess
 from pipesim.ptx.emulate.values import WARP
 
 
@@ -36,15 +36,19 @@ class _Use(NamedTuple):
     end: int
     where: int = -1
     position: int = -1
-    atomic: bool = False
+    order: AccessOrder = AccessOrder.NEEDED
 
     def may_meet(self, other: _Use) -> bool:
-        """Whether they are of two agents, have bytes in common of which one changes some, and nothing is between."""
+        """Whether they are of two agents, have bytes in common of which one changes some, and need to be in order."""
+        return (self.order is not other.order or self.order is AccessOrder.NEEDED) and self.may_be_at_once(other)
+
+    def may_be_at_once(self, other: _Use) -> bool:
+        """The same where nothing orders them."""
         apart = self.part is not None and other.part is not None and self.cta == other.cta and self.part != other.part
-        harmless = not (self.writes or other.writes) or (self.atomic and other.atomic)
         same = self.where == other.where or -1 in (self.where, other.where)
         common = same and self.first < other.end and other.first < self.end
-        return common and not apart and not harmless and (self.agent != other.agent or self.agent < 0)
+        changed = self.writes or other.writes
+        return common and not apart and changed and (self.agent != other.agent or self.agent < 0)
 
 
 class _SharedParts:
@@ -109,7 +113,9 @@ def _uses(recorder: StreamRecorder, parts: _SharedParts, named: Collection[int] 
                 position = stream.positions[at] if stream.positions[at] in named else -1
                 bytes_ = access.offset, access.offset + access.nbytes
                 where = access.cta if own else -1  # a copy may go to several
-                yield _Use(*who, op[0] in WRITES_MEMORY, *bytes_, where, position)
+                atomic = stream.positions[at] in recorder.atomics
+                order = AccessOrder.ATOMICS if atomic else AccessOrder.NEEDED
+                yield _Use(*who, op[0] in WRITES_MEMORY, *bytes_, where, position, order)
     for _, offset in recorder.barriers:
         yield _Use(-1, -1, None, False, offset, offset + 8)
 
@@ -118,7 +124,7 @@ def _unread(accesses: Sequence[UnreadAccess], recorder: StreamRecorder, parts: _
     for each in accesses:
         part = parts.of(each.agent, each.barriers) if each.barriers is not None else None
         cta = recorder.streams[each.agent].cta
-        yield _Use(each.agent, cta, part, each.writes, each.first, each.end, -1, each.position, each.atomic)
+        yield _Use(each.agent, cta, part, each.writes, *each.reach, each.position, each.order)
 
 
 class _Index:
@@ -145,6 +151,16 @@ def touching_others(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) 
     unread = {*_unread(accesses, recorder, parts)}
     others = _Index({*_uses(recorder, parts), *(each._replace(position=-1) for each in unread)})
     return frozenset(one.position for one in unread if others.meets(one))
+
+
+def storing_at_once(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:
+    """The positions of stores that several agents execute, perhaps to the same bytes, with nothing in between."""
+    stores = [each for each in accesses if each.order is AccessOrder.STORES]
+    if not stores:
+        return frozenset()
+    found = {*_unread(stores, recorder, _SharedParts(recorder))}
+    others = _Index({each._replace(position=-1, order=AccessOrder.NEEDED) for each in found})
+    return frozenset(one.position for one in found if others.meets(one))
 
 
 def touching_engines(accesses: Sequence[UnreadAccess], recorder: StreamRecorder) -> frozenset[int]:

@@ -8,34 +8,56 @@ from enum import Enum
 from typing import NamedTuple
 
 from pipesim.errors import PtxError
+from pipesim.model.ops import Space
+from pipesim.model.tables import Access
 from pipesim.ptx.emulate.values import Leaf
 from pipesim.ptx.text.declarations import Variable
 from pipesim.ptx.text.instruction import Instruction
 
-EVERYWHERE = (0, 1 << 24)  #: all of the shared memory that a CTA can have
+
+class Reach(NamedTuple):
+    """Bytes of the shared memory of a CTA that may be touched; of any one if that is -1."""
+
+    first: int
+    end: int
+    cta: int = -1
+
+    def has_bytes_of(self, access: Access) -> bool:
+        """Whether an access has some of them."""
+        there = access.space is Space.SHARED and self.cta in (access.cta, -1)
+        return there and access.offset < self.end and self.first < access.offset + access.nbytes
+
+
+EVERYWHERE = Reach(0, 1 << 24)  #: all of the shared memory that a CTA can have
+
+
+class AccessOrder(Enum):
+    """Which accesses of several threads to the same bytes need no order: atomics, and stores if they store the same."""
+
+    NEEDED = 0
+    ATOMICS = 1
+    STORES = 2
 
 
 class UnreadAccess(NamedTuple):
-    """The instruction's position, the agent, and the bytes ``first..end`` of shared memory that it may touch.
+    """The instruction's position, the agent, and what it may touch.
 
-    CTAs are not distinguished: an address that is not known may be another one's. ``barriers``: how many named barriers
-    its agent has waited at before, None if it may end after others.
+    ``barriers``: how many named barriers its agent has waited at before, None if it may end after others.
     """
 
     position: int
     agent: int
     writes: bool
-    first: int
-    end: int
+    reach: Reach
     barriers: int | None = None
-    atomic: bool = False
+    order: AccessOrder = AccessOrder.NEEDED
 
 
-def around(variables: Sequence[Variable], offset: int) -> tuple[int, int]:
+def around(variables: Sequence[Variable], offset: int) -> Reach:
     """The bytes of the variable of a known size that an offset is in; everywhere if it is in none."""
     for each in variables:
         if not each.external and each.offset <= offset < each.offset + each.size:
-            return each.offset, each.offset + each.size
+            return Reach(each.offset, each.offset + each.size)
     return EVERYWHERE
 
 

@@ -13,7 +13,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeAlias
 
-from pipesim.ptx.emulate.known_bits import COMPARES, NOTHING, OF_BITS, Bits, compared, moved, of_integer
+from pipesim.ptx.emulate.intervals import BOUNDING, Interval, interval_of
+from pipesim.ptx.emulate.known_bits import COMPARES, NOTHING, OF_BITS, Bits, compared, either, moved, of_integer
 from pipesim.ptx.free.varying import Varying, identity
 
 WARP = 32
@@ -102,15 +103,20 @@ class Unknown(_LanewiseOperators):
         """The bits that are known."""
         return NOTHING
 
+    @property
+    def interval(self) -> Interval | None:
+        """Between which integers it is, None if nothing is known of that."""
+        return None
+
 
 class PartlyKnown(Unknown):
-    """Some bits are known."""
+    """Some bits are known, or between which integers it is."""
 
-    __slots__ = ("_known", "_whole")
+    __slots__ = ("_bounds", "_known", "_whole")
 
-    def __init__(self, whole: Unknown, known: Bits) -> None:
+    def __init__(self, whole: Unknown, known: Bits, bounds: Interval | None = None) -> None:
         super().__init__(whole.leaf)
-        self._whole, self._known = whole, known
+        self._whole, self._known, self._bounds = whole, known, bounds
 
     @property
     def whole(self) -> Unknown:
@@ -122,12 +128,20 @@ class PartlyKnown(Unknown):
         """The bits that are known."""
         return self._known
 
+    @property
+    def interval(self) -> Interval | None:
+        """Between which integers it is, by its bits and by its bounds."""
+        bits, bounds = self._known, self._bounds
+        if bits.mask >= 0:
+            return bounds
+        return (max(bits.least, bounds[0]), min(bits.most, bounds[1])) if bounds else (bits.least, bits.most)
 
-def partly_known(whole: Unknown, known: Bits) -> Value:
-    """A value of which these bits are known; an integer if they are all."""
+
+def partly_known(whole: Unknown, known: Bits, bounds: Interval | None = None) -> Value:
+    """A value of which these bits, or bounds, are known; an integer if all bits are."""
     if known.mask == -1:
         return known.bits
-    return PartlyKnown(whole, known) if known.mask else whole
+    return PartlyKnown(whole, known, bounds) if known.mask or bounds else whole
 
 
 class PerLane(_LanewiseOperators):
@@ -177,7 +191,8 @@ def lanes_of(each: list[Value]) -> Value:
     """The value that holds these: one of them if all are the same."""
     first = each[0]
     if isinstance(first, Unknown):
-        return first if all(isinstance(v, Unknown) and v.known == first.known for v in each) else PerLane(each)
+        known = first.known, first.interval
+        return first if all(isinstance(v, Unknown) and (v.known, v.interval) == known for v in each) else PerLane(each)
     if Varying in map(type, each):
         return first if len(set(map(identity, each))) == 1 else PerLane(each)
     try:
@@ -191,6 +206,32 @@ def lanes_of(each: list[Value]) -> Value:
     except TypeError:  # some are unknown
         pass
     return PerLane(each)
+
+
+def interval(value: Value) -> Interval | None:
+    """The least and the greatest integer that it may be, the same for all launches; None where it may be any."""
+    if value.__class__ is int or value.__class__ is bool:
+        return value, value
+    return value.interval if isinstance(value, Unknown) else None
+
+
+def one_of_two(unknown: Unknown, a: Value, b: Value) -> Value:
+    """One of two values, by what is not known."""
+    both = [_bits_of(each) for each in (a, b)]
+    if None in both:
+        return unknown.whole
+    return partly_known(unknown.whole, either(*both), interval_of("_choose", [None, interval(a), interval(b)]))
+
+
+def at_most(value: Value, high: int) -> Value:
+    """A natural number of which it is known that it has no bits but these."""
+    return PartlyKnown(value, Bits(~high, 0)) if value.__class__ is Unknown else value
+
+
+def _bits_of(value: Value) -> Bits | None:
+    if value.__class__ is int or value.__class__ is bool:
+        return of_integer(value)
+    return value.known if isinstance(value, Unknown) else None
 
 
 def answer_of(asked: int, if_false: Value, if_true: Value) -> Value:
@@ -228,7 +269,9 @@ def same(a: Value, b: Value) -> bool:
         return all(map(same, a.each, b.each))
     if isinstance(a, OpenAnswer) and isinstance(b, OpenAnswer):
         return a.asked == b.asked and same(a.if_false, b.if_false) and same(a.if_true, b.if_true)
-    return isinstance(a, Unknown) and isinstance(b, Unknown) and a.leaf == b.leaf and a.known == b.known
+    if not isinstance(a, Unknown) or not isinstance(b, Unknown):
+        return False
+    return a.leaf == b.leaf and a.known == b.known and a.interval == b.interval
 
 
 def lift(function: Callable[..., Value], *args: Value) -> Value:
@@ -256,7 +299,7 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
     if unknown is not None and varying is None and function in _KNOWS_BITS:
         return _of_bits(function, args, unknown[0])
     if unknown is not None and function not in _TOTAL:
-        return unknown[0]
+        return _of_bounds(function, args, unknown[0])
     if varying is not None and function not in _TOTAL:
         return varying.inputs.apply(function, args)
     found = function(*args)
@@ -265,7 +308,7 @@ def lift(function: Callable[..., Value], *args: Value) -> Value:
 
 def _of_bits(function: Callable[..., Value], args: tuple[Value, ...], whole: Unknown) -> Value:
     """What is known of a result of which some operands are not known, or not all bits of them."""
-    if function in COMPARES and not any(each.__class__ is PartlyKnown for each in args):
+    if function in COMPARES and not _is_bounded(args):
         return whole
     count, width_at = _MOVES_BITS.get(function, (_BOTH, -1))
     known = [each.known if isinstance(each, Unknown) else of_integer(each) for each in args[:count]]
@@ -275,7 +318,18 @@ def _of_bits(function: Callable[..., Value], args: tuple[Value, ...], whole: Unk
     if function in COMPARES:
         result = compared(function, *known)
         return whole if result is None else result
-    return partly_known(whole, OF_BITS[_AT_ONCE[function]](*known))
+    bounds = interval_of(_AT_ONCE[function].__name__, [*map(interval, args)]) if _is_bounded(args) else None
+    return partly_known(whole, OF_BITS[_AT_ONCE[function]](*known), bounds)
+
+
+def _of_bounds(function: Callable[..., Value], args: tuple[Value, ...], whole: Unknown) -> Value:
+    """What is known of a result that has other bits than its operands."""
+    name = getattr(function, "__name__", "")
+    return partly_known(whole, NOTHING, interval_of(name, [*map(interval, args)])) if name in BOUNDING else whole
+
+
+def _is_bounded(args: tuple[Value, ...]) -> bool:
+    return any(each.__class__ is PartlyKnown for each in args)
 
 
 @lru_cache(maxsize=4096)
@@ -313,7 +367,7 @@ def _of_answer(function: Callable[..., Value], asked: int, args: tuple[Value, ..
 
 def _choose(p: Value, a: Value, b: Value) -> Value:
     if isinstance(p, Unknown):
-        return a if same(a, b) else p.whole
+        return a if same(a, b) else one_of_two(p, a, b)
     if p.__class__ is Varying and isinstance(a, int) and isinstance(b, int):
         return p.inputs.choose(p, a, b)
     return a if p else b

@@ -35,6 +35,7 @@ from pipesim.ptx.emulate.values import (
     join_lanes,
     lanes_that_hold,
     leaf_of,
+    one_of_two,
     same,
     tries_of,
 )
@@ -120,6 +121,9 @@ class Surroundings(RecordingCluster, Protocol):
 
     def left_out(self, warp: DividedWarp, step: DecodedStep, leaf: Leaf | None) -> None:
         """An access is left out."""
+
+    def leaves_out(self, warp: DividedWarp, positions: Sequence[int], leaf: Leaf | None) -> bool:
+        """Leave out the accesses of a loop, of which it is not known how often it runs; whether that may be."""
 
     def leave_open(self, positions: Collection[int], leaf: Leaf | None) -> None:
         """It is not known whether and how often it accesses global memory at these positions."""
@@ -274,9 +278,10 @@ class DividedWarp(WarpLanes):
             (mask, first), (_, second) = frame.done
             self.mask = mask
         if frame.kind is PartingKind.UNKNOWN:
+            assert frame.unknown is not None
             self.maybe -= 1
             for r in frame.written:
-                self.R[r] = first[r] if same(first[r], second[r]) else frame.unknown
+                self.R[r] = first[r] if same(first[r], second[r]) else one_of_two(frame.unknown, first[r], second[r])
             return here
         if frame.kind is PartingKind.ANSWER:
             for r in frame.written:
@@ -400,7 +405,7 @@ class DividedWarp(WarpLanes):
             return self._both_ways(segment, region, unknown)
         if region.on_global:
             self.cluster.leave_open(region.on_global, leaf)
-        if accesses:
+        if accesses and (not region.touching or not self.cluster.leaves_out(self, region.touching, leaf)):
             raise EmulationStop("a branch depends on a value that is not known", leaf)
         for name in region.varying:
             register = self.code.register(name)

@@ -12,6 +12,7 @@ NO_BARRIERS = " mov.u32 %r0, %tid.x;\n shr.u32 %r1, %r0, 5;\n and.b32 %r2, %r0, 
 #: Each thread stores where data says, and reads what is at another such place.
 DATA = " ld.global.u32 %r20, [%rd1];\n and.b32 %r20, %r20, 252;\n mov.u32 %r21, tile;\n add.u32 %r21, %r21, %r20;\n"
 SCATTER, GATHER = " st.shared.u32 [%r21], %r2;\n", " ld.shared.u32 %r22, [%r21];\n"
+READ = " ld.shared.u32 %r22, [tile];\n"
 COUNT, CLEAR = " red.shared.add.u32 [%r21], 1;\n", " st.shared.u32 [tile], 0;\n"
 ONE = " setp.ne.u32 %p1, %r1, 0;\n @%p1 bra others;\n"  # warp 0 alone
 ARRIVES = " bar.arrive 1, 64;\n" + SCATTER + " bra end;\n"  # and goes on before the other warp has come
@@ -22,9 +23,12 @@ ARRIVES = " bar.arrive 1, 64;\n" + SCATTER + " bra end;\n"  # and goes on before
     [
         (ONE + SCATTER + "others:\n" + MEET + GATHER, Verdict.PROVED),
         (ONE + SCATTER + "others:\n" + GATHER, Verdict.UNKNOWN),
-        (SCATTER + MEET + GATHER, Verdict.UNKNOWN),  # two warps may store to the same place
+        (SCATTER + MEET + GATHER, Verdict.PROVED),  # where two warps store to the same place they store the same
+        (SCATTER + MEET + READ, Verdict.PROVED),  # what nothing else has written
+        (SCATTER + READ, Verdict.UNKNOWN),
         (COUNT + MEET + GATHER, Verdict.PROVED),
         (COUNT + GATHER, Verdict.UNKNOWN),
+        (COUNT + " red.shared.add.u32 [tile], 1;\n", Verdict.PROVED),
         (ONE + CLEAR + "others:\n" + MEET + COUNT, Verdict.PROVED),
         (ONE + CLEAR + "others:\n" + COUNT, Verdict.UNKNOWN),
         (ONE + " bar.sync 1, 32;\n" + SCATTER + "others:\n" + GATHER, Verdict.UNKNOWN),  # not of the whole CTA
@@ -34,6 +38,36 @@ ARRIVES = " bar.arrive 1, 64;\n" + SCATTER + " bra end;\n"  # and goes on before
 )
 def test_what_data_decides_is_apart_by_barriers_of_the_whole_cta(body: str, verdict: Verdict):
     assert check(program_of(NO_BARRIERS + DATA + body), 2_000).verdict is verdict
+
+
+#: A loop that data ends: a search, one that stores, and ones that may wait for another thread.
+LOOP = " mov.u32 %r30, %r21;\nmore:\n {}\n add.u32 %r30, %r30, %r31;\n setp.ne.u32 %p5, %r31, 0;\n @%p5 bra more;\n"
+SEARCH = LOOP.format("ld.shared.u32 %r31, [%r30];")
+FILL = LOOP.format("ld.global.u32 %r31, [%rd1];\n st.shared.u32 [%r30], %r31;")
+LOOK = LOOP.format("ld.shared.u32 %r31, [%r30];\n ld.volatile.shared.u32 %r32, [tile];\n or.b32 %r31, %r31, %r32;")
+LOCK = LOOP.format("atom.shared.cas.b32 %r31, [tile+8], 0, 1;\n ld.shared.u32 %r32, [%r30];")
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (ONE + CLEAR + "others:\n" + MEET + SEARCH, Verdict.PROVED),
+        (ONE + CLEAR + "others:\n" + SEARCH, Verdict.UNKNOWN),
+        (FILL + MEET + SEARCH.replace("more", "next"), Verdict.PROVED),
+        (FILL + SEARCH.replace("more", "next"), Verdict.UNKNOWN),
+        (ONE + CLEAR + "others:\n" + MEET + LOOK, Verdict.UNKNOWN),
+        (ONE + CLEAR + "others:\n" + MEET + LOCK, Verdict.UNKNOWN),
+    ],
+)
+def test_a_loop_that_data_ends_accesses_shared_memory_anywhere(body: str, verdict: Verdict):
+    assert check(program_of(NO_BARRIERS + DATA + body), 2_000).verdict is verdict
+
+
+@pytest.mark.parametrize(("index", "verdict"), [("252", Verdict.PROVED), ("-4", Verdict.UNKNOWN)])
+def test_an_atomic_that_may_change_an_mbarrier_is_not_proved(index: str, verdict: Verdict):
+    body = READ_TWO + DATA.replace("252", index) + COUNT
+    assert check(program_of(body), 2_000).verdict is verdict
+    assert check(program_of(body.replace("tile", "bars")), 2_000).verdict is Verdict.UNKNOWN
 
 
 #: Warp 0 leaves a word, which all read by a strong load; then one waits for an arrival that never comes.

@@ -13,7 +13,7 @@ from tests.support.small_ptx import SET_UP, program_of, word
 START = (
     SET_UP.format(first=1, count=1)
     + """ ld.param.u32 %r20, [n];
- and.b32 %r21, %r20, 127;
+ and.b32 %r21, %r20, 4095;
  mov.u32 %r22, tile;
  add.u32 %r23, %r22, %r21;
  mov.u64 %rd1, 268435456;
@@ -31,9 +31,12 @@ again:
 """
 
 
-def verdict(instruction: str, *, warps: int = 2, cluster: int = 1, copies: str = COPY) -> tuple[str, str]:
+def verdict(
+    instruction: str, *, warps: int = 2, cluster: int = 1, copies: str = COPY, below: int = 4096
+) -> tuple[str, str]:
     """The verdict, and what is said of the instruction: "stopped", "unread", "left out" or nothing."""
     body = f"{START}{GENERIC if '%rd5' in instruction else ''} {instruction}\n{copies}"
+    body = body.replace("4095", str(below - 1 - 15))
     program = program_of(body, warps, params=".param .u32 n", values=[word(None)], cluster=cluster)
     found, said = check(program), program.coverage
     assert found.verdict is not Verdict.UNKNOWN or found.how in (How.CUT, How.UNREAD)
@@ -118,6 +121,8 @@ def test_memory_of_its_own_is_known_by_its_variable() -> None:
 )
 def test_nothing_is_proved_of_an_access_that_may_touch_what_a_copy_writes(access: str) -> None:
     assert verdict(access) == ("unknown", "unread")
+    if not access.startswith(("cp", "st.bulk")):  # below what the copy writes
+        assert verdict(access, below=1024) == ("proved", "left out")
 
 
 def test_an_access_that_can_touch_nobody_elses_bytes_forbids_no_proof() -> None:
@@ -126,7 +131,7 @@ def test_an_access_that_can_touch_nobody_elses_bytes_forbids_no_proof() -> None:
     alone = program_of(body + meet, 1, params=".param .u32 n", values=[word(None)])
     assert (check(alone).verdict, len(alone.coverage.left_out)) == (Verdict.PROVED, 1)
     assert alone.coverage.unread == ()
-    shared = program_of(body + meet + " st.shared.u32 [tile], 1;\n", 2, params=".param .u32 n", values=[word(None)])
+    shared = program_of(body + " ld.shared.u32 %r24, [tile];\n", 2, params=".param .u32 n", values=[word(None)])
     assert check(shared).how is How.UNREAD
 
 

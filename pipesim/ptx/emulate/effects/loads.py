@@ -30,6 +30,7 @@ from pipesim.ptx.emulate.memory import (
     runs,
     to_generic,
 )
+from pipesim.ptx.emulate.stop import EVERYWHERE, Reach
 from pipesim.ptx.emulate.values import (
     FULL,
     WARP,
@@ -38,7 +39,9 @@ from pipesim.ptx.emulate.values import (
     Unknown,
     Value,
     are_known,
+    at_most,
     integers,
+    interval,
     join_lanes,
     lanes_in,
     lanes_of,
@@ -65,6 +68,7 @@ _SPACES = (
 _OF_ALL = ("global", "")  #: spaces of accesses that may be to global memory, and to shared memory:
 _SHARED = ("shared", "shared::cta", "shared::cluster", "")
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
+_WORD = 4
 _ROW = 16  #: bytes of a row of a matrix
 _Starts = Mapping[int, tuple[int, ...]]
 
@@ -125,6 +129,8 @@ def load(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> None:
         if not isinstance(part, Sink):
             if each.modifiers[-1].startswith("s") and isinstance(part, Register):
                 value = extended(value, 8 * size, cluster.code.width(part.name))
+            elif size < _WORD:
+                value = at_most(value, (1 << 8 * size) - 1)
             warp.write(next(registers), value)
 
 
@@ -296,8 +302,7 @@ def _record(
     """A shared access as ranges of bytes, ``used`` of a load; one at an address that is not known is left out."""
     found = _starts(cluster, warp, address, size, space)
     if found is None:
-        if space or not cluster.generic_is_global:
-            cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=values is not None)
+        _may_touch(cluster, warp, each, address, size, writes=values is not None)
         return
     for cta, starts in found.items():
         odd, ranges = _odd(starts, size), runs(starts, used or size)
@@ -318,6 +323,25 @@ def _record(
         together = len(starts) > len({*starts}) or (isinstance(address, int) and warp.mask.bit_count() > 1)
         if together and (None in (contents or {0: None}).values() if known else not all(map(_is_of_launch, values))):
             cluster.notes.equal_stores.add(each.position)
+
+
+def _may_touch(
+    cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Value, size: int, *, writes: bool
+) -> None:
+    """An access at an address that is not known is left out: of shared memory it may touch what lies in its bounds."""
+    space = _space(each)
+    if not space and cluster.generic_is_global:
+        return
+    lanes = [interval(of_lane(address, lane)) for lane in lanes_in(warp.mask)]
+    found = [bounds for bounds in lanes if bounds is not None]
+    reach = EVERYWHERE
+    if found and len(found) == len(lanes):
+        base = 0 if space else WINDOW
+        low, high = min(low for low, _ in found) - base, max(high for _, high in found) - base
+        (cta, first), (last_cta, last) = place_of(low), place_of(high)
+        if 0 <= cta == last_cta < cluster.ctas and 0 <= first <= last:
+            reach = Reach(first, last + size, cta)
+    cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=writes, reach=reach)
 
 
 def exchange(
@@ -473,7 +497,7 @@ def _matrix(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep, at: int, *,
         address = lanes_of(address.each[:rows] + address.each[:1] * (32 - rows))
     found = _starts(cluster, warp, address, _ROW, space)
     if found is None:
-        cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=stores)
+        _may_touch(cluster, warp, each, address, _ROW, writes=stores)
         return
     for cta, starts in found.items():
         for start in starts if any(start % _ROW for start in starts) else ():
@@ -545,8 +569,9 @@ def _change(cluster: Cluster, warp: EmulatedWarp, each: Instruction, address: Va
     """Atomics on shared memory, as writes that are alike: they may come in any order, and in order with all else."""
     size = _size(each)
     found = _starts(cluster, warp, address, size, space)
-    if found is None and (space or not cluster.generic_is_global):
-        cluster.may_touch(warp, each.position, _NO_ADDRESS, writes=True)
+    if found is None:
+        _may_touch(cluster, warp, each, address, size, writes=True)
+    cluster.recorder.atomics.add(each.position)
     for cta, starts in (found or {}).items():
         exchange(cluster, warp, each.position, cta, starts, size, writes=True, alike=True)
         for start in dict.fromkeys(starts):

@@ -18,7 +18,7 @@ from pipesim.ptx.emulate.effects.copies import within
 from pipesim.ptx.emulate.effects.mbarriers import places
 from pipesim.ptx.emulate.effects.operands import OperandShape, groups, of_tcgen05, of_wgmma, one_of, shared_place
 from pipesim.ptx.emulate.memory import SHARED_BASE
-from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand
+from pipesim.ptx.emulate.stop import EmulationStop, IllegalOperand, around
 from pipesim.ptx.emulate.tensor_allocations import COLUMNS
 from pipesim.ptx.emulate.values import PerLane, lanes_in, leaf_of
 from pipesim.ptx.emulate.warp import EmulatedWarp
@@ -69,12 +69,13 @@ def _read_described(
     starts = (0,) if shape is None else groups(descriptor, shape, tcgen05=engine == Engine.TCGEN05)
     flush(cluster, warp)
     for cta in ctas:
-        around = cluster.items[cta].around(offset)
-        if around is None:
+        there = cluster.items[cta].around(offset)
+        if there is None:
             why = "a descriptor of memory that nothing has written"
-            cluster.may_touch(warp, each.position, why, writes=False, offset=max(offset, 0))
+            reach = around(cluster.code.function.shared, max(offset, 0))
+            cluster.may_touch(warp, each.position, why, writes=False, reach=reach)
             continue
-        found = [around]
+        found = [there]
         for at in starts:
             if not found[-1][0] <= offset + at < found[-1][1] and (more := cluster.items[cta].around(offset + at)):
                 found.append(more)

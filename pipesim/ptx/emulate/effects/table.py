@@ -11,7 +11,7 @@ from pipesim.ptx.emulate.effects import barriers, copies, loads, matrices, mbarr
 from pipesim.ptx.emulate.effects.copies import land, one_of_lane
 from pipesim.ptx.emulate.effects.operands import one_of, shared_place, unknown
 from pipesim.ptx.emulate.memory import from_generic, in_shared, place_of
-from pipesim.ptx.emulate.stop import EmulationStop
+from pipesim.ptx.emulate.stop import EmulationStop, around
 from pipesim.ptx.emulate.values import Leaf, Value, lanes_in, leaf_of, of_lane
 from pipesim.ptx.emulate.warp import EmulatedWarp
 from pipesim.ptx.flow.inline import RECURSIVE, callee
@@ -136,7 +136,8 @@ def _note_places(cluster: Cluster, warp: EmulatedWarp, step: DecodedStep) -> Non
         for one in {of_lane(step.get(i, warp), lane) for lane in lanes_in(warp.mask)}:
             offset = _shared_offset(one, generic=generic, unknown=-2 if generic and cluster.generic_is_global else -1)
             if offset > -2:
-                cluster.may_be_touched(warp, each.position, writes=True, offset=offset)
+                reach = around(cluster.code.function.shared, offset)
+                cluster.may_be_touched(warp, each.position, writes=True, reach=reach)
 
 
 def _shared_offset(address: Value, *, generic: bool, unknown: int) -> int:

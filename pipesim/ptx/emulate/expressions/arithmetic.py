@@ -20,6 +20,7 @@ from pipesim.ptx.emulate.expressions.moves import (
 from pipesim.ptx.flow.uses import CARRY, WITH_CARRY
 from pipesim.ptx.text.instruction import Immediate, Instruction, Operand, RegisterPair
 
+_MOST_INDEX = 24  #: bits of an index that stays in shared memory
 _ROUNDS_OTHERWISE = ("rz", "rm", "rp", "ftz", "sat")
 
 
@@ -115,7 +116,9 @@ def _shift_right(instruction: Instruction, names: NameTable) -> list[Assignment]
     d, a, b = operands_of(instruction, 3)
     if isinstance(b, Immediate) and kind != "s":
         amount = b.value & mask_of(32)
-        return assignment_to(d, names, f"{operand_text(a, names, width)}>>{amount}" if amount < width else "0")
+        text = f"{operand_text(a, names, width)}>>{amount}" if amount < width else "0"
+        few = width - _MOST_INDEX <= amount < width  # bits, as of an index
+        return assignment_to(d, names, f"at_most({text},{mask_of(width - amount)})" if few else text)
     return _function_call("shr", "sar")(instruction, names)
 
 

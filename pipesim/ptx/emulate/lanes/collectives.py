@@ -101,7 +101,7 @@ class WarpLanes:
     def vote_uni(self, p: Value, members: int) -> Value:
         """``vote.uni``."""
         if not isinstance(p, PerLane):
-            return 1 if isinstance(p, int) else p
+            return 1 if isinstance(p, int) else _opened(p)
         seen = self._each(p, members)
         return _unknown(seen, int(len({bool(v) for v in seen if isinstance(v, int)}) == 1))
 
@@ -166,7 +166,7 @@ class WarpLanes:
             of = b.each[lane] if isinstance(b, PerLane) else b
             clamp = c.each[lane] if isinstance(c, PerLane) else c
             if not isinstance(of, int) or not isinstance(clamp, int):
-                found.append(of if not isinstance(of, int) else clamp)
+                found.append(_opened(of if not isinstance(of, int) else clamp))
                 continue
             at, inside = _SOURCES[mode](lane, int(of) & 31, int(clamp))
             source = at if inside else lane
