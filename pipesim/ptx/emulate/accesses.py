@@ -32,11 +32,11 @@ class PendingAccesses:
     reads: dict[Where, list[Range]] = field(default_factory=dict)
     writes: dict[Where, list[Range]] = field(default_factory=dict)
     values: dict[Where, dict[int, object]] = field(default_factory=dict)
+    stores: dict[Where, dict[int, int]] = field(default_factory=dict)  #: by first byte: the position that wrote it last
     copies: dict[Where, list[Range]] = field(default_factory=dict)  #: of cp.async
     read_bounds: dict[Where, Range] = field(default_factory=dict)
     write_bounds: dict[Where, Range] = field(default_factory=dict)
-    position: int = -1  #: of the first of them; of the first write and copy:
-    written_at: int = -1
+    position: int = -1  #: of the first of them; of the first copy:
     copied_at: int = -1
     maybe: int = 0  #: whether it is not sure that they happen: as of the warp
     issued: set[tuple[int, ...]] = field(default_factory=set)
@@ -67,7 +67,7 @@ class AccessingWarp(Protocol):
 
     agent: int
     pending: PendingAccesses
-    stores: dict[tuple[int, tuple[int, int, int]], int]
+    stores: dict[tuple[tuple[int, ...], tuple[int, int, int]], int]
     mask: int
     apart: LanesApart
 
@@ -138,10 +138,11 @@ def write(
     """The warp stores these bytes; ``value``: what is stored from each of ``starts`` on, None if it is not known."""
     pending = _pending(cluster, warp, position)
     pending.position = position if pending.empty else pending.position
-    pending.written_at = pending.written_at if pending.writes else position
     _extend(pending.writes.setdefault(where, []), ranges)
     pending.write_bounds[where] = _hull(pending.write_bounds.get(where), bounds(ranges))
+    starts = tuple(starts)
     pending.values.setdefault(where, {}).update(dict.fromkeys(starts, value))
+    pending.stores.setdefault(where, {}).update(dict.fromkeys(starts, position))
 
 
 def copy(cluster: RecordingCluster, warp: AccessingWarp, where: Where, ranges: list[Range], position: int) -> None:
@@ -161,6 +162,7 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
     if pending.empty:
         return
     reads, writes, values, copies = pending.reads, pending.writes, pending.values, pending.copies
+    stores, pending.stores = pending.stores, {}
     pending.reads, pending.writes, pending.values, pending.copies = {}, {}, {}, {}
     pending.read_bounds, pending.write_bounds = {}, {}
     record, at, agent = cluster.recorder, pending.position, warp.agent
@@ -172,16 +174,16 @@ def flush(cluster: RecordingCluster, warp: AccessingWarp) -> None:
         for first, end in merge_ranges(ranges):
             for low, high, item in cluster.items_of(space, cta).inside(first, end):
                 record.add(agent, at, Op.READ, record.access(space, cta, low, high - low), item)
-    at = pending.written_at
     for (space, cta), ranges in writes.items():
-        stored = values[space, cta]
-        starts = sorted(stored) if any(value is not None for value in stored.values()) else []
+        stored, by = values[space, cta], stores[space, cta]
+        starts = sorted(stored)
         for first, end in merge_ranges(ranges):
-            within = [(a - first, stored[a]) for a in starts[bisect_left(starts, first) : bisect_left(starts, end)]]
-            if within and all(value is not None for _, value in within):
-                item = cluster.item(("stored", tuple(within)))
+            here = starts[bisect_left(starts, first) : bisect_left(starts, end)]
+            at = by[here[0]]
+            if all(stored[a] is not None for a in here):
+                item = cluster.item(("stored", tuple((a - first, stored[a]) for a in here)))
             else:
-                item = _item_of_stores(cluster, warp, at, (cta, first, end))
+                item = _item_of_stores(cluster, warp, tuple({by[a]: None for a in here}), (cta, first, end))
             cluster.items_of(space, cta).store(first, end, item)
             record.add(agent, at, Op.WRITE, record.access(space, cta, first, end - first), item)
     for (space, cta), ranges in copies.items():
@@ -221,7 +223,9 @@ def _record_reads(cluster: RecordingCluster, warp: AccessingWarp, at: int, cta: 
         recorder.read_as_one(warp.agent, at, cta, parts, held, unsure)
 
 
-def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, where: tuple[int, int, int]) -> int:
+def _item_of_stores(
+    cluster: RecordingCluster, warp: AccessingWarp, at: tuple[int, ...], where: tuple[int, int, int]
+) -> int:
     """What stores of unknown values leave: the same for warps that run the same stores on just the same bytes.
 
     Compilers let several warps hold and store the same part of a tile. That their values are equal is an assumption,
@@ -231,7 +235,7 @@ def _item_of_stores(cluster: RecordingCluster, warp: AccessingWarp, at: int, whe
     key = ("stores", at, where, count)
     owner = cluster.stored_by.setdefault(key, warp.agent)
     if owner != warp.agent:
-        cluster.notes.equal_stores.add(at)
+        cluster.notes.equal_stores.update(at)
     return cluster.item(key)
 
 

@@ -65,7 +65,7 @@ def _signed_remainder(a: _Known, b: _Known, width: _Known) -> _Known:
 
 
 def _is_below(a: _Known, width: _Known) -> bool:
-    """Whether it is no negative number of this width."""
+    """Whether it is a number of this width without a sign."""
     return a is not None and width is not None and a[0] >= 0 and a[1] < 1 << (width[0] - 1)
 
 

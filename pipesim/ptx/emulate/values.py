@@ -217,10 +217,11 @@ def interval(value: Value) -> Interval | None:
 
 def one_of_two(unknown: Unknown, a: Value, b: Value) -> Value:
     """One of two values, by what is not known."""
-    both = [_bits_of(each) for each in (a, b)]
-    if None in both:
+    first, second = _bits_of(a), _bits_of(b)
+    if first is None or second is None:
         return unknown.whole
-    return partly_known(unknown.whole, either(*both), interval_of("_choose", [None, interval(a), interval(b)]))
+    bounds = interval_of("_choose", [None, interval(a), interval(b)])
+    return partly_known(unknown.whole, either(first, second), bounds)
 
 
 def at_most(value: Value, high: int) -> Value:

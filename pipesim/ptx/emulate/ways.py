@@ -164,7 +164,8 @@ class DividedWarp(WarpLanes):
         self.maybe = 0  #: ways by predicates that are not known, one inside the other
         self.guarded: Leaf | None = None  #: what the guard of the instruction depends on that may or may not run
         self.pending = PendingAccesses()
-        self.stores: dict[tuple[int, tuple[int, int, int]], int] = {}  #: how often it has stored there, by position
+        #: How often it has stored there, by positions.
+        self.stores: dict[tuple[tuple[int, ...], tuple[int, int, int]], int] = {}
         self.products: dict[tuple[int, ...], int] = {}
         self.tensor_reads: list[tuple[int, int, list[tuple[int, int]]]] = []  #: ``maybe``, position, ranges
         self.tensor_writes: list[tuple[int, int, list[tuple[int, int]]]] = []

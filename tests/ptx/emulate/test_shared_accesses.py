@@ -77,6 +77,13 @@ def test_warps_that_store_known_values_to_the_same_bytes_store_the_same_or_race(
     assert verdict(store.format("%r0")) == "refuted RACE"
 
 
+def test_stores_of_one_instruction_are_compared_whatever_a_warp_has_stored_just_before() -> None:
+    word_of_launch = START + " ld.param.u32 %r20, [n];\n @!%p0 st.shared.u32 [tile+12], 5;\n"
+    assert verdict(word_of_launch + " st.shared.u32 [tile], %r20;\n") == "proved"
+    twice = " @!%p1 st.shared.u32 [tile], %r20;\n @%p1 st.shared.u32 [tile], %r20;\n"
+    assert verdict(word_of_launch + twice) == "refuted RACE"
+
+
 def test_a_store_under_a_guard_that_is_not_known_may_have_happened() -> None:
     one = f"{START} @!%p0 st.shared.u32 [tile], 1;\n ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n"
     store = " @%p0 bra stored;\n @%p6 st.shared.u32 [tile+{0}], 0;\nstored:\n" + MEET + " ld.shared.u32 %r11, [tile];\n"

@@ -233,10 +233,10 @@ def test_a_branch_on_an_array_that_is_not_given_names_all_of_it():
 def test_a_branch_on_it_that_decides_no_more_than_numbers_is_run_both_ways():
     numbers = UNTIL.replace(ARRIVE.format(""), " mov.u32 %r30, 5;\n mov.u32 %r31, 1;\n")
     before = " mov.u32 %r30, 5;\n mov.u32 %r31, 2;\n"
-    after = " setp.eq.u32 %p7, %r{0}, 5;\n @%p7 bra end;\n" + ARRIVE.format("") + "end:\n"
-    same = program_of(READ_TWO + before + numbers + after.format(30), params=PARAM, values=[word(None)])
+    after = " setp.eq.u32 %p7, %r{0}, {1};\n @%p7 bra end;\n" + ARRIVE.format("") + "end:\n"
+    same = program_of(READ_TWO + before + numbers + after.format(30, 5), params=PARAM, values=[word(None)])
     assert same.coverage.complete
-    differs = program_of(READ_TWO + before + numbers + after.format(31), params=PARAM, values=[word(None)])
+    differs = program_of(READ_TWO + before + numbers + after.format(31, 2), params=PARAM, values=[word(None)])
     assert "byte 0 of the parameters" in differs.coverage.stopped[0]
 
 
