@@ -7,7 +7,7 @@ reported to Python, which takes about ten times as long.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -32,7 +32,7 @@ class AlikeLaunches:
             raise OSError("the library cannot ask the driver")
         self.called: Any = loaded.pipesim_called  #: what CUPTI calls
         loaded.pipesim_map.restype, loaded.pipesim_map.argtypes = c_char_p, [c_char_p]
-        self._map, self._graphs = loaded.pipesim_map, loaded.pipesim_graphs
+        self._map, self._graphs, self._leave_out = loaded.pipesim_map, loaded.pipesim_graphs, loaded.pipesim_leave_out
         self._graphs.restype = POINTER(c_uint32)
 
     def graphs(self, *, recorded: bool) -> tuple[int, ...]:
@@ -41,6 +41,10 @@ class AlikeLaunches:
         while found[len(numbers)]:
             numbers.append(found[len(numbers)])
         return tuple(numbers)
+
+    def leave_out(self, function: int, places: Sequence[int]) -> None:
+        """Launches of a function may differ in these bytes of its parameters, which lie one after the other."""
+        self._leave_out(c_void_p(function), (c_uint32 * len(places))(*places), c_uint32(len(places)))
 
     def count(self, counter: int) -> int:
         """Launches that were counted, and not asked about."""

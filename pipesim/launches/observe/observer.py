@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from ctypes import c_int, string_at
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from pipesim.launches.observe import calls
@@ -31,6 +32,7 @@ from pipesim.launches.observe.parameters import (
     examine_parameters,
     pointers_wanted,
     raw_parameters,
+    unread_bytes,
 )
 from pipesim.launches.observe.spool import Spool
 
@@ -66,15 +68,25 @@ class Tally:
 
 
 class KnownFunction(NamedTuple):
-    """What is known about a function: its tally, its parameters, its code. ``code`` is None where it is not wanted."""
+    """What is known about a function: its tally, its parameters, its code. ``code`` is None where it is not wanted.
+
+    ``unread``: bytes of parameters that it does not read, which count as zeros.
+    """
 
     tally: Tally
     layout: Layout | None
     code: KernelCode | None
+    unread: tuple[tuple[int, int], ...] = ()
 
     def raw_parameters(self, attempt: Attempt) -> tuple[bytes, ...] | None:
         """The bytes of each parameter of a launch, None where they are not known."""
-        return None if self.layout is None else raw_parameters(self.layout, attempt.parameters, attempt.extra)
+        raw = None if self.layout is None else raw_parameters(self.layout, attempt.parameters, attempt.extra)
+        if not self.unread or raw is None:
+            return raw
+        plain = [bytearray(each) for each in raw]
+        for number, at in self.unread:
+            plain[number][at] = 0
+        return tuple(map(bytes, plain))
 
 
 class DescribedCall(NamedTuple):
@@ -357,8 +369,12 @@ class LaunchObserver:
             layout = self._driver.parameter_sizes(function)
         else:
             del self._tallies[name, image]
-        made = KnownFunction(tally, layout, code)
+        unread = unread_bytes(code.text, name, layout) if code is not None and code.text and layout else ()
+        made = KnownFunction(tally, layout, code, unread)
         self._known[function] = made
+        if self.alike is not None and layout is not None and unread:
+            begins = [0, *accumulate(size for _, size in layout)]
+            self.alike.leave_out(function, [begins[number] + at for number, at in unread])
         return made
 
     def _describe(

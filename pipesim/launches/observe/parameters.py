@@ -6,6 +6,7 @@ where the kernel's control flow depends on it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import c_uint32, c_uint64, string_at
 from typing import Any, NamedTuple
@@ -106,6 +107,35 @@ def _examine_parameter(data: bytes, driver: CudaDriver, members_of: MembersOf) -
         if nbytes is not None:
             pointers.append(PointerWord(at, address, nbytes))
     return RawParameter(data, tuple(pointers), tuple(found))
+
+
+_WHOLE = (1, 2, 4, 8)  #: bytes of a parameter that has no padding
+_HEAD = rb"\.entry\s+%s\s*\((.*?)\)"
+_PARAMETER = re.compile(rb"\.param\b[^,]*?([\w$%]+)\s*(?:\[\s*\d*\s*\])?\s*(?:,|$)")
+_NAMED = rb"(?<![\w$%%])%s"
+_LOAD = rb"ld\.param\S*?(?:\.v([248]))?\.[a-z]+(\d+)(x2)?\s+[^;\[]*\[\s*" + _NAMED + rb"\s*(?:\+\s*(\d+))?\s*\]"
+_USE = _LOAD + rb"|" + _NAMED + rb"(?![\w$%%])"  #: of a parameter; no load has no bits
+
+
+def unread_bytes(text: bytes, kernel: str, layout: Layout) -> tuple[tuple[int, int], ...]:
+    """(parameter, byte in it) of what a kernel's PTX does not read: padding, of which a program leaves what was there.
+
+    A parameter of which more is done than loads at constant offsets counts as read.
+    """
+    head = re.search(_HEAD % re.escape(kernel.encode()), text, re.DOTALL)
+    names = _PARAMETER.findall(head[1]) if head else []
+    if head is None or len(names) != len(layout):
+        return ()
+    found: list[tuple[int, int]] = []
+    for number, (name, (_, size)) in enumerate(zip(names, layout, strict=True)):
+        unread = set[int]() if size in _WHOLE else set(range(size))
+        for vector, bits, twice, offset in (
+            re.findall(_USE % ((re.escape(name),) * 2), text[head.end() :]) if unread else ()
+        ):
+            at, nbytes = int(offset or 0), int(bits or 0) // 8 * int(vector or 1) * (2 if twice else 1)
+            unread -= set(range(at, at + nbytes)) if bits else unread
+        found += [(number, at) for at in sorted(unread)]
+    return tuple(found)
 
 
 MOST_COPIED = 1 << 16  #: bytes that are copied from one pointer on

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipesim.launches.inject import injection_library
+from pipesim.launches.observe.parameters import unread_bytes
 from tests.support import fake_cuda
 from tests.support.paths import ROOT
 
@@ -37,6 +38,11 @@ for shift in (0, 0, 512, 1024, 8, 16, 24, 0):  # 512 and 1536 are aligned to 512
     launch("copy__8_4", shift)
 launch("copy__8_4", 0, 1); launch("copy__8_4", 0, 1); launch("copy__8_4", 0, 1, 2); launch("copy__8_4", 4096, 0)
 for _ in range(5): launch("other__8_4")
+for n in range(6):  # bytes 6 to 11 are not read, and byte 4 is
+    padded, f = (ctypes.c_uint8 * 12)(1, 2, 3, 4, n == 5, 0, n, n, n, n, n, n), ctypes.c_void_p()
+    assert cuda.cuModuleGetFunction(ctypes.byref(f), module, b"cpad__12") == 0
+    places = (ctypes.c_void_p * 1)(ctypes.addressof(padded))
+    assert cuda.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, None, places, None) == 0
 class Map(ctypes.Structure): _fields_ = [("words", ctypes.c_uint64 * 16)]; _align_ = 64
 tile, u64, u32 = (Map * 2)(), ctypes.c_uint64 * 2, ctypes.c_uint32 * 2
 for n, box in ((0, 16), (0, 16), (1, 8), (0, 16)):
@@ -51,12 +57,29 @@ launch("copy__8_4")
 print(len(asked), ctypes.c_int.from_address(memory.value).value)
 """
 
+PADDED = """.visible .entry cpad__12(.param .align 4 .b8 p[12]) {
+    .reg .b32 %r<3>;
+    ld.param.u32 %r1, [p];
+    ld.param.v2.u8 {%r1, %r2}, [p+4];
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("instead", "unread"),
+    [("ld.param.u32 %r1, [p]", range(6, 12)), ("mov.b64 %rd1, p", ()), ("ld.param.v2.f32 {%r1, %r2}, [p+4]", range(4))],
+)
+def test_what_a_kernel_does_not_read_of_a_parameter(instead: str, unread: range) -> None:
+    text = PADDED.replace("ld.param.u32 %r1, [p]", instead).encode()
+    assert unread_bytes(text, "cpad__12", ((0, 12),)) == tuple((0, at) for at in unread)
+
 
 @pytest.mark.slow
 def test_counts_and_kinds_are_those_without_the_library(tmp_path: Path) -> None:
     fake = fake_cuda.built(tmp_path)
     (tmp_path / "code").write_text(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry copy__8_4() { ret; }\n"
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry copy__8_4() { ret; }\n" + PADDED
     )
 
     def records(library: str) -> tuple[list[str], list[Any], list[Any]]:
@@ -72,7 +95,8 @@ def test_counts_and_kinds_are_those_without_the_library(tmp_path: Path) -> None:
         return done.stdout.split(), launches, counts
 
     (asked, ran), launches, counts = records("")
+    assert [(each["launches"], each["distinct"]) for each in counts if each["kernel"] == "cpad__12"] == [(6, 2)]
     (asked_less, ran_too), same_launches, same_counts = records(str(injection_library()))
-    assert (int(asked), ran, counts[0]["launches"]) == (21, ran_too, 12)
+    assert (int(asked), ran, counts[0]["launches"]) == (27, ran_too, 12)
     assert int(asked_less) == len(launches) + 1  # one of each kind, and one of the kernel that is not wanted
     assert (same_launches, same_counts) == (launches, counts)

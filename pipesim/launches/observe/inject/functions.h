@@ -20,6 +20,7 @@ typedef struct Known { /* what is known of a function; TALLY is NULL if no patte
   int parameters;   /* -1 if the driver does not say */
   uint32_t *layout; /* offset and bytes of each */
   uint32_t nbytes;
+  uint32_t *unread, unread_count; /* bytes of all parameters that the kernel does not read: they count as zeros */
   bool has_code;
   char code[32], why_not[400];
   const char *origin;
@@ -43,6 +44,7 @@ static void forget_functions(void) { /* handles may be given again */
       Known *known = functions[i];
       functions[i] = known->next;
       free(known->layout);
+      free(known->unread);
       free(known);
     }
     while (aliases[i]) {

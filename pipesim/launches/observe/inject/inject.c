@@ -343,6 +343,19 @@ __attribute__((visibility("default"))) const uint32_t *pipesim_graphs(int are_re
   recorder.say = say_there;
   return numbers;
 }
+/* Launches of FUNCTION may differ in these bytes of its parameters. */
+__attribute__((visibility("default"))) void pipesim_leave_out(void *function, const uint32_t *places, uint32_t count) {
+  if (!acquire()) return;
+  Known *known = functions[bucket(function)];
+  while (known && known->function != function) known = known->next;
+  uint32_t *unread = known && !known->unread ? malloc(count * sizeof *unread) : NULL;
+  for (uint32_t i = 0; unread && i < count; i++) unread[i] = places[i] < known->nbytes ? places[i] : 0;
+  if (unread) {
+    known->unread = unread;
+    known->unread_count = count;
+  }
+  pthread_mutex_unlock(&lock);
+}
 /* The members of a tensor map as JSON; NULL if it was not seen when it was encoded. */
 __attribute__((visibility("default"))) const char *pipesim_map(const char *bytes) {
   static __thread char found[1024];

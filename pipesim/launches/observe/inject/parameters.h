@@ -26,6 +26,7 @@ static bool gather(const Attempt *attempt, const Known *known, char *data) {
     memcpy(data, from, known->layout[2 * i + 1]);
     data += known->layout[2 * i + 1];
   }
+  for (uint32_t i = 0; i < known->unread_count; i++) data[(int64_t)known->unread[i] - known->nbytes] = 0; /* from its end */
   return true;
 }
 static uint64_t align_of(uint64_t address) {
