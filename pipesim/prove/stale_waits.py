@@ -16,9 +16,10 @@ a tile that stays for many iterations, a tile that is read in parts), so a wait 
    delivers to others what was written and continues to deliver what it was made of: a tile that is computed in place is
    still the tile that a copy has brought. Nor is it new to an agent that waits for the same mbarrier as its writer. A
    write over what its agent has waited for uses it as a read does: it may be an atomic.
-4. Something is delivered later by the same line, on the same array of barriers, or in the same way on a barrier for
-   which no agent ever waits; this agent never reads it, and no agent does that has not read what was read again; and if
-   bytes on an mbarrier delivered it, no wait of this agent ever returns with that phase.
+4. Something is delivered later (of a thread: after it has signalled or met others) by the same line, on the same array
+   of barriers, or in the same way on a barrier for which no agent ever waits; this agent never reads it, and no agent
+   does that has not read what was read again; and if bytes on an mbarrier delivered it, no wait of this agent ever
+   returns with that phase.
 
 The run that is looked at is the canonical one. Under the certificate every schedule has the same phases, the same waits
 for each and the same items in each read (docs/proof.md), so what is found is so in every schedule; without it, in this
@@ -74,6 +75,7 @@ class _Delivery:
     number: int
     time: int
     by_thread: bool = False
+    signalled: int = -1  # when the agent that wrote it had signalled or met others last
     in_place: bool = False  # over what its agent had read
     readers: set[int] = field(default_factory=set)
 
@@ -149,7 +151,7 @@ class _Deliveries:
     def _write(self, at: tuple[int, int], cells: range) -> None:
         """A thread writes, perhaps over what it has read, which stays beneath what it writes."""
         agent = at[0]
-        made = _Delivery(at, cells, (-1, -1), len(self._made), self._time, by_thread=True)
+        made = _Delivery(at, cells, (-1, -1), len(self._made), self._time, True, self._signalled[agent])
         self._made.append(made)
         for cell in cells:
             beneath = _of_others(agent, self._held.get(cell, ()))
@@ -230,7 +232,8 @@ class _Deliveries:
         agent = again.at[0]
         for old in again.old.values():
             for made in self._made[old.number + 1 :]:
-                if made.phase in self._phases[agent] or not self._are_alike(old, made):
+                together = made.by_thread and made.at[0] == old.at[0] and made.signalled < old.time
+                if made.phase in self._phases[agent] or together or not self._are_alike(old, made):
                     continue
                 if agent not in made.readers and made.readers <= old.readers and not self._will_read(made, end):
                     return made

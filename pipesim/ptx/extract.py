@@ -17,6 +17,7 @@ from pipesim.model.words import WordsOfRun
 from pipesim.ptx.coverage import coverage_of
 from pipesim.ptx.emit.names import names_by_line, program_of, short_file, source_of
 from pipesim.ptx.emit.record import Place, RepeatedPart, Stream
+from pipesim.ptx.emit.states import keep_states
 from pipesim.ptx.emit.word_barriers import with_word_barriers
 from pipesim.ptx.emulate.cluster import EmulationLimits
 from pipesim.ptx.emulate.stop import Status
@@ -273,8 +274,12 @@ def emit(kernel: Kernel, emulation: Emulation) -> Extraction:
     for warp in cluster.warps:
         if warp.status is not Status.ENDED:
             warp.leave_ways(branches=cluster.words is None)
+    recorder.forget_uncertain_items()
     words = with_word_barriers(cluster, names) if cluster.words is not None else None
     name = kernel_name(kernel.entry.name, arguments=True)
+    for position in dict.fromkeys(keep_states(recorder, function.body)):
+        said = f"{source_of(function.body[position], module)}: the phase of the state depends on the schedule"
+        coverage = replace(coverage, unread=(*coverage.unread, said))
     cut = [] if emulation.unsolved else [w for w in cluster.warps if w.status in (Status.STOPPED, Status.BLOCKED)]
     silent = [warp for warp in cut if not kernel.code.regions.may_signal(warp.places)]
     ended, quiet = (tuple(warp.agent for warp in warps) for warps in (cut, silent))

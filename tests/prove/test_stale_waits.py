@@ -26,7 +26,7 @@ from pipesim.ptx.text.read import read_module
 from pipesim.targets import find
 from tests.support.random_programs import stale_waits as stale_waits_of
 from tests.support.random_programs.stale_waits import Release, Ring, places, random_stale, rewrite, ring, update
-from tests.support.small_ptx import program_of, text_of
+from tests.support.small_ptx import SET_UP, program_of, text_of
 
 
 def exchange(w: Warp, tile: Slot, item: int) -> None:
@@ -414,3 +414,29 @@ def test_a_restart_in_a_kernel_is_named_and_the_correction_is_to_leave_it_out(
     (offered,) = corrections_of(program, refuted, program, lambda done, of: None, target.editable)
     assert offered.said.endswith(f" on instead of beginning again (without {there})")
     assert offered.said.startswith("compute carries stage and phase of small.ptx:")
+
+
+def test_what_was_stored_together_is_not_delivered_later() -> None:
+    """A warp that waits again for a phase reads one of two words that were stored before an arrive: refuted before."""
+    body = (
+        SET_UP.format(first=32, count=32)
+        + """ setp.ne.u32 %p1, %r1, 0;
+ @%p1 bra reads;
+ st.shared.u32 [tile], 1;
+ st.shared.u32 [tile+128], 1;
+ mbarrier.arrive.shared::cta.b64 _, [%r3];
+ bra end;
+reads:
+ mov.u32 %r9, 0;
+again:
+ mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0;
+ @!%p3 bra again;
+ ld.shared.u32 %r8, [tile];
+ mbarrier.arrive.shared::cta.b64 _, [%r3+8];
+ add.u32 %r9, %r9, 1;
+ setp.lt.u32 %p4, %r9, 2;
+ @%p4 bra again;
+end:
+"""
+    )
+    assert check(program_of(body, 2)).verdict is Verdict.PROVED

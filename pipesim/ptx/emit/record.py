@@ -18,6 +18,7 @@ from pipesim.model.groups import (
     PARITY,
     PARITY_TRIES,
     PARITY_WAITS,
+    READS_MEMORY,
     WRITES_MEMORY,
 )
 from pipesim.model.ops import AT, Engine, Op, Operation, Order, Scope, Space, operand, order_of, scope_of, semantics
@@ -161,6 +162,7 @@ class StreamRecorder:
     atomics: set[int] = field(default_factory=set)  #: positions of what may come in any order with its like
     reused: set[int] = field(default_factory=set)  #: positions of such copies whose source is written later
     source_names: dict[int, tuple[str, int]] | None = None  #: array and element of barriers, once they are looked for
+    _uncertain: set[int] = field(default_factory=set)  #: items that one way after a try has written
     _edges: list[int] = field(default_factory=list)  #: where something written begins or ends, in any CTA
     _ranges: dict[tuple[Space, int, int, int], int] = field(default_factory=dict)
     _by_number: list[Access] = field(default_factory=list)
@@ -332,6 +334,7 @@ class StreamRecorder:
         What it has done by "complete", if ``both`` were run, is taken out; so is the rest where no ``branches`` may be.
         """
         stream = self.streams[agent]
+        self._uncertain |= {operand(op, "item") for op in stream.code[mark:] if op[0] in WRITES_MEMORY}
         if both:
             stream.remove_from(stream.held.pop())
         asking = [_where_asked(stream, asked, mark) for asked in tries]
@@ -342,6 +345,13 @@ class StreamRecorder:
             body = len(stream.code) - mark
             inside = [(int(Op.JUMP_IF), other, 0, len(others) - n) for n, other in enumerate(others)]
             stream.insert(mark, [*inside, (int(Op.JUMP_IF), last, 1, body)])
+
+    def forget_uncertain_items(self) -> None:
+        """What a read finds is not compared where it may be what one way after a try has written."""
+        for stream in self.streams if self._uncertain else ():
+            stream.code = [
+                (*op[:-1], -1) if op[0] in READS_MEMORY and op[-1] in self._uncertain else op for op in stream.code
+            ]
 
     def _as_wait(self, agent: int, asking: int, mark: int) -> bool:
         """Whether all that is done by "not yet" is a wait, which is made one that depends on the answer."""

@@ -36,3 +36,21 @@ def test_states_of_one_phase_are_one(wait: str) -> None:
 def test_states_of_several_mbarriers_are_not() -> None:
     program = program_of(TRANSACTION.format(wait="try_wait", other="%r3+8"))
     assert {each.kind for each in check(program).refutations} == {FaultKind.ILLEGAL_OPERAND}
+
+
+OTHERS = """ setp.ne.u32 %p1, %r2, 0;
+ setp.ne.u32 %p2, %r1, 2;
+ @!%p1 mbarrier.arrive.shared::cta.b64 %rd2, [%r3];
+ @%p1 bra end;
+ @%p2 bra end;
+again:
+ mbarrier.try_wait.shared::cta.b64 %p3, [%r3], %rd2;
+ @!%p3 bra again;
+end:
+"""
+
+
+@pytest.mark.parametrize(("count", "found"), [(3, Verdict.PROVED), (2, Verdict.REFUTED)])
+def test_of_which_phase_a_state_is_depends_on_who_arrives_first(count: int, found: Verdict) -> None:
+    """Of two of three arrivals the last one begins a phase that none ends. It was proved."""
+    assert check(program_of(SET_UP.format(first=count, count=1) + OTHERS, 3)).verdict is found

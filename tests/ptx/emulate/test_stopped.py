@@ -117,6 +117,15 @@ def test_what_the_answer_not_yet_leads_to_is_certain_only_where_it_is_the_answer
         assert [each.usual for each in said.refutations] == [usual]
 
 
+def test_what_one_way_after_a_try_writes_is_no_item_that_others_expect() -> None:
+    """Nobody arrives, so that the way is not taken. It was refuted: a read did not find what that way writes."""
+    stores = " @!%p2 st.shared.u32 [tile], 7;\n"
+    asks = " mbarrier.test_wait.parity.shared::cta.b64 %p5, [%r3+8], 0;\n @!%p5 bra known;\n"
+    body = roles(" @!%p2 ld.shared.u32 %r30, [tile];\n", f"{asks}{stores}known:\n")
+    program = program_of(body.replace(" fence.", " st.shared.u32 [tile], 1;\n fence."))
+    assert (check(program).refutations, bool(program.cut)) == ((), True)
+
+
 GUARDED = [
     " ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n @%p6 bra skip{0};\n {1}\nskip{0}:\n",
     " ld.param.u32 %r20, [n];\n setp.eq.u32 %p6, %r20, 0;\n @!%p6 {1}\n",
